@@ -1,0 +1,68 @@
+"""``simmodel twin describe``."""
+
+from pathlib import Path
+
+import pytest
+
+from simmodel.cli import main
+from simmodel.platform import read_toml
+from tests.helpers.slurm_texts import TEXTS
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    told = tmp_path / "told"
+    told.mkdir()
+    for name, text in TEXTS.items():
+        (told / f"{name}.txt").write_text(text)
+    return told
+
+
+def test_the_platform_goes_to_standard_output_and_the_list_to_standard_error(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["twin", "describe", "slurm", "--from", str(folder), "--timezone", "UTC"]) == 0
+    said = capsys.readouterr()
+    file = tmp_path / "machine.toml"
+    file.write_text(said.out)
+    spec = read_toml(file)
+    assert spec.processors == 156 + 64 + 4
+    assert spec.reservations[0].start == 1893484800
+    listed = [line.removeprefix("not expressed: ") for line in said.err.splitlines()]
+    assert listed == [line.removeprefix("#   ") for line in said.out.splitlines() if line.startswith("#   ")]
+    assert main(["batch", "probe-4", "--platform", str(file), "--policy", "easy"]) == 0
+
+
+def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(folder / f"{name}.txt") for name in ("node", "partition", "reservation")]
+    words = ["twin", "describe", "slurm", "-q", "--origin", "1893484800", "--timezone", "Etc/GMT+1", "--from", *files]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert 'name = "course"\nstart = 3600.0\nend = 18000.0\n' in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["pbs"], "simmodel twin describe: SCHEDULER: unknown scheduler 'pbs'; known schedulers: slurm"),
+        (["slurm", "--from", "none.txt"], "none.txt: no such file"),
+        (["slurm", "--from", "{told}/node.txt"], "no partitions: give 'scontrol show partition'"),
+        (["slurm", "--from", "{told}", "{told}/node.txt"], "nodes are told twice"),
+        (["slurm", "--from", "{told}", "--timezone", "Mars"], "timezone: must be a time zone such as"),
+        (["slurm", "--conf", "/nowhere/slurm.conf"], "scontrol: "),
+        (["slurm", "--from", "{told}/node.txt", "--limit", "size=100"], "(limit size), got more"),
+    ],
+)
+def test_wrong_input_is_one_sentence(
+    words: list[str], sentence: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = main(["twin", "describe", *(word.format(told=folder) for word in words)])
+    except SystemExit as error:
+        status = error.code  # type: ignore[assignment]
+    assert status == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert sentence in said.err
+    assert len(said.err.splitlines()) == 1
