@@ -355,8 +355,10 @@ class Ledger:
             self._unknown.pop(key, None)
             moved = self._give_number(entry)
             changed += self._supersede(entry)
-        if entry.request is not request:
-            self._note_dependencies(entry, request)
+        if entry.request is not request and request is not None:
+            self._drop_dependencies(entry, request)
+        if entry.alive:
+            self._note_dependencies(entry)
         if entry.alive != before or not known:
             self._file(entry)
         return changed, moved
@@ -368,6 +370,7 @@ class Ledger:
             self._alive[entry.key] = entry
         else:
             self._alive.pop(entry.key, None)
+            self._drop_dependencies(entry, entry.request)
             self._keep(self._over, entry.key)
 
     def _keep(self, which: dict[JobKey, None], key: JobKey) -> None:
@@ -404,7 +407,6 @@ class Ledger:
             if before is None:
                 return []
             before.superseded = True
-            self._drop_dependencies(before)
             self._file(before)
             return [before]
         entry.superseded = True
@@ -412,23 +414,26 @@ class Ledger:
 
     # ------------------------------------------------------------------ dependencies
 
-    def _note_dependencies(self, entry: Entry, before: Request | None) -> None:
-        for id, _ in () if before is None else before.dependencies:
-            self._dependents.get(id, {}).pop(entry.key, None)
+    def _note_dependencies(self, entry: Entry) -> None:
         for id, _ in entry.request.dependencies:
             self._dependents.setdefault(id, {})[entry.key] = None
 
-    def _drop_dependencies(self, entry: Entry) -> None:
-        for id, _ in entry.request.dependencies:
-            there = self._dependents.get(id)
-            if there is not None:
-                there.pop(entry.key, None)
-                if not there:
-                    del self._dependents[id]
+    def _drop_dependencies(self, entry: Entry, request: Request) -> None:
+        for id, _ in request.dependencies:
+            there = self._dependents.get(id, {})
+            there.pop(entry.key, None)
+            if not there:
+                self._dependents.pop(id, None)
+
+    @property
+    def has_dependencies(self) -> bool:
+        """Whether a job that waits or runs names jobs that it has waited for."""
+        return bool(self._dependents)
 
     def dependents(self, entry: Entry) -> list[Entry]:
         """Return the jobs that name a job among their dependencies."""
-        return [self.entries[key] for key in self._dependents.get(entry.id, ()) if key in self._alive]
+        there = self._dependents.get(entry.id)
+        return [] if there is None else [self.entries[key] for key in there]
 
     def open_dependencies(self, entry: Entry) -> tuple[tuple[int | str, str], ...] | None:
         """Return the dependencies of a job that are not met; ``None`` if one can no longer be met.
@@ -499,6 +504,6 @@ class Ledger:
                 continue
             if entry.alive:
                 self._alive[entry.key] = entry
-                self._note_dependencies(entry, None)
+                self._note_dependencies(entry)
             else:
                 self._over[entry.key] = None

@@ -246,22 +246,17 @@ class Mirror(Shown):
             held=self._with_pasts(sorted(found.held, key=_number)),
             blocked=self._with_pasts(sorted(found.blocked, key=_number)),
             new=tuple([work.number for work in found.waiting]),
+            choices=tuple(sorted(found.choices)),
             policy=attrs.evolve(found.policy, due=True),
         )
 
     def _with_pasts(self, works: Iterable[WorkState]) -> tuple[WorkState, ...]:
-        return tuple(
-            [
-                work
-                if work.past is None and (work.spec is None or not work.spec.dependencies)
-                else work._replace(past=self._past(work.id))
-                for work in works
-            ]
-        )
+        every = self.ledger.has_dependencies
+        return tuple([work._replace(past=self._past(work.id)) if every or work.past else work for work in works])
 
     def _with_past(self, run: RunningWork) -> RunningWork:
         work = run.work
-        if work.past is None and (work.spec is None or not work.spec.dependencies):
+        if work.past is None and not self.ledger.has_dependencies:
             return run
         entry = self.ledger.entry(work.id)
         attempts = 1 if entry is None else entry.state.attempts

@@ -33,11 +33,11 @@ Down = Mapping[str, "frozenset[str] | int"]
 
 
 class _Taken(NamedTuple):
-    """A job in the cluster, the request that it was taken in with, and the ids of the jobs that it then waited for."""
+    """A job in the cluster, with the request and the open dependencies that it was taken in with."""
 
     job: LiveJob
     request: Request
-    waits_for: frozenset[int | str]
+    waits_for: tuple[tuple[int | str, str], ...]
 
 
 class MirroredCluster:
@@ -144,8 +144,10 @@ class MirroredCluster:
         return not self.no_room
 
     def _opened(self, entry: Entry) -> tuple[tuple[int | str, str], ...]:
-        """Return the dependencies that a job has to wait for."""
-        return (self.ledger.open_dependencies(entry) or ()) if entry.request.dependencies else ()
+        """Return the dependencies that a job still has to wait for."""
+        if entry.state.phase == "running" or not entry.request.dependencies:
+            return ()
+        return self.ledger.open_dependencies(entry) or ()
 
     def _differs(self, entry: Entry, taken: _Taken) -> bool:
         """Whether a job must be taken out and in again: another request, attempt, start or place."""
@@ -154,9 +156,10 @@ class MirroredCluster:
             return True
         run, state = live.run, entry.state
         if run is None:
-            return state.phase == "waiting" and not waits_for.issuperset(id for id, _ in self._opened(entry))
+            attempts = state.attempts - (state.phase == "running")
+            return live.attempts != attempts or waits_for != self._opened(entry)
         if state.phase != "running":
-            return False
+            return live.attempts != state.attempts or waits_for != self._opened(entry)
         return (
             run.started != state.started
             or live.attempts != state.attempts
@@ -200,7 +203,7 @@ class MirroredCluster:
             self._refused.count(f"job cannot be mirrored: {str(error)[:200]}")
             return None
         live.attempts = entry.state.attempts - (entry.state.phase == "running")
-        self._jobs[entry.key] = _Taken(live, entry.request, frozenset(id for id, _ in opened))
+        self._jobs[entry.key] = _Taken(live, entry.request, opened)
         return live
 
     def _start(self, entry: Entry, live: LiveJob) -> None:
