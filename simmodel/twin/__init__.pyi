@@ -26,6 +26,8 @@ from .mirror import Mirror as Mirror
 from .redis_settings import RedisSettings as RedisSettings
 from .replay import LogReplay as LogReplay, replay_log as replay_log
 from .serving import StatusServer as StatusServer
+from .slurm.describe import Described as Described, describe_slurm as describe_slurm
+from .slurm.notes import Unsupported as Unsupported
 from .source import RemoteSource as RemoteSource, Source as Source
 from .sources.stream import StreamSource as StreamSource
 from .status import LastDecision as LastDecision, Status as Status

@@ -70,6 +70,7 @@ from simmodel.twin import (
     RedisSettings,
     Status,
     TwinConfig,
+    Unsupported,
     replay_log,
 )
 from simmodel.twin.events import (
@@ -87,6 +88,8 @@ from simmodel.twin.events import (
     StateReport,
     Submitted,
 )
+from simmodel.twin.slurm.describe import described
+from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.work import (
     ChunkedWorkload,
     DataObject,
@@ -298,6 +301,9 @@ def _events() -> Iterator[Any]:
     mirror.apply(Submitted(**about, request=request))
     yield mirror
     yield from _advice()
+    node, batch = NodeRecord(name="<n1>", cpus=4), PartitionRecord(name="batch", nodes="<n1>")
+    yield described(Site(nodes=(node,), partitions=(batch,)))
+    yield Unsupported("partition <batch>", "LLN=YES", "not modelled")
 
 
 def _advice() -> Iterator[Any]:
