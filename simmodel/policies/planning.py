@@ -203,14 +203,16 @@ class ConservativeKeep(_Planner):
         return {"promised": found, "settled": settled} if found or settled else None
 
     def restore(self, values: dict[str, Any]) -> None:
-        """Restore the promises from the state of an equal policy in a snapshot."""
+        """Restore the promises from the state of an equal policy; jobs that wait no longer have none."""
         places = {place.name: place for place in self._system.places}
         for kept in self._kept.values():
             kept.keep(None)
         for name, promised in values["promised"].items():
             jobs = {job.seq: job for job in self._system.view.waiting.at(places[name])}
             self._promised[places[name]] = {
-                jobs[number]: (at, COUNTED if rows is None else Allocation.of(rows)) for number, at, rows in promised
+                jobs[number]: (at, COUNTED if rows is None else Allocation.of(rows))
+                for number, at, rows in promised
+                if number in jobs
             }
         for name, settled in values["settled"].items():
             place = places[name]

@@ -230,8 +230,8 @@ class Advisor:
         """
         begin = perf_counter()
         with quiet_garbage_collector():
-            copy = self._copy(snapshot)
-            reason = "asked for" if late else self._ask(copy)
+            copy, reason = self._first_copy(snapshot)
+            reason = reason or ("asked for" if late else self._ask(copy))
             if reason:
                 if copy.starts.runs:
                     copy = self._copy(snapshot)
@@ -252,6 +252,14 @@ class Advisor:
             seconds=perf_counter() - begin,
             fallback=bool(reason),
         )
+
+    def _first_copy(self, snapshot: ClusterSnapshot) -> tuple[_Copy, str]:
+        """Return a copy; without what is remembered if that does not fit the snapshot, and why the fallback decides."""
+        try:
+            return self._copy(snapshot), ""
+        except InputError as error:
+            self._memory = PolicyState(self.policy.name, None, None)
+            return self._copy(snapshot), f"the memory was lost: {error}"
 
     def _copy(self, snapshot: ClusterSnapshot) -> _Copy:
         return _Copy(self, snapshot, self._memory, self._streams)

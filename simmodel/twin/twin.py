@@ -105,6 +105,7 @@ class Twin:
         self._tried_at = -_AGAIN
         self._reported_at: float | None = None
         self._wants_report = False
+        self._over: float | None = None  # the last instant that is over, while its decision could not be made
         self._lag: float | None = None
         self._events: Counter[str] = Counter()
         self.fallbacks = 0
@@ -148,7 +149,12 @@ class Twin:
         else:
             self.troubles.pop("source", None)
         self._flush(read=True)
-        if self.due and self.when == "quiet" and (not taken or self.source.over):
+        if not self.due:
+            self._over = None
+        elif self.when == "passed":
+            if self._over is not None:
+                self.decide(self._over)
+        elif not taken or self.source.over:
             self.decide()
 
     def take(self, event: Event) -> None:
@@ -166,6 +172,7 @@ class Twin:
                     self._due_since = wall.monotonic()
                 self.due = True
         if isinstance(event, Passed) and self.when == "passed" and self.due:
+            self._over = event.time
             self.decide(event.time)
 
     def _long_due(self) -> bool:
@@ -200,8 +207,10 @@ class Twin:
         """
         advisor = self.advisor
         now = wall.monotonic()
-        if advisor is None or now - self._decided_at < self.every or self._gap:
-            self.due = self.due and advisor is not None
+        if advisor is None:
+            self.due = False
+            return None
+        if now - self._decided_at < self.every or not self._flush():
             return None
         self.mirror.advance(self.clock() if time is None else time)
         snapshot = self.mirror.snapshot()
@@ -209,8 +218,13 @@ class Twin:
             self.due = False
             return None
         before = advisor.state()
-        self._flush()
-        advice = advisor.advise(snapshot, sequence=self.mirror.sequence)
+        try:
+            advice = advisor.advise(snapshot, sequence=self.mirror.sequence)
+        except Exception as error:  # whatever happens in a policy, the mirror goes on
+            self.due = False
+            self._trouble("advisor", f"no decision at {snapshot.now:g} s: {type(error).__name__}: {error}")
+            return None
+        self.troubles.pop("advisor", None)
         self._write("advice", advice=advice.document(), memory=advisor.state())
         if not self._flush(sync=True):
             advisor.restore(before)
