@@ -4,7 +4,9 @@ It alone knows how long jobs run. It publishes submissions, starts and ends as e
 ``passed``, and starts exactly the jobs that the twin advises, which it reads in the twin's audit log. It needs only
 the standard library, apart from what publishes into a stream::
 
-    python -m tests.helpers.plant JOBS.json PROCESSORS AUDIT.jsonl STARTS.json EVENTS.jsonl
+    python -m tests.helpers.plant JOBS.json PROCESSORS AUDIT.jsonl STARTS.json EVENTS
+
+``EVENTS`` is a file of JSON lines, or the address of a server that has the stream.
 
 ``JOBS.json`` holds rows of id, submission (s), processors, requested time and run time (s), in the order of the queue.
 """
@@ -117,9 +119,22 @@ def into_file(path: Path) -> Publish:
     return publish
 
 
+def into_stream(url: str) -> Publish:
+    from simmodel.twin import RedisSettings, StreamWriter, event_of
+    from simmodel.twin.streams import stream_key
+
+    writer = StreamWriter(stream_key(CLUSTER), RedisSettings(url=url, password_variable=None))
+
+    def publish(events: list[dict[str, Any]]) -> None:
+        writer.write(*(event_of(event) for event in events))
+
+    return publish
+
+
 def main(words: list[str]) -> None:
     jobs, processors, audit, out, events = words
-    found = run(json.loads(Path(jobs).read_text()), int(processors), Advices(Path(audit)), into_file(Path(events)))
+    publish = into_stream(events) if "://" in events else into_file(Path(events))
+    found = run(json.loads(Path(jobs).read_text()), int(processors), Advices(Path(audit)), publish)
     Path(out).write_text(json.dumps(found))
 
 

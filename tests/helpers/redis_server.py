@@ -31,6 +31,7 @@ class RedisServer:
     """
 
     def __init__(self, program: str, options: Sequence[str] = ()) -> None:
+        self.program = program
         self.folder = Path(tempfile.mkdtemp(prefix="simmodel-"))
         self.socket = self.folder / "s"
         self.arguments = [program, "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]

@@ -9,12 +9,20 @@ from simmodel import Workload, load_workload, simulate
 from simmodel.twin import replay_audit
 from tests.helpers.data_files import data_file
 from tests.helpers.plant_runs import plant_run
+from tests.helpers.redis_server import RedisServer
 
 
-def differing(folder: Path, workload: Workload, policy: str = "portfolio") -> int:
-    """Return the number of jobs that the plant starts at another instant than a simulation."""
+def differing(folder: Path, workload: Workload, policy: str = "portfolio", server: RedisServer | None = None) -> int:
+    """Return the number of jobs that the plant starts at another instant than a simulation.
+
+    ``server``: where the events go, instead of a file.
+    """
     result = simulate(None, workload, policy)
-    found = plant_run(folder, workload, result.processors, policy)
+    if server is None:
+        found = plant_run(folder, workload, result.processors, policy)
+    else:
+        url = server.settings.url
+        found = plant_run(folder, workload, result.processors, policy, f'kind = "redis"\nurl = "{url}"', url)
     started = result.jobs.where(np.isfinite(result.jobs["start"]))
     assert len(found) == len(started)
     return sum(found[str(row["job"])] != row["start"] for row in started.rows())
@@ -24,6 +32,15 @@ def test_the_plant_starts_every_job_of_schedtwin_as_simulated(tmp_path: Path) ->
     assert differing(tmp_path, load_workload("schedtwin")) == 0
     found = replay_audit(tmp_path / "audit.jsonl")
     assert found.decisions == found.reproduced > 200
+
+
+def test_the_plant_starts_every_job_as_simulated_through_a_stream(tmp_path: Path, own_redis: RedisServer) -> None:
+    log = load_workload("schedtwin")
+    if own_redis.program != "redis-server":  # all of it with the Redis of the system
+        log = log.where(np.arange(30))
+    assert differing(tmp_path, log, server=own_redis) == 0
+    found = replay_audit(tmp_path / "audit.jsonl")
+    assert found.decisions == found.reproduced > len(log)
 
 
 def test_jobs_of_no_length_are_decided_on_again_at_the_same_instant(tmp_path: Path) -> None:
@@ -41,8 +58,20 @@ def test_jobs_of_no_length_are_decided_on_again_at_the_same_instant(tmp_path: Pa
     assert differing(tmp_path, log, "portfolio(fcfs, sjf, backfill=easy)") == 0
 
 
+def long_log(name: str) -> Workload:
+    log = load_workload(data_file("swf/theta_2022.swf.gz") if name == "theta_2022" else name)
+    return log.where(np.arange(min(len(log), 2000)))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["lublin-128-week", "theta_2022"])
 def test_the_plant_starts_every_job_of_a_long_log_as_simulated(name: str, tmp_path: Path) -> None:
-    log = load_workload(data_file("swf/theta_2022.swf.gz") if name == "theta_2022" else name)
-    assert differing(tmp_path, log.where(np.arange(min(len(log), 2000)))) == 0
+    assert differing(tmp_path, long_log(name)) == 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["lublin-128-week", "theta_2022"])
+def test_the_plant_starts_every_job_of_a_long_log_as_simulated_through_a_stream(
+    name: str, tmp_path: Path, own_redis: RedisServer
+) -> None:
+    assert differing(tmp_path, long_log(name), server=own_redis) == 0
