@@ -15,6 +15,7 @@ from simmodel.resources.nodes import NodePool
 from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.system import Cluster
 from simmodel.twin.events import Request
+from simmodel.twin.places import Places
 from simmodel.work.job import OVER, LiveJob
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class MirroredCluster:
         self._refused = refused
         self._unlimited = unlimited
         self._jobs: dict[JobKey, _Taken] = {}
+        self._places = Places(spec)
         self._nodes: dict[str, list[tuple[NodePool, int]]] = {}
         for pool in self.system.places:
             if isinstance(pool, NodePool) and pool.part_of is None:
@@ -189,7 +191,7 @@ class MirroredCluster:
             self.system.count_coming(-1)
 
     def _submit(self, entry: Entry) -> LiveJob | None:
-        request = entry.request
+        request = self._places.request(entry.request)
         opened = self._opened(entry)
         if request.dependencies != opened:
             request = attrs.evolve(request, dependencies=opened)
@@ -219,14 +221,15 @@ class MirroredCluster:
     # ------------------------------------------------------------------ nodes
 
     def _partition(self, name: str | None) -> Pool | None:
-        return None if name is None else self.system.pools.get(name)
+        return None if name is None else self.system.pools.get(self._places.partition(name))
 
     def _place(
         self, nodes: tuple[tuple[str, int], ...], partition: str | None, live: LiveJob
     ) -> tuple[Pool, Allocation | None]:
         """Return the partition and the parts of nodes on which a job runs."""
-        pool = self._partition(partition) or live.place
-        if partition is not None and partition not in self.system.pools:
+        named = self._partition(partition)
+        pool = named or live.place
+        if partition is not None and named is None:
             self._refused.count(f"unknown partition {partition!r}")
         if not nodes:
             return pool, None

@@ -1,0 +1,61 @@
+"""Partitions as a scheduler names them, in a mirror of a cluster on which those that share nodes are queues."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from simmodel.twin import Mirror, Request, Started, Submitted
+from simmodel.twin.places import Places
+
+SPEC = ClusterSpec(
+    partitions=[
+        PartitionSpec(name="batch", nodes=[NodeSpec(names="n[1-2]", cores=4)]),
+        PartitionSpec(name="gpu", nodes=[NodeSpec(names="g1", cores=4)]),
+    ],
+    queues=[
+        QueueSpec(name="batch", partition="batch"),
+        QueueSpec(name="debug", partition="batch", priority=5, max_requested=100),
+        QueueSpec(name="high", priority=3),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("partition", "queue", "found"),
+    [
+        (None, "high", (None, "high")),
+        ("gpu", "high", ("gpu", "high")),
+        ("debug", "high", ("batch", "debug")),
+        ("batch,debug", None, ("batch", "batch")),
+        ("debug,gpu", None, ("batch,gpu", "debug")),
+        ("nowhere", None, ("nowhere", None)),
+    ],
+)
+def test_partitions_of_the_scheduler(partition: str | None, queue: str | None, found: tuple[str | None, ...]) -> None:
+    request = Places(SPEC).request(Request(partition=partition, queue=queue))
+    assert (request.partition, request.queue) == found
+
+
+def test_a_platform_without_such_queues_leaves_requests_as_they_are() -> None:
+    request = Request(partition="debug", queue="high")
+    assert Places(attrs.evolve(SPEC, queues=())).request(request) is request
+
+
+def test_a_mirror_has_jobs_where_the_scheduler_has_them() -> None:
+    mirror = Mirror(SPEC, "alps")
+    about: dict[str, Any] = {"cluster": "alps", "time": 1.0, "submit": 1.0}
+    for job, partition in ((1, "debug"), (2, "batch"), (3, "debug"), (4, "gpu")):
+        request = Request(nodes=1, cores_per_node=4, processors=4, requested=50.0, partition=partition, queue="normal")
+        mirror.apply(Submitted(**about, job=job, request=request))
+    mirror.apply(Started(cluster="alps", time=2.0, job=1, submit=1.0, partition="debug", nodes=(("n2", 4),)))
+    assert not [text for text in mirror.refused if "partition" in text]
+    snapshot = mirror.snapshot()
+    (running,) = snapshot.running
+    assert (running.id, running.work.place) == (1, "batch")
+    waiting = {each.id: each for each in snapshot.waiting}
+    queues = {job: each.spec.queue for job, each in waiting.items() if each.spec is not None}
+    assert {job: each.place for job, each in waiting.items()} == {2: "batch", 3: "batch", 4: "gpu"}
+    assert queues == {2: "batch", 3: "debug", 4: None}
+    assert (waiting[2].priority, waiting[3].priority) == (0, 5)
