@@ -17,7 +17,7 @@ BANDS = (
     ("#dbe9f6", ("work", "platform"), "values: jobs, tasks and workloads; specs of all parts, TOML"),
     ("#c3dcf0", ("resources",), "live parts: nodes, processors, memory pools, links, storages"),
     ("#a9cfe8", ("scheduling",), "policy protocol, scheduler process, registry, waiting work"),
-    ("#a9cfe8", ("policies",), "orders, backfilling, mapping, planners, portfolio"),
+    ("#a9cfe8", ("policies", "predictors"), "orders, backfilling, mapping, planners; run times"),
     ("#d5ecd4", ("records", "metrics"), "what happened, as columns; functions of it"),
     ("#d5ecd4", ("formats", "generators", "catalogue"), "readers and writers; synthetic work; bundled files by name"),
     ("#d5ecd4", ("view", "results"), "plots; records with metrics, plots and files"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from simmodel.commands.values import one_of
@@ -22,9 +22,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """List policies, brokers, placements, eviction rules, platforms, workloads, formats or generators, described.
+    """List policies, brokers, placements, eviction rules, predictors, platforms, workloads, formats or generators.
 
-    Policies, workloads and generators are for jobs on clusters or for tasks on machines.
+    Each has a description. Policies, workloads and generators are for jobs on clusters or for tasks on machines.
     """
     rows = _LISTS[options.kind]()
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
@@ -69,9 +69,18 @@ def _list_evictions() -> Rows:
     """Return the eviction rules of storages and memory pools, each with the first line of its description."""
     from simmodel.platform.evictions import EVICTIONS
 
-    return [
-        (name, ((rule.__doc__ or "").strip() or " ").splitlines()[0].rstrip(".")) for name, rule in EVICTIONS.items()
-    ]
+    return _documented(EVICTIONS)
+
+
+def _list_predictors() -> Rows:
+    """Return the predictors of run times, each with the first line of its description."""
+    from simmodel.platform.predictors import PREDICTORS
+
+    return _documented(PREDICTORS)
+
+
+def _documented(entries: Mapping[str, object]) -> Rows:
+    return [(name, ((each.__doc__ or "").strip() or " ").splitlines()[0].rstrip(".")) for name, each in entries.items()]
 
 
 def _list_platforms() -> Rows:
@@ -144,6 +153,7 @@ _LISTS: dict[str, Callable[[], Rows]] = {
     "brokers": _list_brokers,
     "placements": _list_placements,
     "evictions": _list_evictions,
+    "predictors": _list_predictors,
     "platforms": _list_platforms,
     "workloads": _list_workloads,
     "formats": _list_formats,

@@ -80,6 +80,8 @@ def _argument(cls: type[Options], field: attrs.Attribute[Any], hint: Any) -> dic
     text = field.metadata.get("help")
     if hint is bool:
         return {"action": "store_false" if field.default is True else "store_true", "help": text}
+    if "text" in field.metadata:
+        return {"metavar": field.metadata["text"], "help": text}
     choices = [value for value in cls.choices(field.name) if value is not None]
     if choices:
         return {"type": one_of(choices), "metavar": f"{{{','.join(choices)}}}", "help": text}

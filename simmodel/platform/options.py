@@ -9,8 +9,9 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
+from simmodel.platform.predictors import PREDICTORS
 
-__all__ = ["BrokerOptions", "ClusterOptions", "GridOptions", "MachineOptions", "NoOptions", "Options"]
+__all__ = ["ESTIMATES", "BrokerOptions", "ClusterOptions", "GridOptions", "MachineOptions", "NoOptions", "Options"]
 
 T = TypeVar("T")
 
@@ -28,6 +29,25 @@ def _one_of(options: Options, field: attrs.Attribute[T], value: T) -> None:
     allowed = type(options).choices(field.name)
     if value not in allowed:
         raise InputError(f"must be {' or '.join(map(repr, allowed))}, got {value!r}", place=field.name)
+
+
+ESTIMATES = ("requested", "exact", "cqsim")
+"""The times that policies plan with, where they are not predicted."""
+
+
+def _by_name(value: Any) -> Any:
+    """Return the name of a predictor that has one, else the value."""
+    return getattr(value, "known_as", None) or value
+
+
+def _estimates(_options: Options, field: attrs.Attribute[Any], value: Any) -> None:
+    """Check that a value is one of ``ESTIMATES``, the name of a predictor, or an object that predicts and learns."""
+    if isinstance(value, str):
+        if value not in ESTIMATES and (name := value.partition("(")[0].strip()) not in PREDICTORS:
+            raise InputError(unknown("estimate", name, [*ESTIMATES, *PREDICTORS]).message, place=field.name)
+    elif not (callable(getattr(value, "predict", None)) and callable(getattr(value, "learn", None))):
+        accepted = f"must be {', '.join(map(repr, ESTIMATES))}, the name of a predictor or a Predictor"
+        raise InputError(f"{accepted}, got {value!r}", place=field.name)
 
 
 _HINTS: dict[type[Options], dict[str, Any]] = {}  # the types of the options of each class, which take long to find
@@ -111,8 +131,15 @@ class ClusterOptions(Options):
     event_order: Literal["submits-first", "ends-first"] = _choice(
         "submits-first", "order of the events of an instant, with --decide-on event"
     )
-    estimates: Literal["requested", "exact", "cqsim"] = _choice(
-        "requested", "times that policies plan with: requested (default), exact run times, or CQSim's mixture"
+    estimates: Any = attrs.field(
+        default="requested",
+        converter=_by_name,
+        validator=_estimates,
+        metadata={
+            "text": "NAME",
+            "help": "times that policies plan with: requested (default), exact run times, CQSim's mixture (cqsim), or "
+            "predicted ones: predicted, or any of 'simmodel list predictors'",
+        },
     )
     overrun: Literal["stop", "continue"] = _choice("stop", "stop (default) or continue jobs at their requested time")
 

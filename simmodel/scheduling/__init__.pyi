@@ -1,6 +1,13 @@
 from .objectives import MEASURES as MEASURES, OBJECTIVES as OBJECTIVES, Objective as Objective, objective as objective
 from .observer import Observer as Observer
 from .policy_base import Policy as Policy
+from .prediction import (
+    AskingJob as AskingJob,
+    Predictor as Predictor,
+    PredictorLike as PredictorLike,
+    predictor as predictor,
+    register_predictor as register_predictor,
+)
 from .problem import Plan as Plan, Problem as Problem
 from .protocol import (
     Decision as Decision,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Decision, View
 
-__all__ = ["Decides", "DecidingObject", "FunctionPolicy", "Policy"]
+__all__ = ["Decides", "DecidingObject", "FunctionPolicy", "Policy", "parameters_of"]
 
 Decides = Literal["jobs", "tasks", "places", "systems", "data", "anything"]
 Place = TypeVar("Place")
@@ -124,15 +124,7 @@ class Policy:
         TypeError
             a parameter is not kept as an attribute of its name
         """
-        kept = {}
-        for name in _parameters(type(self).__init__):
-            try:
-                kept[name] = getattr(self, name)
-            except AttributeError:
-                raise TypeError(
-                    f"{type(self).__name__}: parameter {name!r} must be kept as an attribute of that name"
-                ) from None
-        return kept
+        return parameters_of(self)
 
     def parts(self) -> Iterator[Policy]:
         """Yield the policies among the parameters, each once."""
@@ -140,6 +132,25 @@ class Policy:
         for value in self.parameters().values():
             _collect(value, seen)
         yield from seen.values()
+
+
+def parameters_of(made: object) -> dict[str, Any]:
+    """Return the constructor's parameters of an object and their values, which it keeps as attributes.
+
+    Raises
+    ------
+    TypeError
+        a parameter is not kept as an attribute of its name
+    """
+    kept = {}
+    for name in _parameters(type(made).__init__):
+        try:
+            kept[name] = getattr(made, name)
+        except AttributeError:
+            raise TypeError(
+                f"{type(made).__name__}: parameter {name!r} must be kept as an attribute of that name"
+            ) from None
+    return kept
 
 
 @cache

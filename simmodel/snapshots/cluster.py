@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, shown, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
@@ -28,10 +30,18 @@ from simmodel.snapshots.types import Columns, Instant
 if TYPE_CHECKING:
     pass
 
-__all__ = ["ClusterSnapshot"]
+__all__ = ["ClusterSnapshot", "PredictorState"]
 
 
 OPTIONS = ClusterOptions()
+
+
+@attrs.frozen(repr=False)
+class PredictorState(Fields):
+    """What a predictor has learned, as JSON values, and (number, requested time in s) of each job with a prediction."""
+
+    state: Any = None
+    limits: tuple[tuple[int, float], ...] = ()
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
@@ -56,6 +66,8 @@ class ClusterSnapshot(JobsSnapshot):
         pending dependencies of blocked jobs
     choices
         the waiting jobs that may start at several places
+    prediction
+        the memory of the predictor of run times, if jobs are planned with predictions
     over
         (id, final state) of ended jobs on which arrivals depend
     usage
@@ -82,6 +94,7 @@ class ClusterSnapshot(JobsSnapshot):
     usage: tuple[tuple[float, tuple[tuple[int | str | None, float, float, Instant], ...]], ...] = ()
     planned: tuple[Planned, ...] = ()
     choices: tuple[Choice, ...] = ()
+    prediction: PredictorState | None = None
 
     def __repr__(self) -> str:
         return (
@@ -95,6 +108,17 @@ class ClusterSnapshot(JobsSnapshot):
         yield from (run.work for run in self.running)
         for works in (self.waiting, self.held, self.blocked):
             yield from works
+
+    @cached_property
+    def columns(self) -> dict[str, Any]:
+        """The columns of its jobs for a recorder, with requested times instead of predictions."""
+        columns = super().columns
+        if self.prediction is not None:
+            requested = columns["requested"].copy()
+            for number, limit in self.prediction.limits:
+                requested[self.rows[number]] = limit
+            columns = {**columns, "requested": requested}
+        return columns
 
     def expected(self, *, actual: bool = False) -> ClusterSnapshot:
         """Return the part that a what-if may see: no future arrivals, failures or cancellations, no actual run times.

@@ -257,6 +257,16 @@ class Job(Fields):
         return seen
 
     @property
+    def asked(self) -> float:
+        """Its requested time in seconds; without one, its run time.
+
+        >>> Job(run=5, requested=60).asked, Job(run=5).asked
+        (60, 5)
+        """
+        limit = self.run if self.requested is None else self.requested
+        return INFINITY if limit is None else limit
+
+    @property
     def partition_text(self) -> int | str | None:
         """Its partition as in a log: several are ``"a,b"``.
 
@@ -446,6 +456,7 @@ class LiveJob(LiveWork):
     """
 
     __slots__ = (
+        "_asked",
         "_duration",
         "_expected",
         "_job",
@@ -559,8 +570,11 @@ class LiveJob(LiveWork):
 
     @property
     def asked(self) -> float:
-        """Its requested time in seconds; after a suspension ``requested`` is the remainder."""
-        past = self.past
+        """Its requested time in seconds; ``requested`` may be a prediction, and after a suspension the remainder."""
+        try:
+            return self._asked
+        except AttributeError:  # not set for the million: only with predictions
+            past = self.past
         return self.requested if past is None or past._whole is None else past._whole[0]
 
     def __repr__(self) -> str:
@@ -573,6 +587,15 @@ class LiveJob(LiveWork):
         self.requested = self._requested = requested
         self.expected = self._expected = expected
         self._duration = duration
+
+    def limit_to(self, seconds: float) -> None:
+        """Set its requested time (s), at which it is stopped, where it is planned with a prediction instead."""
+        self._asked = seconds
+
+    @property
+    def predicted(self) -> bool:
+        """Whether it is planned with a prediction of its run time."""
+        return hasattr(self, "_asked")
 
     def widen(self, processors: int) -> None:
         """Set the number of processors that it requests."""

@@ -241,7 +241,7 @@ def cases(draw: st.DrawFn) -> Case:
     options = {
         "decide_on": draw(st.sampled_from(["instant", "event"])),
         "event_order": draw(st.sampled_from(["submits-first", "ends-first"])),
-        "estimates": draw(st.sampled_from(["requested", "exact", "cqsim"])),
+        "estimates": draw(st.sampled_from(["requested", "exact", "cqsim", "recent-two", "predicted"])),
         "overrun": draw(st.sampled_from(["stop", "continue"])),
     }
     drawn = [draw(jobs(number, count, spec)) for number in range(1, count + 1)]

@@ -34,6 +34,7 @@ ROWS = (
         "resources",
         "scheduling",
         "policies",
+        "predictors",
         "records",
         "metrics",
     ),

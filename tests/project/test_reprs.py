@@ -8,7 +8,7 @@ from simmodel.errors import SimmodelError
 from simmodel.platform import ClusterSpec, PartitionSpec
 from simmodel.records import Steps
 from simmodel.results import Result
-from simmodel.scheduling import Observer, Policy
+from simmodel.scheduling import Observer, Policy, Predictor
 from simmodel.work import Job
 from simmodel.work.table import Table
 from tests.helpers.public_classes import public_classes, public_values
@@ -32,7 +32,7 @@ LIVE = {
 
 
 def is_value(value: type) -> bool:
-    if issubclass(value, (BaseException, Policy)) or getattr(value, "_is_protocol", False):
+    if issubclass(value, (BaseException, Policy, Predictor)) or getattr(value, "_is_protocol", False):
         return False
     if issubclass(value, tuple):  # named tuples print their fields
         return False

@@ -97,7 +97,7 @@ WRONG = {
     "seed": (-1, "seed: must be a whole number >= 0, got -1"),
     "colour": ("red", "colour: unknown key 'colour'"),
     "platform": ({"kind": "cluster", "partitions": [{"processors": 0}]}, r"platform.partitions\[0\].processors: "),
-    "options.estimates": ("guess", "options.estimates: must be 'requested' or 'exact' or 'cqsim', got 'guess'"),
+    "options.estimates": ("guess", "options.estimates: unknown estimate 'guess'; known estimates: requested, "),
     "policy.due": ("yes", "policy.due: must be true or false, got 'yes'"),
     "running.started": ([1.0], "running.started: must have 2 values, got 1"),
     "running.started.0": (11.0, r"running.started\[0\]: must be an instant <= 10.25 s, got 11"),

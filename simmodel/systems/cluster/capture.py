@@ -40,8 +40,11 @@ _START = itemgetter(1)
 _ORDER = itemgetter(0, 1, 2)
 
 
-def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
-    """Return the snapshot of a cluster; unless ``actual``, it holds only the information available to policies."""
+def capture(cluster: Cluster, actual: bool, *, predictor: bool = True) -> ClusterSnapshot:
+    """Return the snapshot of a cluster; unless ``actual``, it holds only the information available to policies.
+
+    ``predictor``: whether to save what its predictor has learned, without which no more jobs may arrive.
+    """
     env = cluster.env
     now = float(env._now)
     work_of = _actual if actual else _seen
@@ -69,6 +72,7 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
         planned = expected_plans(planned, cluster.spec, now, actual=False)
         known = (*[run.work.number for run in running], *[work.number for work in (*waiting, *held, *blocked_work)])
         submitted = max(known, default=-1) + 1
+    predictions = cluster.predictions if predictor else None
     return ClusterSnapshot(
         name=cluster.name,
         now=now,
@@ -101,6 +105,7 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
             for job, entries in cluster.queueing.choices.items()
             if job is entries[0]
         ),
+        prediction=None if predictions is None else predictions.state(cluster.present()),
     )
 
 

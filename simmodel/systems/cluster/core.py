@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import END, SUBMIT, Environment, heard
+from simmodel.platform.options import ESTIMATES
 from simmodel.systems.cluster.build import build_pools
 from simmodel.systems.system import Offers
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from simmodel.platform.options import ClusterOptions
     from simmodel.resources.pool import Pool
     from simmodel.scheduling.usage import Usage
+    from simmodel.work.prepare import Estimates
 
 __all__ = ["ClusterCore", "Hooks"]
 
@@ -42,7 +44,9 @@ class ClusterCore:
     env, spec, name, options
         those of the cluster
     estimates, overrun
-        from the options
+        from the options; with predictions, ``estimates`` is ``"requested"``, from which they depart
+    predictions
+        what plans jobs with predictions and hears of them after the recorder, if the options say so
     pools, places, only_pool
         the places by name; in order; the single one, or ``None``
     by_event, submits_first
@@ -67,7 +71,9 @@ class ClusterCore:
         self.spec = spec
         self.name = name
         self.options = options
-        self.estimates = options.estimates
+        predicts = options.estimates not in ESTIMATES
+        self.estimates: Estimates = "requested" if predicts else options.estimates
+        self.predictions: object = None
         self.overrun = options.overrun
         self.pools: dict[str, Pool] = build_pools(env, spec)
         self.places = tuple(self.pools.values())
@@ -114,16 +120,18 @@ class ClusterCore:
         self.find_hooks()
 
     def find_hooks(self) -> None:
-        """Collect the hooks of the environment's observers and of the cluster's recorder."""
+        """Collect the hooks of observers, of the cluster's recorder and, after these, of its predictions."""
         own = self._recorder
         for name in _HOOKS:
-            call = heard(own, name)
-            self._hooks[name] = self.env.hooks(name) + (() if call is None else (call,))
+            called = (heard(own, name), heard(self.predictions, name))
+            self._hooks[name] = self.env.hooks(name) + tuple(call for call in called if call is not None)
         self._bind()
 
     def tell_only(self, **hooks: Callable[..., object]) -> None:
-        """Call no hooks but these."""
-        self._hooks = {name: (hooks[name],) if name in hooks else () for name in _HOOKS}
+        """Call no hooks but these, and those of its predictions."""
+        for name in _HOOKS:
+            called = (hooks.get(name), heard(self.predictions, name))
+            self._hooks[name] = tuple(call for call in called if call is not None)
         self._bind()
 
     def _bind(self) -> None:

@@ -17,6 +17,7 @@ from simmodel.environment import NEVER, Environment
 from simmodel.errors import Stalled
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.snapshots.snapshot import PolicyState
+from simmodel.systems.cluster.capture import capture
 from simmodel.systems.cluster.restore import restoring
 from simmodel.work.table import Table
 
@@ -201,7 +202,9 @@ def simulate_from(
         ``"actual"``: use the actual run times of running and waiting jobs, as some simulators do; default: the expected
         ones
     """
-    snapshot = cluster.snapshot().expected(actual=True) if estimates == "actual" else cluster.snapshot(actual=False)
+    snapshot = (
+        cluster.snapshot().expected(actual=True) if estimates == "actual" else capture(cluster, False, predictor=False)
+    )
     if policy is not cluster.scheduler.policy and not isinstance(policy, str):
         snapshot = attrs.evolve(snapshot, policy=memory_of(policy))
     if horizon is not None:

@@ -107,6 +107,9 @@ class Restored:
         self._waiting()
         self._usages()
         self._plans()
+        if snapshot.prediction is not None and cluster.predictions is not None:
+            jobs = (*(run.job for run in self.runs), *self.jobs.values())
+            cluster.predictions.restore(snapshot.prediction, jobs, self.runs)
         remember(cluster.scheduler, snapshot.policy)
 
     def recorder(self) -> JobRecorder:

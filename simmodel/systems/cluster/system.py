@@ -10,9 +10,10 @@ from simmodel.entries import load
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.platform.options import ClusterOptions
+from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
+from simmodel.scheduling.prediction import PredictorLike, predictor
 from simmodel.scheduling.protocol import Estimate, Load, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.chunks import ChunkedReplay
     from simmodel.systems.cluster.forecast import Forecast
+    from simmodel.systems.cluster.predictions import Predictions
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.chunks import ChunkedWorkload
 
 __all__ = ["Cluster"]
 
 
+_PREDICTIONS: Any = "simmodel.systems.cluster.predictions:Predictions"
 _MIRRORED: Any = "simmodel.systems.cluster.mirrored:MirroredExecution"
 
 
@@ -64,7 +67,8 @@ class Cluster(System[LiveJob]):
         first is the order of the classic simulators: a submission brings a decision only if the job fits now (or the
         policy tries every submission), and a job at its expected end counts as ended before its end is handled
     estimates
-        the times that policies plan with: see :func:`~simmodel.work.prepare.planned_seconds`
+        the times that policies plan with: see :func:`~simmodel.work.prepare.planned_seconds`; or a predictor of run
+        times by name (``"predicted"``: the default one) or as an object, which then learns from the jobs that end
     overrun
         ``"stop"``: a job is stopped at its requested time; ``"continue"``: it continues to its end
     name, rank
@@ -83,6 +87,8 @@ class Cluster(System[LiveJob]):
         its parts: queues and limits, executions, capacity changes, dependencies, submission
     core
         the state shared by the parts
+    predictions
+        what plans jobs with predicted run times, or ``None``
     chunks
         the replay of a workload that is read in chunks, or ``None``
 
@@ -115,7 +121,7 @@ class Cluster(System[LiveJob]):
         *,
         decide_on: Literal["instant", "event"] = "instant",
         event_order: Literal["submits-first", "ends-first"] = "submits-first",
-        estimates: Estimates = "requested",
+        estimates: Estimates | PredictorLike = "requested",
         overrun: Overrun = "stop",
         name: str | None = None,
         rank: int = 1,
@@ -133,6 +139,9 @@ class Cluster(System[LiveJob]):
         self.name = name or self.spec.name
         self.options = options
         self.core = core = ClusterCore(env, self.spec, self.name, self.options)
+        self.predictions: Predictions | None = None
+        if options.estimates not in ESTIMATES:
+            self.predictions = core.predictions = load(_PREDICTIONS)(core, predictor(options.estimates))
         self.pools = core.pools
         self.places = core.places
         self.timing = Timing(core.by_event, core.submit_priority, core.end_priority)

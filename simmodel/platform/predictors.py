@@ -1,0 +1,20 @@
+"""The names of predictors of run times, which the ``estimates`` of a cluster may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simmodel.entries import Entries
+
+__all__ = ["PREDICTORS"]
+
+PREDICTORS = Entries[Any](
+    {
+        "predicted": "simmodel.predictors.similar:SimilarJobs",
+        "recent-two": "simmodel.predictors.recent:RecentTwo",
+        "own-past": "simmodel.predictors.similar:OwnPast",
+        "request": "simmodel.predictors.recent:Request",
+    },
+    group="simmodel.predictors",
+)
+"""Predictors by name; see :func:`~simmodel.scheduling.prediction.register_predictor`."""

@@ -1,0 +1,2 @@
+from .recent import RecentTwo as RecentTwo, Request as Request
+from .similar import OwnPast as OwnPast, SimilarJobs as SimilarJobs
