@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import TypeAlias
 
 import attrs
 
@@ -44,6 +45,9 @@ class _Range:
         return number - self.first if inside else None
 
 
+_Item: TypeAlias = "tuple[str | tuple[_Range, ...], ...]"
+
+
 @attrs.frozen
 class NodeList:
     """The names of a list of nodes, in order, found without spelling them all out.
@@ -57,8 +61,7 @@ class NodeList:
     [3, 6, None, None, None]
     """
 
-    items: tuple[tuple[str | tuple[_Range, ...], ...], ...]
-    patterns: tuple[re.Pattern[str], ...]
+    items: tuple[_Item, ...]
 
     @classmethod
     def of(cls, text: str) -> NodeList:
@@ -84,8 +87,8 @@ class NodeList:
     def index(self, name: str) -> int | None:
         """Return the place of a name in the list, the first one; ``None``: it is not there."""
         before = 0
-        for item, pattern in zip(self.items, self.patterns, strict=True):
-            match = pattern.fullmatch(name)
+        for item in self.items:
+            match = _pattern(item).fullmatch(name)
             found = _place(item, match) if match is not None else None
             if found is not None:
                 return before + found
@@ -158,39 +161,50 @@ def _ends(each: _Range) -> str:
     return first if each.first == each.last else f"{first}-{last}"
 
 
-@lru_cache(256)
+def _wrong(text: str) -> InputError:
+    return InputError(f"must be a list of nodes such as 'n[1-32]' or 'a1,a2', got {shown(text)}")
+
+
+@lru_cache(4096)
 def _parsed(text: str) -> NodeList:
-    error = InputError(f"must be a list of nodes such as 'n[1-32]' or 'a1,a2', got {shown(text)}")
-    items, at = [], 0
+    if not text:
+        return NodeList(())
+    if "[" not in text and "]" not in text:
+        names = text.split(",")
+        if not all(names):
+            raise _wrong(text)
+        return NodeList(tuple((name,) for name in names))
+    items: list[_Item] = []
+    at = 0
     while at < len(text):
         item: list[str | tuple[_Range, ...]] = []
         while match := _PIECE.match(text, at):
             piece, at = match[0], match.end()
             if piece.startswith("[") and item and not isinstance(item[-1], str):
-                raise error
-            item.append(_ranges(piece, error) if piece.startswith("[") else piece)
+                raise _wrong(text)
+            item.append(_ranges(piece, text) if piece.startswith("[") else piece)
         if not item or (at < len(text) and text[at] != ",") or at == len(text) - 1:
-            raise error
+            raise _wrong(text)
         at += 1
         items.append(tuple(item))
-    return NodeList(tuple(items), tuple(map(_pattern, items)))
+    return NodeList(tuple(items))
 
 
-def _ranges(piece: str, error: InputError) -> tuple[_Range, ...]:
-    """Return the ranges between brackets."""
+def _ranges(piece: str, text: str) -> tuple[_Range, ...]:
+    """Return the ranges between brackets in a text."""
     found = []
-    for text in piece[1:-1].split(","):
-        match = _RANGE.fullmatch(text)
+    for each in piece[1:-1].split(","):
+        match = _RANGE.fullmatch(each)
         if match is None:
-            raise error
+            raise _wrong(text)
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise error
+            raise _wrong(text)
         found.append(_Range(first, last, len(match[1])))
     return tuple(found)
 
 
-def _size(item: tuple[str | tuple[_Range, ...], ...]) -> int:
+def _size(item: _Item) -> int:
     return prod(sum(map(len, part)) for part in item if not isinstance(part, str))
 
 
@@ -198,11 +212,12 @@ def _spelled(ranges: tuple[_Range, ...]) -> list[str]:
     return [text for each in ranges for text in each.texts()]
 
 
-def _pattern(item: tuple[str | tuple[_Range, ...], ...]) -> re.Pattern[str]:
+@lru_cache(1024)
+def _pattern(item: _Item) -> re.Pattern[str]:
     return re.compile("".join(re.escape(part) if isinstance(part, str) else "([0-9]{1,18})" for part in item))
 
 
-def _place(item: tuple[str | tuple[_Range, ...], ...], match: re.Match[str]) -> int | None:
+def _place(item: _Item, match: re.Match[str]) -> int | None:
     """Return the place of a name of this pattern among the names of an item."""
     place = 0
     for ranges, text in zip((part for part in item if not isinstance(part, str)), match.groups(), strict=True):
