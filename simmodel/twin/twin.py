@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as wall
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.errors import SimmodelError
@@ -118,7 +119,8 @@ class Twin:
                 past.memory if same and past.memory else {"number": (past.memory or {"number": 0})["number"]}
             )
             self._own_state = not same
-        source.resume(None if past is None else past.position)
+        self._position = None if past is None else past.position  # all events before it have been applied
+        source.resume(self._position)
         self._begin(continued=past is not None)
 
     def __repr__(self) -> str:
@@ -148,6 +150,7 @@ class Twin:
             wall.sleep(min(timeout, _AGAIN))
         else:
             self.troubles.pop("source", None)
+            self._position = self.source.position()
         self._flush(read=True)
         if not self.due:
             self._over = None
@@ -266,7 +269,7 @@ class Twin:
             mirror=self.mirror.state_document(),
             advisor=advisor,
             due=self.due,
-            position=self.source.position(),
+            position=self._position,
             whole=whole,
         )
 
@@ -289,7 +292,7 @@ class Twin:
                 self._write_state(whole=True)
                 sync = True
             elif read and self._unplaced:
-                self._write("position", position=self.source.position())
+                self._write("position", position=self._position)
                 self._unplaced = False
                 if now - self._stated_at >= self.state_every:
                     self._write_state()
@@ -316,7 +319,7 @@ class Twin:
         remote = self.source if isinstance(self.source, RemoteSource) else None
         return Status(
             cluster=self.source.cluster,
-            time=self.mirror.now,
+            time=self.mirror.now if isfinite(self.mirror.now) else None,
             lag=self._lag,
             waiting=jobs["waiting"],
             running=jobs["running"],
