@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simmodel.resources.nodes import NodePool
+from simmodel.resources.pool import Pool
 from simmodel.scheduling.observer import Observer
-from simmodel.twin.events import Ended, Event, Request, Requeued, Started, Submitted
+from simmodel.twin.events import Ended, Event, NodesChanged, Request, Requeued, Started, Submitted
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Place
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import LiveJob, Run
 
@@ -45,6 +48,7 @@ class EventsOf(Observer):
         self.cluster = system.name if cluster is None else cluster
         self.count = 0
         self._tell = tell
+        self._out: dict[Pool, Counter[str]] = {}
 
     def tell(self, kind: type[Event], **values: Any) -> None:
         """Tell an event of now."""
@@ -77,6 +81,43 @@ class EventsOf(Observer):
     def job_cancelled(self, job: LiveJob) -> None:
         """Tell that the job left the queue."""
         self._about(Ended, job, status="cancelled")
+
+    def job_suspended(self, run: Run) -> None:
+        """Tell that the job waits again: no event says that it will resume."""
+        self._about(Requeued, run.job)
+
+    def job_resumed(self, run: Run) -> None:
+        """Tell another start."""
+        self.job_started(run)
+
+    # ------------------------------------------------------------------ nodes
+
+    def place_changed(self, place: Place, cause: str) -> None:
+        """Tell which nodes went out of service or returned; maintenance and reservations are known in advance."""
+        if not isinstance(place, Pool) or place.part_of is not None or place not in self.system.places:
+            return
+        out, before = _out(place), self._out.get(place, Counter())
+        self._out[place] = out
+        gone, back = sorted((out - before).items()), sorted((before - out).items())
+        state = "down" if cause == "failure" else "draining"
+        if isinstance(place, NodePool):
+            for which, more in ((state, [name for name, _ in gone if not before[name]]), ("up", [*(before - out)])):
+                names = tuple(name for name in more if which != "up" or not out[name])
+                if names:
+                    self.tell(NodesChanged, state=which, nodes=names, partition=place.name)
+            return
+        for which, counts in ((state, gone), ("up", back)):
+            if counts:
+                self.tell(NodesChanged, state=which, processors=sum(count for _, count in counts), partition=place.name)
+
+
+def _out(pool: Pool) -> Counter[str]:
+    """Return how often each node, or how many processors, are out of service for reasons that were not announced."""
+    begun = [window.what for window in pool.windows if window.begun]
+    if isinstance(pool, NodePool):
+        times = Counter({pool.nodes[node]: count for node, count in pool.away})
+        return times - Counter(pool.nodes[node] for what in begun for node in what)
+    return Counter({"": pool.spec.capacity - pool.capacity + pool.away - sum(begun)})
 
 
 def request_of(job: LiveJob) -> Request:

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import what_if
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.snapshots import ClusterSnapshot
 from simmodel.twin import (
     Changed,
     Ended,
