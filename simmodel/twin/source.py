@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -66,6 +66,16 @@ class RemoteSource(Source, Protocol):
     @property
     def trouble(self) -> str | None:
         """Why nothing can be read now, in one sentence; ``None``: it can."""
+        ...
+
+    def check(self) -> Sequence[str]:
+        """Return what is read and what the source may do there, in sentences.
+
+        Raises
+        ------
+        SimmodelError
+            the server cannot be reached, or refuses what the source needs
+        """
         ...
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
+from simmodel.cli import main
 from simmodel.errors import InputError
 from simmodel.twin import Passed
 from simmodel.twin.logs import Log, start_logging
@@ -75,7 +76,7 @@ def test_each_role_does_its_part(guarded: RedisServer, tmp_path: Path) -> None:
     source = StreamSource("alps", settings(guarded, "twin", tmp_path))
     writer.write(EVENT)
     assert source.events(0) == [EVENT]
-    assert source.check().endswith("of 1 entries may be read")
+    assert source.check()[0].endswith("of 1 entries may be read")
     writer.close()
     source.close()
 
@@ -101,6 +102,24 @@ def test_a_refusal_is_one_sentence_without_the_password(
         said = everything_about(caught.value) + repr(source) + repr(source.server) + records.getvalue()
         assert secret not in said
     source.close()
+
+
+def test_the_command_check_says_what_the_twin_may_do(
+    guarded: RedisServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "twin.toml"
+    source = f'kind = "redis"\nurl = "{guarded.settings.url}"\nuser = "twin"\npassword_file = "password"\n'
+    config.write_text(f'cluster = "alps"\nplatform = "theta"\n[source]\n{source}')
+    settings(guarded, "twin", tmp_path)
+    assert main(["twin", "check", str(config)]) == 0
+    said = capsys.readouterr()
+    assert f"{guarded.settings.url}: no stream '{KEY}' yet; it may be read\n" in said.out
+    settings(guarded, "twin", tmp_path, WRONG)
+    assert main(["twin", "check", str(config)]) == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "user 'twin': wrong user or password, or none given" in said.err
+    assert WRONG not in said.out + said.err
 
 
 def test_who_reads_cannot_write_and_who_writes_no_other_key(guarded: RedisServer, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ def run(options: argparse.Namespace) -> None:
     from contextlib import closing
 
     from simmodel.twin.config import read_config
+    from simmodel.twin.source import RemoteSource
     from simmodel.writing import check_output
 
     config = read_config(options.config)
@@ -33,6 +34,8 @@ def run(options: argparse.Namespace) -> None:
         fallback = config.advise.fallback or config.policy
         print(f"policy {config.policy}; advice by {config.advise.policy}, if late by {fallback}")
     with closing(config.settings().open(config.cluster, config.folder_path)) as source:
+        for sentence in source.check() if isinstance(source, RemoteSource) else ():
+            print(sentence)
         report = source.report()
     told = "events alone" if report is None else f"a report of {len(report.jobs):,} jobs at {report.time:g} s"
     print(f"source {config.source['kind']} of {config.cluster}: {told}")

@@ -196,6 +196,19 @@ class SlurmSource:
         if self.wake is not None:
             self.wake.resume(position)
 
+    def check(self) -> list[str]:
+        """Return what Slurm tells, and what the wakening source may do.
+
+        Raises
+        ------
+        SimmodelError
+            Slurm or the server of the wakening source does not answer
+        """
+        jobs = len(self._state().jobs)
+        self._told.clear()
+        woken = self.wake.check() if isinstance(self.wake, RemoteSource) else ()
+        return [f"Slurm answers squeue and sinfo: {jobs:,} jobs; the twin has no command that changes them", *woken]
+
     @property
     def trouble(self) -> str | None:
         """Why the wakening source cannot be read now, if so: reports then come at intervals alone."""

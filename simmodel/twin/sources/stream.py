@@ -163,7 +163,7 @@ class StreamSource:
             raise InputError(f"must be the id of an entry, such as 1700000000000-0, got {shown(position)}", self.stream)
         self._position, self._owed, self._added, self._look = position or _START, None, None, 0.0
 
-    def check(self) -> str:
+    def check(self) -> list[str]:
         """Return a sentence about the stream as it is now.
 
         Raises
@@ -173,8 +173,8 @@ class StreamSource:
         """
         about = self._fetch_or_raise()[1]
         if about is None:
-            return f"{self.server.where}: no stream {clipped(self.stream)!r} yet; it may be read"
-        return f"{self.server.where}: stream {clipped(self.stream)!r} of {about['length']:,} entries may be read"
+            return [f"{self.server.where}: no stream {clipped(self.stream)!r} yet; it may be read"]
+        return [f"{self.server.where}: stream {clipped(self.stream)!r} of {about['length']:,} entries may be read"]
 
     def close(self) -> None:
         """Close the connection."""
