@@ -152,7 +152,7 @@ class _WakeUp:
 
     __slots__ = ("_call", "_env", "_rank", "armed")
 
-    def __init__(self, env: Environment, call: Callable[[], object], rank: int) -> None:
+    def __init__(self, env: Environment, call: Callable[[], object], rank: float) -> None:
         self._env = env
         self._call = call
         self._rank = rank
@@ -207,7 +207,7 @@ class Environment(simpy.Environment):
         self._hook_listeners: list[Callable[[], object]] = []
         self._waits: list[Waits] = []
         self._withdrawn = 0
-        self._at_end: list[tuple[int, int, _WakeUp]] = []  # a heap of requested callbacks
+        self._at_end: list[tuple[float, int, _WakeUp]] = []  # a heap of requested callbacks
         self._leaving = False
         super().__init__(initial_time)
         # SimPy binds only the event classes in type(self) itself; without this a subclass would be 15 % slower.
@@ -216,7 +216,7 @@ class Environment(simpy.Environment):
 
     # ------------------------------------------------------------------ the end of an instant
 
-    def at_instant_end(self, call: Callable[[], object], rank: int = 0) -> _WakeUp:
+    def at_instant_end(self, call: Callable[[], object], rank: float = 0) -> _WakeUp:
         """Return a function that, when called, requests ``call()`` after all other events of the current instant.
 
         Repeated requests in one instant result in one call, until it has been made: if the call schedules further

@@ -82,6 +82,8 @@ class Branch(Fields):
         :class:`StartJob`, :class:`CancelJob` and :class:`SubmitJob` values
     policies
         policies of places that are systems, instead of their own: one for all, or by path
+    data
+        the data policy of a grid, instead of its own
 
     >>> now = Branch("easy").start(7)
     >>> later = now.switch(3600, "sjf+easy")
@@ -94,6 +96,7 @@ class Branch(Fields):
     then: tuple[tuple[float, PolicyLike], ...] = attrs.field(default=(), converter=_follow)
     actions: tuple[Action, ...] = attrs.field(default=(), converter=_actions)
     policies: PoliciesBelow | None = None
+    data: PolicyLike | None = None
 
     def switch(self, at: float, policy: PolicyLike) -> Branch:
         """Return this branch with a switch to another policy at an instant (s)."""
@@ -126,6 +129,7 @@ class Branch(Fields):
 
     def __str__(self) -> str:
         parts = [label(self.policy), *_called_below(self.policies)]
+        parts += [] if self.data is None else [f"data {label(self.data)}"]
         parts += [f"{label(policy)} from {at:g} s" for at, policy in self.then]
         for action in self.actions:
             at = "" if action.at is None else f" at {action.at:g} s"

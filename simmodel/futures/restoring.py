@@ -35,6 +35,7 @@ def check_branch(snapshot: Snapshot, branch: Branch) -> None:
         raise InputError(f"branch '{branch}': cannot submit a job to a {kind.name}: it runs tasks")
     if branch.policies is not None:
         _check_below(snapshot, branch.policies)
+    kind.check_data(snapshot, branch.data)
 
 
 def _check_below(snapshot: Snapshot, policies: PoliciesBelow) -> None:
@@ -54,7 +55,8 @@ def restored(env: Environment, snapshot: Snapshot, branch: Branch) -> System[Any
     """Return the live system that continues from a snapshot under a branch, without its submissions."""
     kind = kind_of_snapshot(snapshot)
     policy = follow(branch, kind.policy_of(snapshot, branch.policy), lambda given: kind.policy_of(snapshot, given))
-    system = kind.restore(env, snapshot, policy, policies=branch.policies)
+    data = {} if branch.data is None else {"data": branch.data}
+    system = kind.restore(env, snapshot, policy, policies=branch.policies, **data)
     own = system.scheduler.policy
     if isinstance(own, Following) and own.system is None:
         own.attach(system)

@@ -8,21 +8,32 @@ from fnmatch import fnmatchcase
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Transfer, WakeAt
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import DataView
 
-__all__ = ["DataPolicy", "LeastUsedLink", "Prefetch", "Replicate", "Subscribe", "Timed", "Transfers"]
+__all__ = [
+    "DataPolicy",
+    "LeastUsedLink",
+    "Prefetch",
+    "Replicate",
+    "Subscribe",
+    "Timed",
+    "Transfers",
+    "described",
+    "made_of",
+]
 
 
 class DataPolicy(Policy):
     """The base class of data policies, and the policy that moves nothing by itself and reads the nearest replica.
 
     A subclass overrides any of ``source``, ``target`` and ``decide``, which is asked at the start, when jobs are
-    assigned, when files come, and at each :class:`~simmodel.scheduling.protocol.WakeAt` that it yields.
+    assigned, when files come, when sites come back, and at each :class:`~simmodel.scheduling.protocol.WakeAt` that it
+    yields.
 
     >>> DataPolicy().name
     'nearest'
@@ -153,6 +164,8 @@ class Replicate(DataPolicy):
 class Subscribe(DataPolicy):
     """Copy files to the sites that have subscribed to them, from the start and when they are written.
 
+    A site that is down gets them once it is back. A copy that is dropped later is not made again.
+
     Parameters
     ----------
     subscriptions
@@ -166,19 +179,42 @@ class Subscribe(DataPolicy):
 
     def __init__(self, subscriptions: Mapping[str, Sequence[str]]) -> None:
         self.subscriptions = subscriptions
+        self._known: dict[str, None] = {}  # the files with subscribers that have come
+        self._missed: dict[tuple[str, str], None] = {}  # files and the sites that were down when these came
+
+    def state(self) -> list[Any]:
+        """Return the known files, and those that sites could not get yet, each with its site."""
+        return [list(self._known), [list(each) for each in self._missed]]
+
+    def restore(self, values: Sequence[Any]) -> None:
+        """Continue with these files and sites."""
+        self._known = dict.fromkeys(values[0])
+        self._missed = dict.fromkeys((file, site) for file, site in values[1])
 
     def decide(self, view: Any, /) -> Iterator[Decision]:
         """Yield the transfers of new files to their subscribers."""
-        for file in dict.fromkeys(view.added):
-            for pattern, sites in self.subscriptions.items():
-                if fnmatchcase(file, pattern):
-                    for name in sites:
-                        if file in view.files and not view.files.holds(file, name):
-                            yield Transfer(file, None, view.site(name))
+        wanted = dict(self._missed)
+        for file in view.added:
+            if file not in self._known:
+                subscribers = [sites for pattern, sites in self.subscriptions.items() if fnmatchcase(file, pattern)]
+                if subscribers:
+                    self._known[file] = None
+                    wanted |= dict.fromkeys((file, name) for sites in subscribers for name in sites)
+        self._missed = {}
+        for file, name in wanted:
+            site = view.site(name)
+            if file not in view.files or not view.files.sites_of(file) or view.files.holds(file, name):
+                continue
+            if site.down:
+                self._missed[file, name] = None
+            else:
+                yield Transfer(file, None, site)
 
 
 class Transfers(DataPolicy):
     """Carry out the next transfer of a list at each decision; under :class:`Timed`, one at each of its instants.
+
+    A transfer to a site that is down waits for a later decision.
 
     Parameters
     ----------
@@ -206,9 +242,11 @@ class Transfers(DataPolicy):
     def decide(self, view: Any, /) -> Iterator[Decision]:
         """Yield the next transfer."""
         if self._next < len(self.transfers):
-            file, source, destination, *mode = self.transfers[self._next]
-            self._next += 1
-            yield Transfer(file, None if source is None else view.site(source), view.site(destination), *mode)
+            file, source, name, *mode = self.transfers[self._next]
+            destination = view.site(name)
+            if not destination.down:
+                self._next += 1
+                yield Transfer(file, None if source is None else view.site(source), destination, *mode)
 
 
 class Timed(DataPolicy):
@@ -273,3 +311,56 @@ class Timed(DataPolicy):
             view.keep()
         if due <= self.end:
             yield WakeAt(due)
+
+
+# ---------------------------------------------------------------------- as plain values, for snapshots
+
+_READY: dict[str, type[DataPolicy]] = {
+    kind.__name__: kind for kind in (DataPolicy, LeastUsedLink, Prefetch, Replicate, Subscribe, Timed, Transfers)
+}
+
+
+def described(policy: Policy) -> list[Any] | None:
+    """Return a data policy of this module as plain values: its class and parameters; ``None``: it is another one.
+
+    >>> described(Timed(Replicate(5), 0, 100, 10))[1]["policy"]
+    ['Replicate', {'threshold': 5, 'copies': 3}]
+    """
+    kind = type(policy).__name__
+    if _READY.get(kind) is not type(policy):
+        return None
+    found: dict[str, Any] = {}
+    for name, value in policy.parameters().items():
+        plain = described(value) if isinstance(value, Policy) else _plain(value)
+        if isinstance(value, Policy) and plain is None:
+            return None
+        found[name] = plain
+    return [kind, found]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(each) for each in value]
+    return "inf" if value == inf else value
+
+
+def made_of(document: Any) -> DataPolicy:
+    """Return the data policy of a description; raises ``InputError`` if it is none.
+
+    >>> made_of(["Replicate", {"threshold": 5}]).name
+    'replicate(5,3)'
+    """
+    if not (isinstance(document, list) and len(document) == 2 and isinstance(document[1], dict)):
+        raise InputError(f"must be the class and the parameters of a data policy, got {document!r}")
+    kind, parameters = document
+    if kind not in _READY:
+        raise unknown("data policy", str(kind), _READY)
+    values = {name: inf if value == "inf" else value for name, value in parameters.items()}
+    if "policy" in values:
+        values["policy"] = made_of(values["policy"])
+    try:
+        return _READY[kind](**values)
+    except TypeError as error:
+        raise InputError(f"{kind}: {error}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -16,11 +16,13 @@ from simmodel.resources.shared_channel import ChannelState
 from simmodel.resources.storage import StorageState
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.jobs import Planned, expected_end
-from simmodel.snapshots.snapshot import Snapshot
+from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
 from simmodel.work.job import Job
 
 __all__ = [
+    "AssignedState",
+    "DataPolicyState",
     "DiskState",
     "FetchState",
     "GridSnapshot",
@@ -30,6 +32,8 @@ __all__ = [
     "TransferState",
     "TryState",
 ]
+
+NEAREST = PolicyState(name="nearest", known_as="nearest", due=False)
 
 PHASES = ("overhead", "staging in", "queued", "inside", "reading", "executing", "writing", "staging out")
 IN_CLUSTER = ("queued", "inside", "reading", "executing")
@@ -117,6 +121,32 @@ class TransferState(NamedTuple):
     lag: Seconds = 0.0
 
 
+class AssignedState(NamedTuple):
+    """A job that got a site, on which the data policy has not decided yet; ``row``: ``None`` if it has ended."""
+
+    row: Count | None
+    site: Count
+    id: int | str
+    inputs: tuple[str, ...] = ()
+
+
+class DataPolicyState(NamedTuple):
+    """The data policy, with its memory and what it has not decided on.
+
+    ``made``: its class and parameters, if it is a policy of :mod:`simmodel.policies.data` that has no name; ``alarms``:
+    the instants (s) at which it wants to be asked; ``added``: the files that came.
+    """
+
+    policy: PolicyState = NEAREST
+    made: Any = None
+    alarms: tuple[Instant, ...] = ()
+    assigned: tuple[AssignedState, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+NOTHING_MOVES = DataPolicyState()
+
+
 class DiskState(NamedTuple):
     """The disk of a host, read or written; ``rows``: the jobs of its accesses, in their order."""
 
@@ -151,6 +181,10 @@ class GridSnapshot(BrokerSnapshot):
         whether it assigns jobs
     rests_until
         the instant (s) until which the broker rests after its latest decisions, or ``None``
+    data
+        the data policy
+    new
+        the waiting jobs on which the broker has not decided yet, in order
     sites
         the sites, in order
     catalogue
@@ -181,6 +215,8 @@ class GridSnapshot(BrokerSnapshot):
     platform: GridSpec
     dispatching: bool = True
     rests_until: Instant | None = None
+    data: DataPolicyState = NOTHING_MOVES
+    new: tuple[Count, ...] = ()
     sites: tuple[SiteState, ...]
     catalogue: CatalogueState
     traces: Columns[TraceState] = ()
@@ -200,6 +236,11 @@ class GridSnapshot(BrokerSnapshot):
         running, waiting = super().tally
         out = sum(stay.phase in ("writing", "staging out") for stay in self.stays)
         return running + out, waiting + sum(stay.phase in ("overhead", "staging in") for stay in self.stays)
+
+    def policy_names(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the place and the name of each of its own policies."""
+        yield from super().policy_names()
+        yield "data.policy.known_as", self.data.policy.known_as
 
     @property
     def _away(self) -> list[Any]:
@@ -247,7 +288,12 @@ class GridSnapshot(BrokerSnapshot):
             "stranded": [(site, ()) for _, site in self.stranded],
             "tries": [(each.site, ()) for each in self.tries],
             "traces": [(each.site, ()) for each in self.traces],
+            "data.assigned": [(each.site, (each.row,)) for each in self.data.assigned],
         }
+        waiting = {each.row for each in self.waiting}
+        for i, new in enumerate(self.new):
+            if new not in waiting:
+                raise InputError(f"must be the row of a waiting job, got {new}", place=f"new[{i}]")
         for part, found in parts.items():
             for i, (site, jobs) in enumerate(found):
                 if site is not None and site >= len(names):

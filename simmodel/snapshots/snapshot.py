@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sized
+from collections.abc import Iterator, Mapping, Sized
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -108,6 +108,10 @@ class Snapshot(Shown):
         return f"<{type(self).__name__} of {self.name} at {self.now:g} s>"
 
     # ------------------------------------------------------------------ defaults that a kind may override
+
+    def policy_names(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the place and the name of each of its own policies."""
+        yield "policy.known_as", self.policy.known_as
 
     @property
     def below(self) -> tuple[Snapshot, ...]:
@@ -285,7 +289,8 @@ def check_policy_name(name: Plain, place: str, *, trust: bool) -> None:
 def _check_trust(snapshot: Snapshot) -> None:
     from simmodel.platform.toml import check_models
 
-    check_policy_name(snapshot.policy.known_as, "policy.known_as", trust=False)
+    for place, name in snapshot.policy_names():
+        check_policy_name(name, place, trust=False)
     check_models(getattr(snapshot, "platform", None))
     for each in snapshot.below:
         _check_trust(each)

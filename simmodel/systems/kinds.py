@@ -143,13 +143,25 @@ class Kind(Fields):
         check_decides(found, self.asks, f"the {self.name}")
         return found
 
+    def check_data(self, snapshot: Snapshot, given: PolicyLike | None) -> None:
+        """Raise ``InputError`` if a system that continues from a snapshot cannot have this data policy."""
+        if given is not None:
+            raise InputError(f"must be None for a {self.name}, which has no data policy", place="data")
+
     def restore(
-        self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
+        self,
+        env: Environment,
+        snapshot: Snapshot,
+        policy: PolicyLike | None = None,
+        *,
+        policies: GivenPolicies = None,
+        data: PolicyLike | None = None,
     ) -> System[Any]:
         """Return a live system that continues from a snapshot, under the given policy or else that of the snapshot.
 
-        ``policies``: of its places, if these can be homes: one for all, or by path.
+        ``policies``: of its places, if these can be homes: one for all, or by path; ``data``: of its files.
         """
+        self.check_data(snapshot, data)
         if self.homes:
             return self.system.from_snapshot(env, snapshot, policy, policies)  # type: ignore[call-arg]
         _no_places(policies, self.name)

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.scheduler import Scheduler
 
-__all__ = ["check_instant", "chosen_policy", "policy_state", "remember", "restore_streams", "stream_states"]
+__all__ = [
+    "check_instant",
+    "chosen_policy",
+    "plain_state",
+    "policy_state",
+    "recall",
+    "remember",
+    "restore_streams",
+    "stream_states",
+]
 
 
 def policy_state(scheduler: Scheduler) -> PolicyState:
@@ -29,15 +38,21 @@ def policy_state(scheduler: Scheduler) -> PolicyState:
     >>> policy_state(Cluster(Environment(), 4, "easy").scheduler).known_as
     'easy'
     """
-    values = scheduler.policy.state()
+    values = plain_state(scheduler.policy)
+    return PolicyState(scheduler.policy_name, scheduler.known_as, values, scheduler.due, scheduler.asked_for)
+
+
+def plain_state(policy: Policy) -> Any:
+    """Return the memory of a policy; raises ``SnapshotError`` if it does not consist of plain values."""
+    values = policy.state()
     if values is not None:
         try:
             import json
 
             values = json.loads(json.dumps(values))
         except (TypeError, ValueError) as error:
-            raise SnapshotError(f"policy {scheduler.policy_name} cannot be copied: {error}") from None
-    return PolicyState(scheduler.policy_name, scheduler.known_as, values, scheduler.due, scheduler.asked_for)
+            raise SnapshotError(f"policy {policy.name} cannot be copied: {error}") from None
+    return values
 
 
 def chosen_policy(snapshot: Snapshot, policy: PolicyLike | None) -> str | Policy:
@@ -57,6 +72,18 @@ def chosen_policy(snapshot: Snapshot, policy: PolicyLike | None) -> str | Policy
     return unused(policy)
 
 
+def recall(policy: Policy, given: PolicyState, place: str = "policy.state") -> None:
+    """Restore the memory of a policy; raises ``InputError`` if it is not such a memory."""
+    if given.state is not None:
+        try:
+            policy.restore(given.state)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            message = f"must be the state of policy {given.name}: {type(error).__name__} {error}"
+            raise InputError(message, place=place) from None
+
+
 def remember(scheduler: Scheduler, given: PolicyState) -> bool:
     """Restore the memory of a scheduler's policy; return whether it has the name of the saved one.
 
@@ -65,14 +92,7 @@ def remember(scheduler: Scheduler, given: PolicyState) -> bool:
     if scheduler.policy_name != given.name:
         scheduler.wake()
         return False
-    if given.state is not None:
-        try:
-            scheduler.policy.restore(given.state)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise
-            message = f"must be the state of policy {given.name}: {type(error).__name__} {error}"
-            raise InputError(message, place="policy.state") from None
+    recall(scheduler.policy, given)
     scheduler.asked_for = given.asked
     if given.due:
         scheduler.wake()

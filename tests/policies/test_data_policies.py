@@ -3,7 +3,7 @@
 import pytest
 
 from simmodel import Environment, Job
-from simmodel.errors import InputError, PolicyError, SnapshotError
+from simmodel.errors import InputError, PolicyError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteSpec, StorageSpec
 from simmodel.policies import Prefetch, Replicate, Subscribe, Timed, Transfers
 from simmodel.scheduling.protocol import Evict, Transfer, WakeAt
@@ -180,12 +180,21 @@ def test_policies_remember():
     assert policy.fresh().state() == [0, {}]
 
 
-@pytest.mark.parametrize(("data", "copied"), [("nearest", True), ("prefetch", False), ("least-used-link", False)])
-def test_snapshots_refuse_data_policies_that_they_would_lose(data, copied):
-    grid, _ = three(data)
-    grid.env.run(until=1)
-    if copied:
-        grid.snapshot()
-    else:
-        with pytest.raises(SnapshotError, match=f"its data policy must be nearest, got {data}"):
-            grid.snapshot()
+def test_subscribers_that_are_down_get_their_files_when_they_are_back():
+    grid, sent = three(Subscribe({"out*": ["a", "c"]}), "siloed")
+    grid.submit(Job(run=20, outputs=[File("out1", 30)]), home="b")
+    grid.env.run(until=15)
+    grid.take_down("c")
+    grid.env.run(until=40)
+    assert sent.transfers == [(20, "out1", "b", "a")]
+    grid.bring_up("c")
+    grid.env.run()
+    assert sent.transfers[1:] == [(40, "out1", "a", "c")]
+
+
+def test_a_listed_transfer_waits_for_a_site_that_is_down():
+    grid, sent = three(Timed(Transfers([("x", "a", "b"), ("y", None, "c")]), 10, 100, 10))
+    grid.take_down("b")
+    grid.env.call_at(35, lambda: grid.bring_up("b"))
+    grid.env.run()
+    assert sent.transfers == [(40, "x", "a", "b"), (50, "y", "a", "c")]

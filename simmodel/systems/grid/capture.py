@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simmodel.errors import SnapshotError
+from simmodel.policies.data import described
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.grid import (
     IN_CLUSTER,
+    AssignedState,
+    DataPolicyState,
     DiskState,
     FetchState,
     GridSnapshot,
@@ -20,10 +23,12 @@ from simmodel.snapshots.grid import (
     TransferState,
     TryState,
 )
+from simmodel.snapshots.snapshot import PolicyState
 from simmodel.systems.broker.capture import capture
 from simmodel.systems.grid.agenda import agenda
 from simmodel.systems.grid.ledger import INSTANTS
 from simmodel.systems.grid.stays import Stay
+from simmodel.systems.policy_state import plain_state
 
 if TYPE_CHECKING:
     from simmodel.resources.shared_channel import SharedChannel
@@ -54,6 +59,8 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
         platform=grid.spec,
         dispatching=grid.dispatching,
         rests_until=None if grid.scheduler.rests_until <= grid.env._now else float(grid.scheduler.rests_until),
+        data=_data(grid),
+        new=tuple(job.row for job in grid.queue.new if job.state == "waiting"),  # type: ignore[attr-defined]
         sites=tuple(_site(site) for site in grid.places),
         catalogue=data.catalogue.state(),
         traces=tuple(_traces(grid)),
@@ -74,9 +81,6 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
 def _refuse(grid: GridCore) -> None:
     """Raise ``SnapshotError`` for what a snapshot cannot hold."""
     data = grid.data
-    if not data.plain or grid.data_scheduler.moves_files:
-        policy = grid.data_scheduler.policy.name
-        raise SnapshotError(f"{grid.name} cannot be copied: its data policy must be nearest, got {policy}")
     ours = {fetch.transfer for fetch in data.fetches.values()}
     for transfer in data.network.under_way():
         if transfer not in ours:
@@ -99,6 +103,25 @@ def _refuse(grid: GridCore) -> None:
         if stay.access is not None and stay.access.end is not None:
             message = "its access ends at this instant; take the snapshot between events"
             raise SnapshotError(f"job {job.id} cannot be copied: {message}")
+
+
+def _data(grid: GridCore) -> DataPolicyState:
+    """Return the data policy, and the jobs and files that it has not decided on."""
+    scheduler = grid.data_scheduler
+    policy, name = scheduler.policy, scheduler.known_as
+    here = set(grid.handed)
+    return DataPolicyState(
+        PolicyState(policy.name, name, plain_state(policy), scheduler.due),
+        described(policy) if name is None else None,
+        tuple(sorted(scheduler.alarms)),
+        tuple(
+            AssignedState(
+                job.row if job in here else None, site.number, job.id, tuple(job.inputs) if job.needs_files else ()
+            )
+            for job, site in scheduler.view.assigned
+        ),
+        tuple(scheduler.view.added),
+    )
 
 
 # ---------------------------------------------------------------------- jobs

@@ -90,7 +90,7 @@ class GridCore(Broker):
         for site in self.places:
             site.disks = Disks(env, site.spec, site.storage)
             site.seconds_to = self.data.seconds
-        self.data_scheduler = DataScheduler(self, data)
+        self.data_scheduler = DataScheduler(self, data, begin=begin)
         self.view.estimator, self.view.simulated = self._quick_estimate, self._simulated_estimate
         self.view.files = self.data.catalogue
         self.view.takes = self._takes_jobs

@@ -141,11 +141,6 @@ class DataManager:
         """Put a replica at a site at the beginning; raises ``InputError`` if there is no room."""
         site.storage.add(file, size, "given")
 
-    @property
-    def plain(self) -> bool:
-        """Whether sources and destinations of files are chosen as by default."""
-        return self.choose == self.nearest and self.send_outputs is _stay_there
-
     def replicas(self, file: str) -> list[Site]:
         """Return the sites that hold a file, in the order of the sites; those that are down too."""
         if file not in self.catalogue:

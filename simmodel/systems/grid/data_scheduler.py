@@ -13,7 +13,7 @@ from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 from simmodel.scheduling.scheduler import check_decides
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from simmodel.environment import Call, Environment
     from simmodel.resources.storage import Storage
@@ -35,7 +35,7 @@ class Owner(Protocol):
 
 
 class DataScheduler:
-    """Asks a data policy at the end of each instant in which a job was assigned or a file came.
+    """Asks a data policy at the end of each instant in which a job was assigned, a file came, or a site came back.
 
     Parameters
     ----------
@@ -43,28 +43,31 @@ class DataScheduler:
         the grid
     policy
         a name, a data policy, or a function of a view
+    begin
+        whether it is asked at once, about all files
 
     Attributes
     ----------
-    policy, view
-        the policy; what it sees
+    policy, known_as, view
+        the policy; the name by which it was passed, ``None``: an object; what it sees
     alarms
         its planned wake-ups, by instant (s)
     """
 
-    def __init__(self, grid: Owner, policy: PolicyLike) -> None:
+    def __init__(self, grid: Owner, policy: PolicyLike, *, begin: bool = True) -> None:
         self.grid = grid
         self.env = grid.env
         self.view = DataView(grid.env, grid.places, grid.data.catalogue, grid.queue, f"{grid.name}.data")
         self.alarms: dict[float, Call] = {}
-        self._wake = grid.env.at_instant_end(self._decide, grid.rank)
+        self._wake = grid.env.at_instant_end(self._decide, grid.rank + 0.5)  # after the broker
         self._watches = False
         self._active = False
-        self.use(policy)
+        self.use(policy, begin=begin)
 
-    def use(self, policy: PolicyLike) -> None:
-        """Have another policy decide from now on."""
+    def use(self, policy: PolicyLike, *, begin: bool = True) -> None:
+        """Have another policy decide from now on; without ``begin``, once something happens."""
         chosen = policy_of(policy)
+        self.known_as = policy if isinstance(policy, str) else None
         check_decides(chosen, ("data",), "the data manager of a grid")
         self.policy: Any = chosen
         chosen.attach(self.grid)
@@ -81,14 +84,22 @@ class DataScheduler:
             if not self._watches:
                 self._watches = True
                 self.env.observe(self)
-            self.view.forget()
-            self.view.added.extend(data.catalogue.names())
-            self._wake()
+            if begin:
+                self.view.forget()
+                self.view.added.extend(data.catalogue.names())
+                self._wake()
 
     @property
-    def moves_files(self) -> bool:
-        """Whether its policy may move or drop files by itself."""
-        return self._active
+    def due(self) -> bool:
+        """Whether the policy is to be asked at this instant."""
+        return self._wake.armed
+
+    def go_on(self, alarms: Iterable[float], *, due: bool) -> None:
+        """Go on as a snapshot says: with the planned wake-ups (s), and whether the policy is to be asked now."""
+        for at in alarms:
+            self._wake_at(at)
+        if due:
+            self._wake()
 
     def _source(self, file: str, size: float, sources: list[Site], site: Site) -> Site:
         """Return the policy's choice of a source, which must be one of them."""
@@ -112,6 +123,11 @@ class DataScheduler:
         """Note that a file has come to a site."""
         if self._active:
             self.view.added.append(file)
+            self._wake()
+
+    def site_up(self, _site: Site) -> None:
+        """Ask the policy, which may have waited for a site."""
+        if self._active:
             self._wake()
 
     # ------------------------------------------------------------------ decisions

@@ -10,6 +10,9 @@ import attrs
 
 from simmodel.platform.grid import GridSpec
 from simmodel.platform.options import GridOptions, Options
+from simmodel.scheduling.registry import policy as policy_of
+from simmodel.scheduling.scheduler import check_decides
+from simmodel.systems.grid.data_policy_state import chosen_data_policy
 from simmodel.systems.grid.system import Grid
 from simmodel.systems.kinds import Kind
 from simmodel.systems.submissions import read_submissions
@@ -49,6 +52,22 @@ class GridKind(Kind):
     ) -> System[Any]:
         """Return a live grid."""
         return Grid(env, spec, policy, policies=policies, name=name, **options.values())
+
+    def check_data(self, snapshot: Any, given: PolicyLike | None) -> None:
+        """Raise ``InputError`` if the data policy is unknown, or none is given and that of the snapshot has no name."""
+        check_decides(policy_of(chosen_data_policy(snapshot.data, given)), ("data",), "the data manager of a grid")
+
+    def restore(
+        self,
+        env: Environment,
+        snapshot: Any,
+        policy: PolicyLike | None = None,
+        *,
+        policies: GivenPolicies = None,
+        data: PolicyLike | None = None,
+    ) -> System[Any]:
+        """Return a live grid that continues from a snapshot."""
+        return Grid.from_snapshot(env, snapshot, policy, policies, data)
 
 
 GRID = GridKind(

@@ -15,6 +15,7 @@ from simmodel.systems.cluster.restore import restoring
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.agenda import keep_order
 from simmodel.systems.grid.data import Arrived, Fetch
+from simmodel.systems.grid.data_policy_state import chosen_data_policy, remember_data
 from simmodel.systems.grid.hosts import grant_on
 from simmodel.systems.grid.site import GridJob, Site
 from simmodel.systems.grid.stays import Stay
@@ -38,20 +39,27 @@ G = TypeVar("G", bound="GridCore")
 
 
 def restore_grid(
-    kind: type[G], env: Environment, snapshot: GridSnapshot, policy: PolicyLike | None, policies: GivenPolicies
+    kind: type[G],
+    env: Environment,
+    snapshot: GridSnapshot,
+    policy: PolicyLike | None,
+    policies: GivenPolicies,
+    data: PolicyLike | None,
 ) -> G:
     """Return a grid that continues from a snapshot: see ``Grid.from_snapshot``."""
     check_instant(env, snapshot)
     given = policies_of_places(policies, {place.name: kind_of_snapshot(place) for place in snapshot.places})
     chosen = chosen_policy(snapshot, policy)
+    files = chosen_data_policy(snapshot.data, data)
     spec = snapshot.platform
     if snapshot.assumed:
         spec = attrs.evolve(spec, outages=(*spec.outages, *snapshot.assumed))
     try:
         clusters = [_cluster(env, snapshot, i, given[each.name].own) for i, each in enumerate(snapshot.places)]
-        grid = kind(env, spec, chosen, clusters=clusters, by=snapshot.by, name=snapshot.name)
+        grid = kind(env, spec, chosen, clusters=clusters, by=snapshot.by, data=files, name=snapshot.name)
         restore_streams(env, snapshot)
         _RestoredGrid(grid, snapshot).run()
+        remember_data(grid, snapshot.data, files, grid.restored)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, AssertionError) as error:
         if isinstance(error, InputError):
             raise
@@ -124,6 +132,7 @@ class _RestoredGrid(Restored):
             if site.down:
                 grid.changes.append((float(snapshot.now), site.name, "failure", int(site.system.places[0].up), ()))
         super().run()
+        grid.queue.new.extend(grid.restored[row] for row in snapshot.new)
         self._traces()
         for stay in snapshot.stays:
             self._stay(stay)
@@ -206,7 +215,8 @@ class _RestoredGrid(Restored):
         if stay.phase != "staging out":
             return partial(stays._arrived, stay, file)
         target = next(each.site for each in self.snapshot.fetches if each.file == file and self._waits(each, stay))
-        return partial(stays._delivered, stay, self.broker.places[target])
+        stay.target = self.broker.places[target]
+        return partial(stays._delivered, stay, stay.target)
 
     def _waits(self, fetch: FetchState, stay: Stay) -> bool:
         return any(self.broker.restored[row] is stay.job for row in fetch.callers)

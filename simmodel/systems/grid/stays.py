@@ -62,6 +62,8 @@ class Stay:
         the number of its host, if hosts are identified, from its start on or once the broker has named it
     missing
         the inputs that are on their way, with the call that they are announced by
+    target
+        the site to which the output goes that is staged out
     moved
         the inputs that are, or were, moved for it: no other job had asked for them
     pinned
@@ -89,6 +91,7 @@ class Stay:
         "run",
         "since",
         "site",
+        "target",
     )
 
     def __init__(self, job: BrokeredJob, site: Site) -> None:
@@ -101,6 +104,7 @@ class Stay:
         self.moved: dict[str, None] = {}
         self.pinned: dict[str, None] = {}
         self.index = 0
+        self.target: Site | None = None
         self.access: Access | None = None
         self.call: Call | None = None
         self.since = 0.0
@@ -310,6 +314,7 @@ class Stays:
             stay.index += 1
             self._write_next(stay)
             return
+        stay.target = target
         self._go(stay, "staging out")
         stay.missing = {file.name: partial(self._delivered, stay, target)}
         self.data.fetch(file.name, target, stay.missing[file.name], "stage out", job)
@@ -355,10 +360,7 @@ class Stays:
         if stay.access is not None:
             stay.access.defused = True
             stay.access.cancel()
-        where = site
-        if phase == "staging out":
-            target = self.data.target(next(iter(stay.missing)), site) if stay.missing else None
-            where = target or site
+        where = stay.target if phase == "staging out" and stay.target is not None else site
         for file, call in list(stay.missing.items()):
             self.data.forget(file, where, call)
         stay.missing.clear()

@@ -85,7 +85,7 @@ class Grid(GridCore):
         Raises
         ------
         SnapshotError
-            if a part cannot be copied: a body, a data policy that is a function, an access of a script
+            if a part cannot be copied: a body, the memory of a data policy, an access of a script
 
         >>> from simmodel import Environment, Job
         >>> from simmodel.platform import GridSpec, SiteSpec
@@ -107,6 +107,7 @@ class Grid(GridCore):
         snapshot: GridSnapshot,
         policy: PolicyLike | None = None,
         policies: GivenPolicies = None,
+        data: PolicyLike | None = None,
     ) -> Self:
         """Return a grid that continues from a snapshot; its record has the jobs unfinished at that instant.
 
@@ -120,6 +121,8 @@ class Grid(GridCore):
             the broker; default: that of the snapshot, with its memory
         policies
             the policies of the sites, one for all or by name; default: those of the snapshot
+        data
+            the data policy; default: that of the snapshot, with its memory
 
         Raises
         ------
@@ -136,7 +139,7 @@ class Grid(GridCore):
         >>> later.run(); again.result().jobs["end"].tolist()
         [10.0]
         """
-        return restore_grid(cls, env, snapshot, policy, policies)
+        return restore_grid(cls, env, snapshot, policy, policies, data)
 
     # ------------------------------------------------------------------ results
 
