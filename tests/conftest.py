@@ -7,16 +7,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.helpers.slurm_cluster import shared_slurm, slurm
 from tests.helpers.stable_ids import pytest_collection_modifyitems, pytest_generate_tests, pytest_make_parametrize_id
 
-__all__ = [
-    "pytest_collection_modifyitems",
-    "pytest_generate_tests",
-    "pytest_make_parametrize_id",
-    "shared_slurm",
-    "slurm",
-]
+__all__ = ["pytest_collection_modifyitems", "pytest_generate_tests", "pytest_make_parametrize_id"]
 
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in the processes that tests start
 

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 import pytest
 
 from simmodel.twin.redis_settings import RedisSettings
-from tests.helpers.slurm_cluster import require
+from tests.helpers.slurm_cluster import SlurmCluster, require
 
 
 class RedisServer:
@@ -105,4 +105,20 @@ def _running(kind: str) -> Iterator[RedisServer]:
         server.start()
         yield server
     finally:
+        server.close()
+
+
+@pytest.fixture
+def slurm_stream(slurm: SlurmCluster) -> Iterator[RedisServer]:
+    """A Redis server that the scripts of the shared Slurm tell."""
+    require("redis-server")
+    server = RedisServer("redis-server", ["--unixsocketperm", "777"])
+    link = slurm.folder / "redis.sock"
+    try:
+        server.folder.chmod(0o711)
+        server.start()
+        link.symlink_to(server.socket)
+        yield server
+    finally:
+        link.unlink(missing_ok=True)
         server.close()

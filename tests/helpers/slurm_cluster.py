@@ -18,11 +18,15 @@ from pathlib import Path
 
 import pytest
 
+from simmodel.twin.hooks import install_hooks
+from simmodel.twin.redis_settings import RedisSettings
+
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "setpriv")
 NEEDED = "SIMMODEL_NEED_SCHEDULERS"
 """With this variable set to 1, a missing scheduler is a failure; without, its tests are skipped."""
 
 SETTINGS = {
+    "ClusterName": "virtual",
     "AuthType": "auth/none",
     "CredType": "cred/none",
     "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",
@@ -62,11 +66,11 @@ def require(*programs: str) -> None:
         pytest.skip(reason)
 
 
-def wait_until(true: Callable[[], object], seconds: float = 60, what: str = "it") -> None:
+def wait_until(true: Callable[[], object], seconds: float = 60, what: str | Callable[[], str] = "") -> None:
     """Ask until the answer is true; fail after some seconds."""
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, f"{what} did not happen within {seconds:g} s"
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what() if callable(what) else what}"
         time.sleep(0.05)
 
 
@@ -233,7 +237,6 @@ class SlurmCluster:
         folder, host = self.folder, socket.gethostname()
         first = _free_ports(self.nodes + 1)
         values = {
-            "ClusterName": "virtual",
             "SlurmctldHost": f"{host}(127.0.0.1)",
             "SlurmUser": self.user.pw_name,
             "SlurmdUser": self.user.pw_name,
@@ -258,7 +261,7 @@ class SlurmCluster:
         (folder / "state").mkdir()
         folder.chmod(0o755)
         if not os.geteuid():
-            for path in (folder, *folder.iterdir()):
+            for path in (folder, *folder.rglob("*")):
                 os.chown(path, self.user.pw_uid, self.user.pw_gid)
 
 
@@ -294,11 +297,20 @@ def running(cluster: SlurmCluster) -> Iterator[SlurmCluster]:
         signal.signal(signal.SIGTERM, before)
 
 
+def hooked(cluster: SlurmCluster) -> SlurmCluster:
+    """Let a cluster, before its start, call the scripts that tell the stream at ``redis.sock`` in its folder."""
+    server = RedisSettings(url=f"unix://{cluster.folder}/redis.sock", password_variable=None)
+    lines = install_hooks(cluster.folder / "hooks", cluster.settings["ClusterName"], server)
+    cluster.settings |= dict(line.split("=", 1) for line in lines.splitlines() if not line.startswith("#"))
+    cluster.files["job_submit.lua"] = (cluster.folder / "hooks" / "job_submit.lua").read_text()
+    return cluster
+
+
 @pytest.fixture(scope="session")
 def shared_slurm() -> Iterator[SlurmCluster]:
     """Start the cluster that all tests of a process share; the fixture ``slurm`` gives it to one test."""
     require(*PROGRAMS)
-    with running(SlurmCluster(extra=LICENCES)) as cluster:
+    with running(hooked(SlurmCluster(extra=LICENCES))) as cluster:
         yield cluster
 
 

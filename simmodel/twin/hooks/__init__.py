@@ -31,14 +31,16 @@ _SETTINGS = 'SETTINGS: "dict[str, str]" = {}'
 _PLAIN = re.compile(r"/[\w./+@=-]*", re.ASCII)  # paths that need quotes nowhere
 
 _LINES = """\
-# Starts and ends of jobs:
+# Starts of jobs:
 PrologSlurmctld={folder}/prolog-slurmctld
-EpilogSlurmctld={folder}/epilog-slurmctld
-# Ends with all of their times, if JobCompType is not in use:
+# Ends of jobs, with all of their times:
 JobCompType=jobcomp/script
 JobCompLoc={folder}/jobcomp
 # Submissions, with {folder}/job_submit.lua beside slurm.conf:
 JobSubmitPlugins=lua
+# Ends, only where JobCompType is in use for something else: with any EpilogSlurmctld the main loop of Slurm 22.05 does
+# not look for jobs to start when one ends, but once a minute (sched_interval) or in the next cycle of backfilling.
+#EpilogSlurmctld={folder}/epilog-slurmctld
 """
 
 

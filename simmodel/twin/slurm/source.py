@@ -20,6 +20,9 @@ from simmodel.twin.sources import source_settings
 
 __all__ = ["SlurmSettings", "SlurmSource"]
 
+_ALIVE = frozenset(("waiting", "held", "running"))
+_LONG_OVER = 5.0  # seconds after its end; until then a job is told in each report, as its end may be too new for one
+_AFTER = 2.0  # seconds from a report that was asked for to the next: Slurm tells whole seconds
 _SETTLE = 0.05  # seconds from the first of several wake-ups to the report that answers them all
 _IDLE = 4.0  # reports take at most a fifth of the time: so many times its cost must pass until the next
 
@@ -69,7 +72,7 @@ class SlurmSettings(Fields):
 
 
 class SlurmSource:
-    """Tells the state of Slurm as full reports; jobs that have ended are told once.
+    """Tells the state of Slurm as full reports; jobs that have ended are told for some seconds more.
 
     Parameters
     ----------
@@ -121,6 +124,7 @@ class SlurmSource:
         self._clock = clock
         self._told: set[tuple[int | str, float]] = set()
         self._due = self._earliest = monotonic()
+        self._awake = False  # whether something has woken it since the last report
 
     def __repr__(self) -> str:
         return f"<SlurmSource {self.cluster}>"
@@ -151,9 +155,8 @@ class SlurmSource:
             priorities=self.priorities,
             refused=self.refused,
         )
-        ended = {(job.job, job.submit) for job in jobs if job.state not in ("waiting", "held", "running")}
-        known, self._told = ended & self._told, ended
-        fresh = tuple(job for job in jobs if (job.job, job.submit) not in known)
+        fresh = tuple(job for job in jobs if (job.job, job.submit) not in self._told or job.state in _ALIVE)
+        self._told = {(job.job, job.submit) for job in jobs if job.ended is not None and job.ended < time - _LONG_OVER}
         return StateReport(
             cluster=self.cluster, time=max([time, *_instants(fresh)]), jobs=fresh, down=down, draining=draining
         )
@@ -164,7 +167,10 @@ class SlurmSource:
         while True:
             now = monotonic()
             if now >= self._due and now >= self._earliest:
+                woken, self._awake = self._awake, False
                 report = self.report()
+                if woken:
+                    self._due = min(self._due, now + _AFTER)
                 return [] if report is None else [report]
             left = min(max(self._due, self._earliest), until) - now
             if left <= 0:
@@ -180,7 +186,7 @@ class SlurmSource:
             return []
         told = list(self.wake.events(timeout))
         if told:
-            self._due = min(self._due, monotonic() + _SETTLE)
+            self._due, self._awake = min(self._due, monotonic() + _SETTLE), True
         elif self.wake.over:
             self.wake = None
         return [event for event in told if not isinstance(event, Noticed)]
@@ -190,7 +196,7 @@ class SlurmSource:
         return None if self.wake is None else self.wake.position()
 
     def resume(self, position: str | None) -> None:
-        """Let the wakening source continue; jobs that have ended are told again."""
+        """Let the wakening source continue; jobs that have ended are told anew."""
         self._told.clear()
         self._due = self._earliest = monotonic()
         if self.wake is not None:

@@ -94,7 +94,8 @@ def _record(row: Row, sizes: Mapping[str, int], limit_from: LimitFrom) -> JobRec
         raise InputError("must be known", place="submit")
     nodes, cpus = _at_least_one(row, "nodes"), _at_least_one(row, "cpus")
     names = values.nodes_of(row["allocated"])
-    if not names and row["exclusive"] == "NO":
+    whole = row["exclusive"] == "NO"
+    if whole and not names:
         cpus = max(cpus, nodes * max((sizes.get(each, 1) for each in row["partition"].split(",")), default=1))
     told = _positive(row["comment"]) if limit_from == "comment" else None
     return JobRecord(
@@ -107,7 +108,7 @@ def _record(row: Row, sizes: Mapping[str, int], limit_from: LimitFrom) -> JobRec
         held=row["priority"] == "0",
         cpus=cpus,
         least_nodes=nodes,
-        most_nodes=nodes if names or nodes > 1 else 0,
+        most_nodes=nodes if names or whole or nodes > 1 else 0,
         one_node=nodes == 1 and (values.whole(row["least_cpus"]) or 1) >= cpus,
         gpus_per_node=int(sum(each.count for each in values.gres(row["gres"]) if each.name == "gpu")),
         memory_per_node=values.memory(row["memory"]) or 0.0,

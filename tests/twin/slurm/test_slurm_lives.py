@@ -1,0 +1,139 @@
+"""A real Slurm as a source: each job is seen through its life once, whatever its name, and though Slurm is killed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.twin import Ended, Event, JobEvent, StateReport
+from simmodel.twin.mirror import Mirror
+from simmodel.twin.reconcile import missing
+from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.sources.stream import StreamSource
+from tests.helpers.redis_server import RedisServer
+from tests.helpers.slurm_cluster import SlurmCluster, wait_until
+
+pytestmark = pytest.mark.live
+
+
+class Followed:
+    """What a source of a cluster tells, applied to a mirror: each change counted by job."""
+
+    def __init__(self, slurm: SlurmCluster, stream: RedisServer | None = None, interval: float = 0.5) -> None:
+        wake = None if stream is None else StreamSource("virtual", stream.settings)
+        self.source = SlurmSource("virtual", SlurmCommands(timeout=5.0), interval=interval, wake=wake)
+        nodes = NodeSpec(names=f"n[1-{slurm.nodes}]", count=slurm.nodes, cores=slurm.cpus)
+        platform = ClusterSpec(partitions=[PartitionSpec(name="batch", nodes=[nodes])])
+        self.mirror = Mirror(platform, "virtual", clock=time.time)
+        self.changes: Counter[tuple[int | str, str]] = Counter()
+        self.told: list[Event] = []
+        self.ends: set[tuple[int | str, str]] = set()
+
+    def read(self, timeout: float = 0.1) -> None:
+        for event in self.source.events(timeout):
+            self.told.append(event)
+            events = (
+                missing(event, self.mirror.ledger, self.mirror.nodes) if isinstance(event, StateReport) else [event]
+            )
+            for each in events:
+                if self.mirror.apply(each) and isinstance(each, JobEvent):
+                    self.changes[each.job, each.kind] += 1
+                    if isinstance(each, Ended):
+                        self.ends.add((each.job, each.status))
+
+    def until(self, true: Callable[[], object], seconds: float = 60) -> None:
+        wait_until(
+            lambda: self.read() or true(),
+            seconds,
+            lambda: f"{self.changes} {self.mirror.refused} {self.source.refused}",
+        )
+
+    def of(self, job: int | str) -> dict[str, int]:
+        return {kind: count for (each, kind), count in self.changes.items() if each == job}
+
+
+ONCE = {"submitted": 1, "started": 1, "ended": 1}
+
+
+def test_each_job_is_submitted_starts_and_ends_once(slurm: SlurmCluster, slurm_stream: RedisServer) -> None:
+    followed = Followed(slurm, slurm_stream, interval=10)
+    followed.read()
+    jobs = [slurm.submit(f"-N{1 + number % 7}", "--exclusive", seconds=0.3 + number % 3) for number in range(12)]
+    followed.until(lambda: all("ended" in followed.of(job) for job in jobs))
+    assert {job: followed.of(job) for job in jobs} == dict.fromkeys(jobs, ONCE)
+    assert not followed.mirror.refused
+    assert not followed.source.refused
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nb", "'; touch x #", '$(touch x)`touch x`"', "\x1b[2J\x07", "%j|%A\x1e\x1f", "N/A", "ß" * 400]
+)
+def test_hostile_names_and_comments_do_no_harm(slurm: SlurmCluster, slurm_stream: RedisServer, name: str) -> None:
+    followed = Followed(slurm, slurm_stream)
+    followed.read()
+    job = slurm.submit(f"--job-name={name}", f"--comment={name}", seconds=0.1)
+    followed.until(lambda: "ended" in followed.of(job))
+    assert followed.of(job) == ONCE
+    entry = followed.mirror.entry(job)
+    assert entry is not None
+    assert entry.request.name == name.strip()[:256]
+    assert not followed.source.refused
+    assert not followed.mirror.refused
+    assert not list(slurm.folder.rglob("x"))
+
+
+def test_holds_arrays_and_cancelled_jobs(slurm: SlurmCluster) -> None:
+    followed = Followed(slurm)
+    held = slurm.submit("--hold", "-N1", "--exclusive", seconds=0.1)
+    array = slurm.submit("--array=1-3", "-N1", "--exclusive", seconds=0.1)
+    followed.until(lambda: all("ended" in followed.of(f"{array}_{task}") for task in (1, 2, 3)))
+    assert followed.of(held) == {"submitted": 1}
+    assert followed.mirror.jobs["held"] == 1
+    slurm.run("scontrol", "release", str(held))
+    cancelled = slurm.submit("--hold", seconds=1)
+    followed.until(lambda: followed.of(cancelled))
+    slurm.run("scancel", str(cancelled))
+    followed.until(lambda: "ended" in followed.of(held) and "ended" in followed.of(cancelled))
+    assert followed.of(held)["started"] == 1
+    assert "started" not in followed.of(cancelled)
+    assert followed.ends >= {(held, "completed"), (cancelled, "cancelled")}
+    assert not followed.mirror.refused
+
+
+def test_nodes_that_drain_go_down_and_return(slurm: SlurmCluster) -> None:
+    followed = Followed(slurm)
+    try:
+        slurm.run("scontrol", "update", "nodename=n3", "state=drain", "reason=test's \n |\x1e")
+        slurm.run("scontrol", "update", "nodename=n[5-6]", "state=down", "reason=test")
+        followed.until(lambda: set(followed.mirror.nodes.out) == {"n3", "n5", "n6"})
+    finally:
+        slurm.run("scontrol", "update", "nodename=n[3,5-6]", "state=resume")
+    followed.until(lambda: not followed.mirror.nodes.out)
+    assert not followed.source.refused
+
+
+def test_after_a_crash_of_slurm_an_id_used_again_is_a_new_job(slurm: SlurmCluster) -> None:
+    followed = Followed(slurm)
+    first = slurm.submit("-N1", "--exclusive", seconds=600)
+    followed.until(lambda: followed.of(first).get("started"))
+    time.sleep(6)  # Slurm saves its state some seconds later
+    lost = slurm.submit("-N1", "--exclusive", "--hold", seconds=600)
+    followed.until(lambda: followed.of(lost))
+    slurm.kill_controller()
+    followed.read(2.0)
+    assert followed.source.refused
+    slurm.start_controller()
+    again = slurm.submit("-N2", "--exclusive", "--hold", seconds=600)
+    followed.until(lambda: followed.mirror.jobs["held"] == 1 and "ended" in followed.of(lost))
+    assert again == lost, "Slurm has saved its state in between"
+    assert followed.of(first)["submitted"] == followed.of(first)["started"] == 1
+    assert followed.of(lost) == {"submitted": 2, "ended": 1}
+    entry = followed.mirror.entry(again)
+    assert entry is not None
+    assert entry.request.nodes == 2
+    assert not followed.mirror.refused
