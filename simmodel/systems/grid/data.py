@@ -274,9 +274,12 @@ class DataManager:
         self._send(fetch)
 
     def _send(self, fetch: Fetch) -> None:
-        """Start the transfer of a file that has room, from one of the sites that have it."""
+        """Start the transfer of a file that has room, from one of the sites that have it, once its site is up."""
         site = fetch.site
         source = fetch.source
+        if site.down:
+            self._stranded[fetch] = None
+            return
         if source is None or source.down or fetch.file not in source.storage.files:
             sources = self._sources(fetch.file, site)
             if not sources:
@@ -406,11 +409,15 @@ class DataManager:
     # ------------------------------------------------------------------ sites that fail
 
     def site_fails(self, site: Site) -> None:
-        """Break off the transfers to and from a site; those from it begin again from another one."""
+        """Break off the transfers to and from a site; those from it begin again, those of outputs to it when it is back."""
         for fetch in list(self.fetches.values()):
             if not self._wanted(fetch):
                 continue
-            if fetch.site is site:
+            if fetch.site is site and fetch.cause == "stage out":
+                if fetch.transfer is not None:
+                    self._stop(fetch)
+                    self._stranded[fetch] = None
+            elif fetch.site is site:
                 self._stop(fetch)
                 self._give_up(fetch, "site failed")
             elif fetch.source is site and fetch.transfer is not None:
@@ -419,7 +426,7 @@ class DataManager:
                 self._send(fetch)
 
     def site_is_back(self, _site: Site) -> None:
-        """Send the files whose replicas were all out of reach."""
+        """Send the files whose site, or whose replicas, were out of reach."""
         stranded = list(self._stranded)
         self._stranded.clear()
         for fetch in stranded:
@@ -431,9 +438,9 @@ class DataManager:
         return self.fetches.get((fetch.file, fetch.site.name)) is fetch
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each file whose replicas are all at sites that are down."""
+        """Yield one sentence for each file that waits for sites that are down: its own, or all that have it."""
         for fetch in self._stranded:
-            down = ", ".join(site.name for site in self.replicas(fetch.file))
+            down = fetch.site.name if fetch.site.down else ", ".join(site.name for site in self.replicas(fetch.file))
             yield f"file {fetch.file} cannot be brought to {fetch.site.name}: down: {down}"
 
 

@@ -188,6 +188,7 @@ class Stays:
             self.grid.ledger.bytes_in[stay.job.row] += self.data.catalogue.size(file)
         if not stay.missing:
             if stay.phase == "inside":
+                self._hold(stay.site, 1)
                 self._read(stay)
             else:
                 self._enter(stay)
@@ -222,15 +223,14 @@ class Stays:
         nodes = run.grant.nodes
         stay.host = None if not nodes else nodes[0]
         if stay.pinned:
-            self._hold(stay.site, -1)
             self._read(stay)
         else:
             self._go(stay, "inside")
             self._bring(stay)
 
     def _read(self, stay: Stay) -> None:
+        """Read the inputs of a job that holds them."""
         self._go(stay, "reading")
-        self._hold(stay.site, 1)
         stay.index = 0
         self._read_next(stay)
 

@@ -5,6 +5,7 @@ import pytest
 from simmodel import Environment, Job, Start, simulate
 from simmodel.errors import ImpossibleWork, InputError, PolicyError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteOutageSpec, SiteSpec, StorageSpec
+from simmodel.policies import DataPolicy
 from simmodel.systems.grid.system import Grid
 from simmodel.work import Dependency, File, Workload
 
@@ -14,7 +15,7 @@ FILES = (FileSpec(name="f", size=20, sites=["a"]), FileSpec(name="g", size=30, s
 
 
 def two(policy="round-robin", *, a=None, b=None, **options):
-    sites = [SiteSpec(name=name, cores=4, storage=DISK, **(own or {})) for name, own in (("a", a), ("b", b))]
+    sites = [SiteSpec(name=name, **{"cores": 4, "storage": DISK, **(own or {})}) for name, own in (("a", a), ("b", b))]
     return Grid(Environment(), GridSpec(sites=sites, **{"network": WAN, "files": FILES, **options}), policy)
 
 
@@ -301,3 +302,34 @@ def test_a_site_with_a_limit_takes_the_next_job_once_the_outputs_of_one_are_writ
         grid.submit(Job(run=10, outputs=[File(f"o{number}", 8)]))
     env.run()
     assert grid.result().jobs["start"].tolist() == [0, 12]
+
+
+class ToA(DataPolicy):
+    name = "to-a"
+
+    def target(self, file, site):
+        return self.grid.sites["a"]
+
+
+@pytest.mark.parametrize(("at", "end"), [(25, 46), (30, 46)])
+def test_an_output_waits_for_its_site_that_is_down(at, end):
+    grid = two("siloed", outages=[SiteOutageSpec(site="a", at=at, until=40)])
+    grid.set_data_policy(ToA())
+    job = grid.submit(Job(run=26, outputs=[File("o", 10)]), home="b")
+    grid.env.run(until=35)
+    assert list(grid.waiting_report())[-1] == "file o cannot be brought to a: down: a"
+    grid.env.run()
+    assert (job.state, row(grid)["attempts"], row(grid)["finished"]) == ("completed", 1, end)
+    assert grid.data.catalogue.sites_of("o") == ("a", "b")
+
+
+def test_a_file_waits_for_room_that_a_job_which_starts_will_make():
+    storage = StorageSpec(capacity=55, read_bandwidth=10, write_bandwidth=5)
+    files = [*FILES, FileSpec(name="h", size=20, sites=["a"])]
+    grid = two("siloed", b={"storage": storage}, files=files)
+    grid.submit(Job(run=10, inputs=["f"]), home="b")
+    grid.submit(Job(run=10, inputs=["h"]), home="b", at=1)
+    grid.env.run()
+    # f comes at 11 and has been read at 13; then h replaces it
+    assert instants(grid) == [0, 11, 11, 13, 23, 23]
+    assert instants(grid, 1) == [1, 24, 24, 26, 36, 36]
