@@ -1,9 +1,10 @@
 """What grids cost: CPU microseconds a job under each broker, with a yardstick y beside them.
 
 Run ``python benchmarks/grid.py`` for the usual cases, or name some of them: ``one``, ``fifty``, ``busy``, ``200``,
-``data``, ``growth``, and with the record streamed to a file ``streamed``, ``queue`` (most of 100,000 jobs wait at one
-site) and ``million``, also with one file in and one out a job (``--data``). y is the CPU seconds of a fixed piece of
-plain Python, measured before each figure. Machines are noisy: compare figures of one run.
+``data``, ``growth``, ``sqlite`` (with an event-level data set on disk, against without), and with the record streamed
+to a file ``streamed``, ``queue`` (most of 100,000 jobs wait at one site) and ``million``; these also with one file in
+and one out a job (``--data``). y is the CPU seconds of a fixed piece of plain Python, measured before each figure.
+Machines are noisy: compare figures of one run.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from simmodel import simulate
+from simmodel import simulate, start
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, RouteSpec, SiteSpec
+from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.results.data_set import DataSet
 from simmodel.work import ChunkedWorkload, File, Job, Workload
 
 CORES = 64  # of a host
 DAY = 86_400.0
 CHUNK = 16_384
-OTHERS = ("growth", "streamed", "queue", "million")
+OTHERS = ("growth", "sqlite", "streamed", "queue", "million")
 BROKERS = {
     "round-robin": 2.0,
     "random": 2.0,
@@ -142,6 +145,28 @@ def brokers(title: str, spec: GridSpec, jobs: Workload, names: list[str]) -> Non
         line(f"{title}, {name}", seconds, y, len(jobs), f"{ratio / base:5.2f}x round robin ({times})")
 
 
+def data_set(broker: str, *, data: bool) -> None:
+    """Show the cost of 10,000 jobs on 50 sites without and with an event-level data set."""
+    spec = grid(50, data=data)
+    jobs = workload(10_000, spec, data=data)
+    base = 0.0
+    for written in (False, True):
+        y = yardstick()
+        with TemporaryDirectory() as folder:
+            begin = time.process_time()
+            simulation = start(spec, jobs, broker)
+            if written:
+                rows = DataSet(Path(folder, "events.db"), {"events": list(EVENTS), "jobs": list(JOBS)})
+                simulation.env.observe(GridEvents(simulation.system, rows))
+            simulation.run()
+            if written:
+                rows.close()
+            seconds = time.process_time() - begin
+        base = base or seconds / y
+        title = f"{broker} on 50 sites{' with data' if data else ''}, {'data set' if written else 'no data set'}"
+        line(title, seconds, y, len(jobs), f"{seconds / y / base:5.2f}x")
+
+
 def streamed(count: int, *, sites: int = 200, load: float = 0.8, data: bool = False) -> None:
     """Show time and memory of many jobs, streamed to a file, in a process of its own; building them is not counted."""
     y = yardstick()
@@ -185,6 +210,8 @@ def main(cases: list[str]) -> None:
                 line(f"{jobs:,} jobs on 200 sites, {names[0]}", seconds, y, jobs)
         elif case == "million":
             streamed(1_000_000, data=with_data)
+        elif case == "sqlite":
+            data_set("least-loaded", data=with_data)
         elif case == "streamed":
             for jobs in (1_000, 10_000, 100_000):
                 streamed(jobs, data=with_data)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.grid_watch import GridWatch, RowSink
+from simmodel.work.job import run_time_of
 
 if TYPE_CHECKING:
     from simmodel.resources.shared_channel import Access
@@ -47,7 +48,7 @@ class CGSimEvents(GridWatch):
 
     def _cpu(self, site: Any) -> dict[str, float]:
         own = 1.0 - site.free / self._cores[site.name]
-        return {"site_cpu_util": own, "grid_cpu_util": 1.0 - self.free / self._all_cores}
+        return {"site_cpu_util": own, "grid_cpu_util": 1.0 - self.all.free / self._all_cores}
 
     def _storage(self, site: Any) -> dict[str, float]:
         return {"site_storage_util": _share(site.storage), "grid_storage_util": self._used / self._room}
@@ -86,7 +87,7 @@ class CGSimEvents(GridWatch):
         self._row("JobExecution", "Started", "running", job, **about, **self._cpu(site))
 
     def _flops(self, job: Any) -> int:
-        work: float = job._duration * job.processors * self.grid.spec.core_speed
+        work: float = run_time_of(job) * job.processors * self.grid.spec.core_speed
         return round(work)
 
     def released(self, run: Run, site: Any, status: str) -> None:
@@ -193,12 +194,13 @@ class CGSimStates(GridWatch):
     def _row(self, job: Any, state: str, site: Any = None, run: Run | None = None) -> None:
         inputs, outputs = getattr(job, "inputs", ()), getattr(job, "outputs", ())
         catalogue = self.grid.data.catalogue
-        flops = job._duration * job.processors * self.grid.spec.core_speed
+        flops = run_time_of(job) * job.processors * self.grid.spec.core_speed
         name = "" if site is None else site.name
         cores = 0 if site is None else int(site.free)
         counts: Sequence[int] = [0] * 4
         if site is not None:
-            counts = [self.queued[name], self.running[name], self.finished[name], self.failed[name]]
+            at = self.at[site]
+            counts = [at.queued, at.running, at.finished, at.failed]
         self._add(
             "EVENTS",
             (

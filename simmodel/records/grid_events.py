@@ -88,56 +88,81 @@ class GridEvents(GridWatch):
         source: str = "",
         detail: str = "",
     ) -> None:
-        pending = len(self.grid.queue)
-        if site is None:
-            name, counts = "", (self.free, *(self.all[what] for what in _COUNTS))
-        else:
-            name = site.name
-            counts = (int(site.free), *(getattr(self, what)[name] for what in _COUNTS))
+        counts = self.all if site is None else self.at[site]
+        free = counts.free if site is None else counts.free_now()
+        name = "" if site is None else site.name
         about: Row = ("", 0) if job is None else (job.id, self.grid.ledger.attempts[job.row])
         host = self.host(self._run_of.get(job)) if job is not None else ""
         what = float(self.env._now), event, *about, name, host, file, size, source, detail
-        self._add("events", (*what, pending, *counts))
+        state = counts.queued, counts.running, counts.finished, counts.failed
+        self._add("events", (*what, len(self.grid.queue), free, *state))
+
+    def _at_site(self, event: str, job: Any, site: Any, detail: str = "") -> None:
+        """Note what happens to a job at a site (hot path of :meth:`_event`)."""
+        counts, grid, pool = self.at[site], self.grid, self.at[site].pool
+        self._add(
+            "events",
+            (
+                float(self.env._now),
+                event,
+                job.id,
+                grid.ledger.attempts[job.row],
+                site.name,
+                self.host(self._run_of[job]) if job in self._run_of else "",
+                "",
+                0.0,
+                "",
+                detail,
+                grid.queue.count,
+                counts.free_now() if pool is None else pool.free,
+                counts.queued,
+                counts.running,
+                counts.finished,
+                counts.failed,
+            ),
+        )
 
     def job_created(self, job: Any) -> None:
         """Note a submission, with what is known then."""
-        inputs, outputs = getattr(job, "inputs", ()), getattr(job, "outputs", ())
-        catalogue = self.grid.data.catalogue
-        size = sum(catalogue.size(file) for file in inputs if file in catalogue)
-        counts = self.all
+        counts, now = self.all, float(self.env._now)
+        files: Row = (0, 0, 0, 0)
+        if getattr(job, "inputs", ()) or getattr(job, "outputs", ()):
+            catalogue = self.grid.data.catalogue
+            size = sum(catalogue.size(file) for file in job.inputs if file in catalogue)
+            files = len(job.inputs), size, len(job.outputs), sum(file.size for file in job.outputs)
         self._features[job.row] = (
-            *(job.id, float(self.env._now), int(self.env._now % 86400 // 3600), job.processors, job.limit),
+            *(job.id, now, int(now % 86400 // 3600), job.processors, job.limit),
             *("" if job.user is None else job.user, "" if job.home is None else job.home.name),
-            *(len(inputs), size, len(outputs), sum(file.size for file in outputs)),
-            *(len(self.grid.queue), counts["queued"], counts["running"], self.free, counts["finished"]),
+            *(*files, self.grid.queue.count, counts.queued, counts.running, counts.free, counts.finished),
         )
         self._event("created", job)
 
     def job_assigned(self, job: Any, site: Any) -> None:
         """Note the choice of a site."""
-        self._event("assigned", job, site)
+        self._at_site("assigned", job, site)
 
     def entered(self, job: Any) -> None:
         """Note that a job joined the queue of its site."""
-        self._event("queued", job, job.destination)
+        self._at_site("queued", job, job.destination)
 
     def went_on(self, job: Any, site: Any, phase: str) -> None:
         """Note the phases of stays that are states of jobs."""
         if phase in _PHASES:
-            self._event(_PHASES[phase], job, site)
+            self._at_site(_PHASES[phase], job, site)
 
     def began(self, run: Run, site: Any) -> None:
         """Note that a job holds its cores."""
-        self._run_of[run.job] = run
-        self._event("running", run.job, site)
+        if run.grant.nodes:
+            self._run_of[run.job] = run
+        self._at_site("running", run.job, site)
 
     def released(self, run: Run, site: Any, status: str) -> None:
         """Note that a job has released its cores."""
-        self._event("released", run.job, site, detail=status)
+        self._at_site("released", run.job, site, status)
 
     def went_back(self, job: Any, site: Any, reason: str) -> None:
         """Note a failure at a site after which the job is assigned again."""
-        self._event("retried", job, site, detail=reason)
+        self._at_site("retried", job, site, reason)
         self._run_of.pop(job, None)
 
     def ended(self, job: Any, site: Any) -> None:
@@ -145,7 +170,7 @@ class GridEvents(GridWatch):
         row, ledger = job.row, self.grid.ledger
         reason = ledger.errors.get(row, "")
         state = "finished" if job.state in ("completed", "timeout") else job.state
-        self._event(state, job, site, detail=reason)
+        self._at_site(state, job, site, reason)
         self._run_of.pop(job, None)
         features = self._features.pop(row, None)
         if features is None:
@@ -221,7 +246,6 @@ class GridEvents(GridWatch):
         self._event("site reopened", None, site)
 
 
-_COUNTS = ("queued", "running", "finished", "failed")
 _PHASES = {"staging in": "staging in", "inside": "staging in", "executing": "executing", "writing": "staging out"}
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.scheduling.observer import Observer
+from simmodel.work.job import outcome_of
 
 if TYPE_CHECKING:
     from simmodel.work.job import LiveJob, Run
 
-__all__ = ["GridWatch", "Row", "RowSink"]
+__all__ = ["Counts", "GridWatch", "Row", "RowSink"]
 
 Row = tuple[Any, ...]
 
@@ -23,6 +24,32 @@ class RowSink(Protocol):
         ...
 
 
+class Counts:
+    """The state of a site, or of all sites together, counted as it changes.
+
+    Attributes
+    ----------
+    free, pool
+        free cores; the only pool of cores, or ``None``
+    queued, running
+        jobs in the queue of the site; jobs that hold cores
+    finished, failed
+        jobs that have ended well; jobs that have failed for good
+    """
+
+    __slots__ = ("_pools", "failed", "finished", "free", "pool", "queued", "running")
+
+    def __init__(self, sites: Sequence[Any]) -> None:
+        self._pools = [pool for site in sites for pool in site.system.places if pool.part_of is None]
+        self.pool = self._pools[0] if len(self._pools) == 1 else None
+        self.queued = self.running = self.finished = self.failed = 0
+        self.free = self.free_now()
+
+    def free_now(self) -> int:
+        """Return the free cores at this instant."""
+        return int(self.pool.free) if self.pool is not None else sum(int(pool.free) for pool in self._pools)
+
+
 class GridWatch(Observer):
     """What all layouts need: counts per site, and names of hosts.
 
@@ -32,6 +59,11 @@ class GridWatch(Observer):
         the grid
     sink
         what takes the rows
+
+    Attributes
+    ----------
+    at, all
+        the state of each site, and of all
     """
 
     def __init__(self, grid: Any, sink: RowSink) -> None:
@@ -39,18 +71,15 @@ class GridWatch(Observer):
         self.env = grid.env
         self._sink = sink
         self._add: Callable[[str, Row], None] = sink.add
-        sites = [site.name for site in grid.places]
-        self.running = dict.fromkeys(sites, 0)
-        self.queued = dict.fromkeys(sites, 0)
-        self.finished = dict.fromkeys(sites, 0)
-        self.failed = dict.fromkeys(sites, 0)
-        self.all = {"running": 0, "queued": 0, "finished": 0, "failed": 0}
-        self.free = sum(int(site.free) for site in grid.places)
-        self._free_of = {site.name: int(site.free) for site in grid.places}
+        self.at = {site: Counts([site]) for site in grid.places}
+        self.all = Counts(grid.places)
         self._started: dict[Any, Run] = {}
 
     def _mine(self, job: Any) -> bool:
-        return getattr(getattr(job, "family", None), "owner", None) is self.grid
+        try:
+            return job.family.owner is self.grid
+        except AttributeError:  # submitted to a site directly
+            return False
 
     def host(self, run: Run | None) -> str:
         """Return the name of the host of an execution; empty if hosts are not identified."""
@@ -58,21 +87,17 @@ class GridWatch(Observer):
             return ""
         return str(run.place.nodes[run.grant.nodes[0]])
 
-    def _look(self, site: Any) -> None:
+    def _look(self, counts: Counts) -> None:
         """Bring the free cores of the grid up to date after a change at a site."""
-        free = int(site.free)
-        self.free += free - self._free_of[site.name]
-        self._free_of[site.name] = free
-
-    def _count(self, what: str, site: str, by: int) -> None:
-        counts: dict[str, int] = getattr(self, what)
-        counts[site] += by
-        self.all[what] += by
+        free = counts.free_now()
+        self.all.free += free - counts.free
+        counts.free = free
 
     def job_submitted(self, job: LiveJob) -> None:
         """Count a job that joins the queue of its site."""
         if self._mine(job):
-            self._count("queued", job.destination.name, 1)  # type: ignore[attr-defined]
+            self.at[job.destination].queued += 1  # type: ignore[attr-defined]
+            self.all.queued += 1
             self.entered(job)
 
     def entered(self, job: Any) -> None:
@@ -83,9 +108,12 @@ class GridWatch(Observer):
         job: Any = run.job
         if self._mine(job):
             site = job.destination
-            self._look(site)
-            self._count("queued", site.name, -1)
-            self._count("running", site.name, 1)
+            counts, everything = self.at[site], self.all
+            self._look(counts)
+            counts.queued -= 1
+            counts.running += 1
+            everything.queued -= 1
+            everything.running += 1
             self._started[job] = run
             self.began(run, site)
 
@@ -101,8 +129,10 @@ class GridWatch(Observer):
         run = self._started.pop(job, None)
         if run is not None:
             site = self.grid.sites[run.place.name]
-            self._look(site)
-            self._count("running", site.name, -1)
+            counts = self.at[site]
+            self._look(counts)
+            counts.running -= 1
+            self.all.running -= 1
             self.released(run, site, status)
 
     def released(self, run: Run, site: Any, status: str) -> None:
@@ -110,14 +140,15 @@ class GridWatch(Observer):
 
     def job_cancelled(self, job: LiveJob) -> None:
         """Count a job that is withdrawn from the queue of its site."""
-        place = getattr(job, "place", None)
-        if place is not None and place.name in self.queued and hasattr(job, "family"):
-            self._count("queued", place.name, -1)
+        site = self.grid.sites.get(getattr(getattr(job, "place", None), "name", None))
+        if site is not None and hasattr(job, "family"):
+            self.at[site].queued -= 1
+            self.all.queued -= 1
 
     def job_phase(self, job: Any, site: Any, phase: str) -> None:
         """Count a job that has released its cores to write its outputs."""
         if phase == "writing":
-            self._let_go(job, job._outcome)
+            self._let_go(job, outcome_of(job))
         self.went_on(job, site, phase)
 
     def went_on(self, job: Any, site: Any, phase: str) -> None:
@@ -133,10 +164,15 @@ class GridWatch(Observer):
 
     def job_finished(self, job: LiveJob, site: Any) -> None:
         """Count a job that has ended for good."""
-        self._let_go(job, job.state)
-        good = job.state in ("completed", "timeout")
-        if good or job.state == "failed":
-            self._count("finished" if good else "failed", site.name, 1)
+        if job in self._started:
+            self._let_go(job, job.state)
+        counts = self.at[site]
+        if job.state in ("completed", "timeout"):
+            counts.finished += 1
+            self.all.finished += 1
+        elif job.state == "failed":
+            counts.failed += 1
+            self.all.failed += 1
         self.ended(job, site)
 
     def ended(self, job: Any, site: Any) -> None:
@@ -144,5 +180,6 @@ class GridWatch(Observer):
 
     def place_changed(self, place: Any, _cause: str) -> None:
         """Count the free cores of a site whose capacity has changed."""
-        if place.name in self._free_of:
-            self._look(self.grid.sites[place.name])
+        site = self.grid.sites.get(place.name)
+        if site is not None:
+            self._look(self.at[site])

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from simmodel.errors import InputError
 from simmodel.results.parts import parts_of, write_csv_parts, write_parquet_parts
 from simmodel.results.stores import folder_of, pyarrow
-from simmodel.writing import check_output, replacing
+from simmodel.results.unfinished import UnfinishedFile
 
 __all__ = ["DataSet"]
-
-_UNFINISHED = ".unfinished"
 
 
 class DataSet:
@@ -67,40 +61,22 @@ class DataSet:
         force: bool = False,
     ) -> None:
         self.path = Path(path)
-        if check_output(self.path, force=force) is None:
-            raise InputError("must be a file, got a device or a pipe", source=str(path))
         if "parquet" in (folders or {}):
             pyarrow()
         self._folders = dict(folders or {})
-        self._force, self._keep, self._batch = force, keep, batch
-        self._spool = self.path.with_name(self.path.name + _UNFINISHED)
-        check_output(self._spool)
-        with suppress(FileNotFoundError):
-            self._spool.unlink()
+        self._keep, self._batch = keep, batch
         self._tables = {name: tuple(columns) for name, columns in tables.items()}
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in tables}
         self._insert: dict[str, str] = {}
         self.written = dict.fromkeys(tables, 0)
         self._meta = {"simmodel": "data set", **(meta or {})}
-        self._connection = sqlite3.connect(self._spool)
-        self._begin()
-
-    def _begin(self) -> None:
-        connection = self._connection
-        connection.execute("PRAGMA synchronous = OFF")
-        with connection:
-            connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+        self._file = UnfinishedFile(self.path, force=force)
+        with self._file.writing() as connection:
             for name, columns in self._tables.items():
                 listed = ", ".join(f'"{column}"' for column in columns)
-                connection.execute(f'CREATE TABLE "{name}" (_ID INTEGER PRIMARY KEY AUTOINCREMENT, {listed})')
+                connection.execute(f'CREATE TABLE "{name}" (_ID INTEGER PRIMARY KEY, {listed})')
                 self._insert[name] = f'INSERT INTO "{name}" ({listed}) VALUES ({", ".join("?" * len(columns))})'
-        self._write_meta({**self._meta, "unfinished": True})
-
-    def _write_meta(self, meta: Mapping[str, Any]) -> None:
-        with self._connection:
-            self._connection.execute("DELETE FROM meta")
-            pairs = [(key, json.dumps(value)) for key, value in meta.items()]
-            self._connection.executemany("INSERT INTO meta VALUES (?, ?)", pairs)
+        self._file.put_meta({**self._meta, "unfinished": True})
 
     def add(self, table: str, row: tuple[Any, ...]) -> None:
         """Take a row; every so many rows they are written."""
@@ -111,41 +87,37 @@ class DataSet:
 
     def flush(self) -> None:
         """Write the rows taken so far."""
-        try:
-            with self._connection:
-                for name, rows in self._rows.items():
-                    self._connection.executemany(self._insert[name], rows)
-                    self.written[name] += len(rows)
-                    rows.clear()
-        except sqlite3.OperationalError as error:
-            raise InputError(f"cannot be written: {error}", source=str(self.path)) from None
+        with self._file.writing() as connection:
+            for name, rows in self._rows.items():
+                connection.executemany(self._insert[name], rows)
+                self.written[name] += len(rows)
+                rows.clear()
 
     # ------------------------------------------------------------------ the end
 
     def close(self) -> None:
         """Write the rest, say that it is complete, and give the files their names."""
         self.flush()
-        self._write_meta({**self._meta, "rows": self.written})
-        self._connection.close()
+        meta = {**self._meta, "rows": self.written}
+        self._file.put_meta(meta)
+        self._file.leave()
         for kind, folder in self._folders.items():
-            names = [f"{name}.{kind}" for name in self._tables]
-            with folder_of(folder, {**self._meta, "rows": self.written}, names) as part_of:
+            with folder_of(folder, meta, [f"{name}.{kind}" for name in self._tables]) as part_of:
                 for name, columns in self._tables.items():
-                    parts = parts_of(self._spool, name, columns)
+                    parts = parts_of(self._file.spool, name, columns)
                     if kind == "csv":
                         write_csv_parts(part_of(f"{name}.csv"), parts)
                     else:
                         write_parquet_parts(part_of(f"{name}.parquet"), parts, str(folder))
-        if not self._keep:
-            self._spool.unlink()
-            return
-        with replacing(self.path, force=self._force, unfinished=self._spool):
-            pass
+        if self._keep:
+            self._file.complete()
+        else:
+            self._file.drop()
 
     def leave(self) -> None:
         """Write the rest and leave the file as it is: unfinished."""
         self.flush()
-        self._connection.close()
+        self._file.leave()
 
     def __enter__(self) -> Self:
         return self

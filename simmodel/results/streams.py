@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError
 from simmodel.results.stores import SQLITE_TYPES, fill, flat, folder_of, pyarrow
+from simmodel.results.unfinished import UnfinishedFile
 from simmodel.work.table import Table
-from simmodel.writing import check_output, holds_parquet, replacing
+from simmodel.writing import holds_parquet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["RecordStream"]
 
-_UNFINISHED = ".unfinished"
 _RUNS_OF_JOBS = (
     'INSERT INTO runs ("row", job, attempt, start, "end", place, processors, status{more}) '
     'SELECT rowid - 1, job, {attempt}, start, "end", {place}, processors, status{same} FROM jobs '
@@ -52,35 +49,17 @@ class RecordStream:
         self._folder = holds_parquet(self.path)
         if self._folder:
             pyarrow()
-        elif check_output(self.path, force=force) is None:
-            raise InputError("must be a file, got a device or a pipe", source=str(path))
-        self._force = force
-        self._spool = self.path.with_name(self.path.name + _UNFINISHED)
-        check_output(self._spool)
+        self._file = UnfinishedFile(self.path, folder=self._folder, force=force)
         self._columns: dict[str, dict[str, str]] = {}
         self._ended = 0.0
         self._by_site = False  # whether jobs run at the places that their column ``site`` names
-        self._connection = self._opened()
-
-    def _opened(self) -> sqlite3.Connection:
-        with suppress(FileNotFoundError):
-            self._spool.unlink()
-        connection = sqlite3.connect(self._spool)
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
-        return connection
 
     def begin(self, meta: Mapping[str, Any], tables: Mapping[str, Table]) -> None:
         """Write what is known before the run: the document of the result, and its small tables."""
         self._by_site = meta.get("kind") == "grid"
-        self._meta({**meta, "unfinished": True})
-        with self._connection:
-            fill(self._connection, tables)
-
-    def _meta(self, meta: Mapping[str, Any]) -> None:
-        with self._connection:
-            pairs = [(key, json.dumps(value)) for key, value in meta.items()]
-            self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", pairs)
+        self._file.put_meta({**meta, "unfinished": True})
+        with self._file.writing() as connection:
+            fill(connection, tables)
 
     # ------------------------------------------------------------------ rows
 
@@ -89,59 +68,54 @@ class RecordStream:
         key = "rowid" if name == "jobs" else "row"
         table = Table({key: rows + 1 if name == "jobs" else rows, **flat({name: table})[name]})
         self._ended = max(self._ended, float(table["end"][np.isfinite(table["end"])].max(initial=0.0)))
-        try:
-            with self._connection:
-                self._insert(name, table)
-                self._connection.execute("UPDATE meta SET value = ? WHERE key = 'ended'", (json.dumps(self._ended),))
-        except sqlite3.OperationalError as error:
-            raise InputError(f"cannot be written: {error}", source=str(self.path)) from None
+        with self._file.writing() as connection:
+            self._insert(name, table)
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'ended'", (json.dumps(self._ended),))
 
     def _insert(self, name: str, table: Table) -> None:
-        known = self._columns.setdefault(name, {})
+        connection, known = self._file.connection, self._columns.setdefault(name, {})
         new = {key: SQLITE_TYPES.get(column.dtype.kind, "") for key, column in table.items() if key not in known}
         stored = {key: kind for key, kind in new.items() if key != "rowid"}
         listed = [f'"{key}" {kind}'.rstrip() for key, kind in stored.items()]
         if not known:
-            self._connection.execute(f'CREATE TABLE "{name}" ({", ".join(listed)})')
+            connection.execute(f'CREATE TABLE "{name}" ({", ".join(listed)})')
         else:
             for each in listed:
-                self._connection.execute(f'ALTER TABLE "{name}" ADD COLUMN {each}')
+                connection.execute(f'ALTER TABLE "{name}" ADD COLUMN {each}')
         known.update(new)
         names = ", ".join(f'"{key}"' for key in table.names)
         marks = ", ".join("?" * len(table.names))
         cells = zip(*(column.tolist() for column in table.values()), strict=True)
-        self._connection.executemany(f'INSERT INTO "{name}" ({names}) VALUES ({marks})', cells)
+        connection.executemany(f'INSERT INTO "{name}" ({names}) VALUES ({marks})', cells)
 
     # ------------------------------------------------------------------ the end
 
     def leave(self) -> None:
         """Close the file as it is: unfinished. A file without jobs is removed."""
-        self._connection.close()
-        if "jobs" not in self._columns:
-            self._spool.unlink(missing_ok=True)
+        if "jobs" in self._columns:
+            self._file.leave()
+        else:
+            self._file.drop()
 
     def close(self, meta: Mapping[str, Any], tables: Mapping[str, Table], jobs: Table) -> None:
         """Write the rest of the result and give the file its name; ``jobs``: the columns of a run without jobs."""
-        if "jobs" not in self._columns:
-            with self._connection:
+        with self._file.writing() as connection:
+            if "jobs" not in self._columns:
                 self._insert("jobs", Table({"rowid": np.zeros(0, dtype=np.int64), **jobs}))
-        if "eligible" in self._columns["jobs"]:
-            with self._connection:
-                self._connection.execute("UPDATE jobs SET eligible = submit WHERE eligible IS NULL")
-        if "runs" in self._columns:
-            self._complete_runs(tables["places"]["place"].tolist())
-        with self._connection:
+            if "eligible" in self._columns["jobs"]:
+                connection.execute("UPDATE jobs SET eligible = submit WHERE eligible IS NULL")
+            if "runs" in self._columns:
+                self._complete_runs(tables["places"]["place"].tolist())
             for name in tables:
-                self._connection.execute(f'DROP TABLE IF EXISTS "{name}"')
-            fill(self._connection, tables)
-            self._connection.execute("DELETE FROM meta")
-        self._meta(meta)
-        self._connection.close()
+                connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+        with self._file.writing() as connection:
+            fill(connection, tables)
+        self._file.put_meta(meta)
         if self._folder:
+            self._file.leave()
             self._to_parquet(meta, (*tables, *self._columns))
-            return
-        with replacing(self.path, force=self._force, unfinished=self._spool):
-            pass
+        else:
+            self._file.complete()
 
     def _complete_runs(self, places: list[str]) -> None:
         """Add the executions that follow from the table of jobs: at the site of a job, or else at the only place."""
@@ -150,14 +124,13 @@ class RecordStream:
         extra = {key: value for key, value in more.items() if key in self._columns["runs"]}
         names = "".join(f", {key}" for key in extra)
         values = "".join(f", {value}" for value in extra.values())
-        with self._connection:
-            statement = _RUNS_OF_JOBS.format(more=names, same=values, place=place, attempt=attempt)
-            self._connection.execute(statement, () if self._by_site else (*places, "")[:1])
+        statement = _RUNS_OF_JOBS.format(more=names, same=values, place=place, attempt=attempt)
+        self._file.connection.execute(statement, () if self._by_site else (*places, "")[:1])
 
     def _to_parquet(self, meta: Mapping[str, Any], names: tuple[str, ...]) -> None:
         from simmodel.results.parts import parts_of, write_parquet_parts  # imports the readers of all results
 
         with folder_of(self.path, meta, [f"{name}.parquet" for name in names]) as part_of:
             for name in names:
-                write_parquet_parts(part_of(f"{name}.parquet"), parts_of(self._spool, name), str(self.path))
-        self._spool.unlink()
+                write_parquet_parts(part_of(f"{name}.parquet"), parts_of(self._file.spool, name), str(self.path))
+        self._file.drop()

@@ -29,8 +29,10 @@ __all__ = [
     "LiveJob",
     "Refusal",
     "Run",
+    "outcome_of",
     "partitions_in",
     "rule_of",
+    "run_time_of",
 ]
 
 INFINITY = float("inf")
@@ -670,6 +672,16 @@ class LiveJob(LiveWork):
             past._whole = self.requested, self.expected, self._duration
         done = elapsed * speed
         self.plan(max(0.0, self.requested - done), max(0.0, self.expected - done), max(0.0, self._duration - done))
+
+
+def run_time_of(job: LiveJob) -> float:
+    """Return the seconds that a job will run at its present place, for records: policies must not know."""
+    return job._duration
+
+
+def outcome_of(job: LiveJob) -> str:
+    """Return the final state of a job unless it is interrupted, for records: policies must not know."""
+    return job._outcome
 
 
 class Run(Occurrence):
