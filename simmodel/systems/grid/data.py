@@ -409,7 +409,7 @@ class DataManager:
     # ------------------------------------------------------------------ sites that fail
 
     def site_fails(self, site: Site) -> None:
-        """Break off the transfers to and from a site; those from it begin again, those of outputs to it when it is back."""
+        """Break off the transfers to and from a site; those from it begin again, outputs to it once it is back."""
         for fetch in list(self.fetches.values()):
             if not self._wanted(fetch):
                 continue
