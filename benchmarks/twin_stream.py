@@ -1,11 +1,11 @@
 """What an event costs on its way from a Redis stream through the source into the mirror, and what that keeps.
 
-Run ``python benchmarks/twin_stream.py [EVENTS]`` (default: 60,000). The server is ``redis-server`` if that is installed,
-else the embedded one. Machines are noisy: figures are CPU microseconds by the CPU seconds of the yardstick beside them
-(``y``), which is measured in the same run. Limit: 200 an event, read by the thousand.
+Run ``python benchmarks/twin_stream.py [EVENTS]`` (default: 60,000). The server is ``redis-server`` if that is
+installed, else the embedded one. Machines are noisy: figures are CPU microseconds by the CPU seconds of the yardstick
+beside them (``y``), which is measured in the same run. Limit: 200 an event, read by the thousand.
 
-Measured on one of two busy cores with Redis 7.0: by the thousand 116 an event, of which the source 58; one by one 260, of
-which the source 180 (100 to ask the server, the rest for caches that are cold after each wait).
+Measured on one of two busy cores with Redis 7.0: by the thousand 116 an event, of which the source 58; one by one
+260, of which the source 180 (100 to ask the server, the rest for caches that are cold after each wait).
 """
 
 from __future__ import annotations
