@@ -18,27 +18,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Try the parts of a configuration: the platform, the policies, the source and the files it writes."""
-    from contextlib import closing
+    """Try the parts of a configuration: platform, policies, connections, the files and the port; say what it may do.
 
+    A full report of the source, if it gives one, is taken into a mirror of the platform: what does not fit is told.
+    """
+    from simmodel.twin.checking import check_config
     from simmodel.twin.config import read_config
-    from simmodel.twin.source import RemoteSource
-    from simmodel.writing import check_output
 
-    config = read_config(options.config)
-    spec = config.spec(trust=options.trust)
-    print(f"platform {config.platform}: {spec.processors:,} processors in {len(spec.partitions)} partitions")
-    if config.advise is None:
-        print(f"policy {config.policy}; nothing is advised")
-    else:
-        fallback = config.advise.fallback or config.policy
-        print(f"policy {config.policy}; advice by {config.advise.policy}, if late by {fallback}")
-    with closing(config.settings().open(config.cluster, config.folder_path)) as source:
-        for sentence in source.check() if isinstance(source, RemoteSource) else ():
-            print(sentence)
-        report = source.report()
-    told = "events alone" if report is None else f"a report of {len(report.jobs):,} jobs at {report.time:g} s"
-    print(f"source {config.source['kind']} of {config.cluster}: {told}")
-    if config.audit is not None:
-        check_output(config.path(config.audit))
-        print(f"audit log {config.audit}: can be written")
+    for line in check_config(read_config(options.config), trust=options.trust):
+        print(line)

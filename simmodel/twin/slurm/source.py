@@ -13,6 +13,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError
 from simmodel.twin.events import Event, JobReport, Noticed, StateReport
 from simmodel.twin.refused import Refused
+from simmodel.twin.slurm.checking import check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.squeue import LimitFrom, nodes_out, reports_in
 from simmodel.twin.source import RemoteSource, Source
@@ -203,17 +204,17 @@ class SlurmSource:
             self.wake.resume(position)
 
     def check(self) -> list[str]:
-        """Return what Slurm tells, and what the wakening source may do.
+        """Return what Slurm tells and what the twin may not see, in sentences.
 
         Raises
         ------
-        SimmodelError
-            Slurm or the server of the wakening source does not answer
+        InputError
+            what a command prints is not understood
+        SlurmError
+            a command is missing, fails, or does not answer
         """
-        jobs = len(self._state().jobs)
-        self._told.clear()
         woken = self.wake.check() if isinstance(self.wake, RemoteSource) else ()
-        return [f"Slurm answers squeue and sinfo: {jobs:,} jobs; the twin has no command that changes them", *woken]
+        return [*check_slurm(self.commands, memory=self.memory), *(f"wakened by {each}" for each in woken)]
 
     @property
     def trouble(self) -> str | None:
