@@ -24,7 +24,7 @@ BANDS = (
     ("#fde8c4", ("snapshots",), "states of systems as plain values, JSON"),
     ("#fbd7a0", ("systems",), "cluster, machine, broker, grid: the life of work"),
     ("#f9c6b0", ("runs", "futures"), "simulate, start, Scenario; what_if"),
-    ("#f9c6b0", ("experiments", "studies"), "many runs; papers"),
+    ("#f9c6b0", ("experiments", "studies", "referee"), "many runs; papers; schedules judged"),
     ("#f9c6b0", ("twin", "testing"), "a scheduler outside, followed; checks of plug-ins"),
     ("#eeeeee", ("commands", "cli"), "the command line"),
 )

@@ -15,11 +15,13 @@ COMMANDS = {
     "explore": "vary platforms, workloads, policies and seeds",
     "generate": "draw a workload from a model",
     "grid": "run jobs on a grid of sites under a broker",
+    "identify": "which policy made the starts of a log",
     "list": "list policies, brokers, platforms, workloads, formats or generators",
     "machine": "run tasks on a heterogeneous machine",
     "meta": "replay logs on several clusters under a broker",
     "portfolio": "choose the policy at each decision by simulation",
     "twin": "follow a scheduler, foretell and advise",
+    "verify": "hold a schedule against what is possible and a policy",
     "whatif": "compare policies from a snapshot on",
 }
 """The commands and their help in one line, in the order of the help; each is a module of this package."""

@@ -39,7 +39,7 @@ ROWS = (
         "metrics",
     ),
     *("formats", "generators", "catalogue", "view", "results", "snapshots", "systems", "runs", "futures"),
-    *("experiments", "studies", "learn", "twin", "testing", "commands", "cli", "__main__"),
+    *("experiments", "studies", "learn", "referee", "twin", "testing", "commands", "cli", "__main__"),
 )
 _NAMES_A_MODULE = re.compile(r"simmodel(\.\w+)+[.:]?")
 

@@ -53,6 +53,7 @@ from simmodel.platform import (
 )
 from simmodel.policies import Portfolio
 from simmodel.records import BrokerRecord, EventRecorder, GridRecord, JobRecord, NetworkRecorder, Steps, UsageMeter
+from simmodel.referee import identify, verify
 from simmodel.resources import Grant, Lost, Network, Preempted
 from simmodel.runs import Missing, Scenario, simulate
 from simmodel.scheduling import Objective
@@ -138,6 +139,7 @@ def _values() -> Iterator[Any]:
     yield from _states()
     yield from _experiments()
     yield from _events()
+    yield from _judged()
 
 
 def _specs() -> Iterator[Any]:
@@ -317,3 +319,9 @@ def _advice() -> Iterator[Any]:
     yield from (last, Status(cluster="<alps>", time=9.0, last=last))
     yield TwinConfig(cluster="<alps>", platform="theta", source=source)
     yield replay_log(4, JOBS, "easy")
+
+
+def _judged() -> Iterator[Any]:
+    log = Workload({"submit": [0, 1, 2], "run": [10, 5, 20], "processors": [4, 4, 1]}, name="<log>", processors=5)
+    verdict = verify(log, {1: 0, 2: 10, 3: 2}, policy="fcfs")
+    yield from (verdict, verdict.judgement, identify(log, {1: 0, 2: 10, 3: 2}, candidates=["fcfs", "easy"]))

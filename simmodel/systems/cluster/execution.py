@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from simmodel.errors import InputError
 from simmodel.resources.claims import Claim
 from simmodel.scheduling.protocol import Preempt
 from simmodel.scheduling.scheduler import handle_preempt
@@ -119,6 +120,30 @@ class JobExecution:
             self._started_watched(job)
         if self._changed:
             self._tell_above()
+
+    def take_back(self, job: LiveJob) -> None:
+        """Undo a start of this instant: the job waits again at its old position, as if it had not started.
+
+        Raises
+        ------
+        InputError
+            if it did not start at this instant, has a body, or waited for several places
+        """
+        run, spec = job.run, job._job
+        if run is None or run.started != self.env.now or run.process is not None or (spec and spec.partitions):
+            raise InputError(
+                f"job {job.id}: the start cannot be taken back: it is {job.state}, or waits for partitions"
+            )
+        if run.callbacks is not None:
+            self.env.withdraw(run)
+        run.place.running.remove(run)
+        run.place.give_back(job, run.grant)
+        freed = self._ended_watched(job) if job.watched else ()
+        job.run = job.started = None
+        job.attempts -= 1
+        self._queues[run.place].add(job)
+        for each in freed:
+            self._queueing.enqueue(each)
 
     def after_each(self, call: Callable[[], object]) -> None:
         """Call a function after each start and each end, as the systems above are."""

@@ -1,0 +1,41 @@
+"""``simmodel identify``: which policy made the starts of a log."""
+
+from __future__ import annotations
+
+import argparse
+
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.progress import add_progress
+from simmodel.commands.shared import POLICIES, add_machine, add_workers, process_pool, split_names
+from simmodel.commands.verify import add_judging, add_schedule, judging
+
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = (
+    "simmodel identify log.swf.gz --tolerance 60 --plot",
+    "simmodel identify lublin-128-week schedule.csv --policies fcfs,easy,conservative --workers 2",
+)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_schedule(parser)
+    parser.add_argument("--policies", metavar="A,B,C", help=f"{POLICIES} (default: the usual batch policies)")
+    add_machine(parser)
+    add_judging(parser.add_argument_group("rules"))
+    add_workers(parser)
+    add_progress(parser)
+    files = parser.add_argument_group("output files")
+    add_output(files, "table", "OUT.csv", "one line a policy: what it explains")
+    add_picture(files, "what the best policies explain, over time", usual="policies.png")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Ask several policies at each state that a schedule reached, and print which starts each of them explains."""
+    from simmodel.referee.identification import CANDIDATES, identify
+
+    check_outputs(options, "table", "plot")
+    policies = CANDIDATES if options.policies is None else split_names(options.policies)
+    with process_pool(options, most=len(policies)) as executor:
+        found = identify(**judging(options), candidates=policies, executor=executor, progress=options.progress)
+    write_and_say([found.report()], options, {"table": found.table.to_csv, "plot": picture(found.plot)}, indent="")

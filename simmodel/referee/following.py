@@ -1,0 +1,209 @@
+"""Follows a schedule that was made elsewhere, and asks a policy at each of its states what it would have started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from simmodel.errors import InputError
+from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Reserve, Start, View, WakeAt
+from simmodel.scheduling.registry import PolicyLike, policy as policy_of
+
+if TYPE_CHECKING:
+    from simmodel.systems.cluster.system import Cluster
+    from simmodel.work.job import LiveJob
+
+__all__ = ["Departure", "Follower", "TakeBack"]
+
+_LOOKS_AHEAD = (Reserve, WakeAt)  # left out from the first departure on: promises that are not kept wake for nothing
+_AFTER_SCHEDULERS = 9  # rank at the end of an instant: after the schedulers of all systems
+
+
+class TakeBack(NamedTuple):
+    """A decision: a job that was started at this instant waits again, as if it had not been."""
+
+    work: LiveJob
+
+
+class Drop(NamedTuple):
+    """A decision: a waiting job leaves, since it cannot start when the schedule says."""
+
+    work: LiveJob
+
+
+class Departure(NamedTuple):
+    """A start of the schedule that is not the policy's, at the instant (s) at which they part.
+
+    ``kind``: ``"late"``: the policy starts the job now, the schedule later; ``"early"``: the schedule starts it now,
+    the policy does not; ``"impossible"``: the schedule starts it now, but its processors are not free. ``head``,
+    ``free``, ``instead``: the first job in the order of arrival that waits, the free processors, and the jobs that the
+    policy starts at this instant.
+    """
+
+    at: float
+    kind: str
+    job: int | str
+    head: int | str | None
+    free: int
+    instead: tuple[int | str, ...]
+
+
+class Follower(Policy):
+    """Starts the jobs of a cluster when a schedule says, and notes what a policy would have started instead.
+
+    At each decision the policy is asked on the state that the schedule led to, so that one departure does not bring
+    others. What it starts and the schedule does not is taken back; what the schedule starts beside it is started at the
+    end of the instant. A job that cannot start then, since its processors are not free, leaves.
+
+    Parameters
+    ----------
+    policy
+        the policy to ask
+    starts
+        the start (s) of each job by id; a job without one never starts
+
+    Attributes
+    ----------
+    wanted
+        by id, the first instant (s) at which the policy would have started a job
+    departures
+        where policy and schedule part, in order
+
+    Raises
+    ------
+    InputError
+        the policy preempts jobs
+
+    >>> from simmodel import Job, start
+    >>> jobs = [Job(processors=4, run=10), Job(submit=1, processors=4, run=5), Job(submit=2, processors=1, run=99)]
+    >>> sim = start(5, jobs, Follower("easy", {1: 0.0, 2: 101.0, 3: 2.0})).run()
+    >>> sim.system.scheduler.policy.departures
+    [Departure(at=10.0, kind='late', job=2, head=2, free=4, instead=(2,))]
+    """
+
+    decides = "jobs"
+
+    def __init__(self, policy: PolicyLike, starts: Mapping[int | str, float]) -> None:
+        self.policy = policy_of(policy)
+        if self.policy.preempts:
+            raise InputError(f"must not preempt jobs, got {self.policy.name}", place="policy")
+        self.starts = starts
+        self.name = self.policy.name
+        self.tries_every_submission = self.policy.tries_every_submission
+        self.wanted: dict[int | str, float] = {}
+        self.departures: list[Departure] = []
+        self._due: dict[int | str, None] = {}  # to be started by now
+        self._ahead = sorted(((at, str(job), job) for job, at in starts.items() if at < inf), reverse=True)
+        self._asked_at = nan
+        self._forcing = False
+        self._proposed: list[LiveJob] = []
+
+    def notes(self, system: Any, /) -> tuple[str, ...]:
+        """Return the notes of the policy."""
+        return self.policy.notes(system)
+
+    def state(self) -> Any:
+        """Return the state of the policy."""
+        return self.policy.state()
+
+    def attach(self, system: Cluster) -> None:
+        """Attach the policy, and plan to look at the cluster at each start of the schedule."""
+        super().attach(system)
+        self._system = system
+        system.scheduler.handlers[TakeBack] = self._take_back
+        system.scheduler.handlers[Drop] = self._drop
+        self._at_end = system.env.at_instant_end(self._force, _AFTER_SCHEDULERS)
+        self._plan()
+
+    def _plan(self) -> None:
+        if self._ahead:
+            env = self._system.env
+            env.call_at(max(env.now, self._ahead[-1][0]), self._begin)
+
+    def _begin(self) -> None:
+        self._look()
+        self._at_end()
+        self._plan()
+
+    def _look(self) -> None:
+        """Note which jobs are due at this instant."""
+        now, ahead = self._system.env.now, self._ahead
+        while ahead and ahead[-1][0] <= now:
+            self._due[ahead.pop()[2]] = None
+
+    def decide(self, view: View, /) -> Iterator[Any]:
+        """Yield the policy's decisions, then take back those that the schedule does not have."""
+        if self._forcing:
+            yield from self._forced(view)
+            return
+        self._look()
+        now = self._asked_at = view.now
+        if any(self.starts[name] < now for name in self._due):
+            yield from self._dropped(view, [job for job in view.waiting if self.starts.get(job.id, inf) < now])
+        proposed: list[LiveJob] = []
+        for decision in self.policy.decide(view) or ():
+            if self.departures and type(decision) in _LOOKS_AHEAD:
+                continue
+            yield decision
+            if type(decision) is Start:
+                proposed.append(decision.work)
+        due, wanted = self._due, self.wanted
+        if any(job.id not in due for job in proposed):
+            self.policy.forget()  # what it planned is not what happens
+        for job in proposed:
+            known = job.id in wanted
+            if not known:
+                wanted[job.id] = now
+            if job.id in due:
+                del due[job.id]
+                continue
+            yield TakeBack(job)
+            if not known:
+                self._departs("late", job.id, view, proposed)
+        self._proposed = proposed
+        if due:
+            self._at_end()
+
+    def _departs(self, kind: str, job: int | str, view: View, proposed: list[LiveJob]) -> None:
+        head = view.waiting.head()
+        instead = tuple(each.id for each in proposed)
+        free = sum(place.free for place in view.places)
+        self.departures.append(Departure(view.now, kind, job, None if head is None else head.id, free, instead))
+
+    def _force(self) -> None:
+        """Start what the schedule starts at this instant and the policy did not; ask it first, if it was not asked."""
+        if not self._due:
+            return
+        scheduler = self._system.scheduler
+        if self._asked_at != self._system.env.now:
+            scheduler.decide()
+        self._forcing = True
+        try:
+            scheduler.decide()
+        finally:
+            self._forcing = False
+
+    def _forced(self, view: View) -> Iterator[Any]:
+        self.policy.forget()
+        for job in [job for job in view.waiting if job.id in self._due]:
+            if not job.place.fits(job):
+                yield from self._dropped(view, [job])
+                continue
+            if job.id not in self.wanted:
+                self._departs("early", job.id, view, self._proposed)
+            del self._due[job.id]
+            yield Start(job, job.place)
+
+    def _dropped(self, view: View, jobs: list[LiveJob]) -> Iterator[Any]:
+        for job in jobs:
+            self._departs("impossible", job.id, view, self._proposed)
+            self._due.pop(job.id, None)
+            yield Drop(job)
+
+    def _drop(self, decision: Drop) -> None:
+        self._system.cancel(decision.work)
+
+    def _take_back(self, decision: TakeBack) -> None:
+        self._system.execution.take_back(decision.work)

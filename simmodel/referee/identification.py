@@ -1,0 +1,188 @@
+"""Which policy made a schedule: the share of its starts that each candidate explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
+import numpy as np
+
+from simmodel.display import Cells, Shown, text_table
+from simmodel.errors import InputError
+from simmodel.experiments.calls import map_calls
+from simmodel.referee.schedules import GivenSchedule, Schedule, schedule_of
+from simmodel.referee.verification import Judgement, cluster_of, judge
+from simmodel.scheduling.labels import labelled
+from simmodel.scheduling.registry import policy as policy_of
+from simmodel.work.table import Table
+from simmodel.work.workload import Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.view.style import Size
+
+__all__ = ["CANDIDATES", "Identification", "identify"]
+
+CANDIDATES = (
+    *("fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f2", "f3", "f4"),
+    *("easy", "easy-sjbf", "sjf+easy", "wfp+easy", "conservative", "conservative-keep", "best-fit"),
+)
+"""The policies that are tried by default."""
+
+
+@attrs.frozen(eq=False, repr=False, slots=False)
+class Identification(Shown):
+    """The candidates, and what each explains of a schedule.
+
+    Attributes
+    ----------
+    judgements
+        one for each candidate, by label
+    schedule
+        the schedule beside its workload
+    tolerance
+        seconds by which a start may come later than a candidate wanted it
+    """
+
+    judgements: Mapping[str, Judgement]
+    schedule: Schedule
+    tolerance: float = 0.0
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """The share of starts that each candidate explains, the highest first."""
+        found = {name: each.explained(self.tolerance) for name, each in self.judgements.items()}
+        return dict(sorted(found.items(), key=lambda each: -each[1]))
+
+    @property
+    def best(self) -> str:
+        """The candidate that explains most."""
+        return next(iter(self.shares))
+
+    @cached_property
+    def unexplained(self) -> float:
+        """The share of starts that no candidate explains."""
+        none = np.ones(len(self.schedule.start), dtype=bool)
+        for each in self.judgements.values():
+            none &= ~self.explains(each)
+        return float(none.mean()) if len(none) else float("nan")
+
+    def explains(self, judgement: Judgement) -> Any:
+        """Return which starts a candidate explains, in the order of the starts."""
+        jobs = judgement.jobs
+        soon = (jobs["kind"] == "late") & (jobs["start"] - jobs["wanted"] <= self.tolerance)
+        return (jobs["kind"] == "same") | soon
+
+    @property
+    def table(self) -> Table:
+        """One row a candidate: ``policy`` and the shares of starts: ``explained, late, early, impossible``."""
+        names = list(self.shares)
+        columns: dict[str, Any] = {"policy": np.array(names, dtype=str), "explained": list(self.shares.values())}
+        for kind in ("late", "early", "impossible"):
+            columns[kind] = [float((self.judgements[name].jobs["kind"] == kind).mean()) for name in names]
+        return Table(columns)
+
+    def _cells(self) -> Cells:
+        rows = [
+            [row["policy"], *(f"{100 * row[name]:.4g} %" for name in self.table.names[1:])] for row in self.table.rows()
+        ]
+        return [["", "explained", "late", "early", "impossible"], *rows]
+
+    def report(self) -> str:
+        """Return the table, and what no candidate explains, as text."""
+        head = f"{self.schedule.workload.name}: {len(self.schedule.start):,} starts"
+        if self.tolerance:
+            head += f", explained if at most {self.tolerance:g} s later than wanted"
+        last = f"{100 * self.unexplained:.4g} % of the starts are explained by none of them"
+        return "\n".join([head, *self.schedule.notes, "", *text_table(self._cells()), "", last])
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def __repr__(self) -> str:
+        best = self.best
+        return f"<Identification of {self.schedule.workload.name}: {best} explains {100 * self.shares[best]:.4g} %>"
+
+    def plot(self, most: int = 6, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Plot over time the share of starts that the best candidates explain.
+
+        Parameters
+        ----------
+        most
+            the number of candidates
+        title, figsize
+            of the figure
+        """
+        from simmodel.view.referee_plots import explained
+
+        shown = {name: self.judgements[name] for name in list(self.shares)[:most]}
+        curves = {name: (each.jobs["start"], self.explains(each)) for name, each in shown.items()}
+        return explained(curves, title=title, figsize=figsize)
+
+
+class _Shared(NamedTuple):
+    spec: ClusterSpec
+    schedule: Schedule
+    options: dict[str, Any]
+
+
+def _judged(shared: _Shared, policy: PolicyLike) -> Judgement:
+    return judge(shared.spec, shared.schedule, policy, **shared.options)
+
+
+def identify(
+    workload: Workload | str | Path,
+    schedule: GivenSchedule = None,
+    platform: GivenPlatform = None,
+    candidates: Mapping[str, PolicyLike] | Iterable[PolicyLike] = CANDIDATES,
+    *,
+    tolerance: float = 0.0,
+    executor: Executor | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Identification:
+    """Replay each state of a schedule under candidate policies, and return what each of them explains.
+
+    Parameters
+    ----------
+    workload, schedule, platform
+        as of :func:`~simmodel.referee.verification.verify`
+    candidates
+        the policies to try, or ``{label: policy}``
+    tolerance
+        seconds by which a start may come later than a policy wants it: real schedulers decide now and then
+    executor
+        runs the candidates; default: this process
+    progress
+        whether to show a progress bar, one step a candidate
+    options
+        ``decide_on``, ``event_order`` and ``estimates``, as of :func:`~simmodel.runs.simulating.simulate`
+
+    Raises
+    ------
+    InputError
+        a file cannot be read, the schedule is of other jobs, there is no candidate, or a name is unknown
+
+    >>> log = Workload({"submit": [0, 1, 2], "run": [10, 5, 5], "processors": [3, 4, 1]}, processors=4)
+    >>> found = identify(log, {1: 0, 2: 10, 3: 2}, candidates=["fcfs", "easy"])
+    >>> found.best, found.shares["fcfs"] < 1
+    ('easy', True)
+    """
+    from simmodel.catalogue import load_workload
+
+    if not 0 <= tolerance < float("inf"):
+        raise InputError(f"must be a number >= 0 (s), got {tolerance!r}", place="tolerance")
+    log = workload if isinstance(workload, Workload) else load_workload(workload)
+    chosen = labelled(candidates, "policy", "policies", purpose=" to try", check=policy_of)
+    shared = _Shared(cluster_of(platform, log), schedule_of(log, schedule), options)
+    found = map_calls(_judged, shared, list(chosen.values()), executor, progress)
+    return Identification(dict(zip(chosen, found, strict=True)), shared.schedule, tolerance)

@@ -1,0 +1,237 @@
+"""Schedules are told to be a policy's, or where they depart from it."""
+
+import io
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simmodel import Job, simulate
+from simmodel.errors import InputError
+from simmodel.formats.schedules import read_schedule
+from simmodel.referee import verify
+from simmodel.referee.mistakes import MistakenEasy
+from simmodel.work.job import Dependency
+from simmodel.work.workload import Workload
+from tests.helpers.drawn_schedules import MODES, POLICIES, drawn_log, schedule_by, starts_of
+
+SEEDS = range(2)
+MANY = range(2, 66)  # times 3 modes: about 200 schedules of each policy
+
+
+def own(policy: str, mode: dict[str, Any], seed: int) -> None:
+    """Check that a policy's own schedules are told to be its own: jobs stopped at their limits, and jobs that go on."""
+    log = drawn_log(seed)
+    for overrun in ("stop", "continue"):
+        verdict = verify(log, schedule_by(log, policy, overrun=overrun, **mode), 8, policy, **mode)
+        assert verdict.right, verdict.report()
+        assert verdict.judgement is not None
+        assert verdict.judgement.explained() == 1.0
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_own_schedules_are_told_to_be_so(policy: str, mode: dict[str, Any]) -> None:
+    for seed in SEEDS:
+        own(policy, mode, seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_own_schedules_are_told_to_be_so_many_times(policy: str, mode: dict[str, Any]) -> None:
+    for seed in MANY:
+        own(policy, mode, seed)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "sjf+easy"])
+def test_a_start_that_was_moved_is_the_first_departure(policy: str) -> None:
+    for seed in range(8):
+        log = drawn_log(seed)
+        jobs = schedule_by(log, policy)
+        rng = np.random.default_rng(seed)
+        row = int(rng.integers(len(jobs)))
+        starts = jobs["start"].copy()
+        starts[row] += rng.choice([0.5, 7.0, 30.0])
+        moved = {"job": jobs["job"], "start": starts, "end": starts + jobs["end"] - jobs["start"]}
+        verdict = verify(log, moved, 8, policy)
+        first = verdict.departures[0]
+        assert (first.at, first.kind, first.job) == (jobs["start"][row], "late", jobs["job"][row])
+
+
+def test_two_jobs_that_were_swapped_are_found() -> None:
+    found = 0
+    for seed in range(12):
+        log = drawn_log(seed)
+        jobs = schedule_by(log, "easy")
+        starts = jobs["start"].copy()
+        rows = np.random.default_rng(seed).permutation(len(starts))
+        one, other = next((a, b) for a, b in pairwise(rows) if starts[a] != starts[b])
+        starts[[one, other]] = starts[[other, one]]
+        swapped = {"job": jobs["job"], "start": starts, "end": starts + jobs["end"] - jobs["start"]}
+        verdict = verify(log, swapped, 8, "easy", mistakes=False)
+        first = min([each.at for each in verdict.departures] + [each.at for each in verdict.faults])
+        assert first <= max(starts[one], starts[other])
+        assert first >= min(starts[one], starts[other])
+        found += not verdict.right
+    assert found == 12
+
+
+@pytest.mark.parametrize(
+    ("shadow", "name"),
+    [("none", "no reservation for the head"), ("limits", "shadow time from limits instead of ends")],
+)
+def test_the_classic_mistakes_are_told_by_name(shadow: Any, name: str) -> None:
+    named = different = 0
+    for seed in range(10):
+        log = drawn_log(seed, 200)
+        verdict = verify(log, schedule_by(log, MistakenEasy("fcfs", shadow=shadow)), 8, "easy")
+        if not verdict.right:
+            different += 1
+            assert verdict.mistakes[name] == 1.0
+            named += verdict.mistake == name
+    assert different == named == 10
+
+
+def test_planning_with_run_times_is_told_by_name() -> None:
+    log = drawn_log(3, 200)
+    verdict = verify(log, schedule_by(log, "easy", estimates="exact"), 8, "easy")
+    assert verdict.mistake == "planning with actual run times"
+    assert "most likely: planning with actual run times" in verdict.report()
+    assert verdict.different >= len({each.job for each in verdict.departures if each.kind == "late"}) > 0
+
+
+def test_easy_without_mistakes_is_easy() -> None:
+    for seed in range(10):
+        log = drawn_log(seed)
+        assert starts_of(simulate(8, log, MistakenEasy("fcfs"))) == starts_of(simulate(8, log, "easy"))
+
+
+def test_a_departure_says_what_should_have_been() -> None:
+    log = Workload({"submit": [0, 1, 2], "run": [10, 5, 20], "processors": [4, 4, 1]}, processors=5)
+    verdict = verify(log, {1: 0, 2: 10, 3: 2}, policy="fcfs", mistakes=False)
+    (departure,) = verdict.departures
+    assert departure == (2.0, "early", 3, 2, 1, ())
+    assert verdict.table["text"].tolist() == [
+        "at 2 s the schedule starts job 3, the policy does not: it starts no job; "
+        "job 2 is at the head, 1 processors are free"
+    ]
+    assert verdict.plot(title="") is not None
+
+
+# ---------------------------------------------------------------------- what cannot be
+
+
+LOG = Workload(
+    {"submit": [0, 5, 6], "run": [10, 10, 10], "processors": [4, 4, 2], "requested": [20, 20, 20]}, processors=4
+)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "kinds"),
+    [
+        ({1: 0, 2: 10, 3: 20}, []),
+        ({1: 0, 2: 10, 3: 5}, ["start before submission", "too many processors", "too many processors"]),
+        ({1: 0, 2: 9.5, 3: 19.5}, ["too many processors"]),
+        ({1: 0, 2: 10}, ["missing job"]),
+        ({1: 0, 2: 10, 3: 20, 4: 30}, ["unknown job"]),
+        ({"job": [1, 2, 3, 3], "start": [0, 10, 20, 40]}, ["doubled job"]),
+        ({"job": ["1", "2", "3"], "start": [0, 10, 20]}, []),
+        ({"job": [1, 2, 3], "start": [0, 10, 20], "end": [10, 15, 30]}, []),
+    ],
+)
+def test_what_cannot_be_is_found(schedule: Any, kinds: list[str]) -> None:
+    assert sorted(fault.kind for fault in verify(LOG, schedule).faults) == sorted(kinds)
+
+
+def test_starts_before_dependencies_are_found() -> None:
+    jobs = [Job(id=1, run=10), Job(id=2, run=5, dependencies=(Dependency(1, think_time=2),))]
+    log = Workload.from_jobs(jobs, processors=4)
+    assert verify(log, {1: 0, 2: 12}).right
+    (fault,) = verify(log, {1: 0, 2: 11}).faults
+    assert fault.text == "job 2 starts at 11 s, before it may: job 1, for whose end it waits, allows it from 12 s on"
+    preceding = Workload({"submit": [0, 0], "run": [10, 5], "processors": [1, 1], "preceding": [-1, 1]}, processors=4)
+    assert [fault.kind for fault in verify(preceding, {1: 0, 2: 9}).faults] == ["start before a dependency"]
+
+
+def test_jobs_of_no_seconds_may_follow_each_other_at_an_instant() -> None:
+    log = Workload({"submit": [0, 0, 0], "run": [0, 0, 5], "processors": [4, 4, 4]}, processors=4)
+    assert verify(log, {1: 0, 2: 0, 3: 0}, policy="fcfs").right
+
+
+def test_waits_of_a_log_are_its_schedule() -> None:
+    log = Workload(
+        {"submit": [0, 5], "run": [10, 10], "processors": [4, 4], "wait": [0, 5], "requested": [20, 20]}, processors=4
+    )
+    assert verify(log, policy="fcfs").right
+    assert not verify(log.replace(wait=[0, 6]), policy="fcfs").right
+    assert verify(log.replace(wait=[0, 6]), policy="fcfs", tolerance=1.0).right
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"job": [1]}, "none of which is in it"),
+        ({1: "soon"}, "schedule: must be starts (s) by job"),
+        ({"start": [1]}, "schedule: must have a column 'job', got start"),
+        ({7: 0.0}, "none of which is in it"),
+        ({}, "schedule: must have jobs, got none"),
+        (None, "the workload has no recorded waits"),
+        ("absent.csv", "absent.csv"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(given: Any, sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        verify(LOG, given)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_policy_that_preempts_is_refused() -> None:
+    with pytest.raises(InputError, match="policy: must not preempt"):
+        verify(LOG, {1: 0, 2: 10, 3: 20}, policy="preemptive")
+
+
+def test_clocks_that_differ_are_laid_beside_each_other() -> None:
+    later = {"job": [1, 2, 3], "submit": [100, 105, 106], "start": [100, 110, 120]}
+    verdict = verify(LOG, later, policy="fcfs")
+    assert verdict.right
+    assert verdict.schedule.notes == ("the times of the schedule are shifted by -100 s, as its submissions are",)
+
+
+# ---------------------------------------------------------------------- files
+
+
+def test_files_of_other_simulators_are_read() -> None:
+    batsim = (
+        "job_id,workload_name,submission_time,requested_number_of_resources,requested_time,success,starting_time,"
+        "execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources\n"
+        "1,w,0,4,20,1,0,10,10,0,10,1,0-3\n2,w,5,4,20,1,10,10,20,5,15,1.5,0-3\n"
+    )
+    table = read_schedule(io.StringIO(batsim))
+    assert (table["job"].tolist(), table["start"].tolist(), table["end"].tolist()) == ([1, 2], [0, 10], [10, 20])
+    swf = "; UnixStartTime: 0\n1 0 0 10 4 -1 -1 4 20 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+    swf += "2 5 -1 10 4 -1 -1 4 20 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+    assert read_schedule(io.StringIO(swf))["job"].tolist() == [1]
+    own = read_schedule(io.StringIO("Name;Begin\nx;3\n"), {"job": "Name", "start": "Begin"})
+    assert own["start"].tolist() == [3.0]
+    assert np.isnan(own["end"]).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "must have jobs, got an empty file"),
+        ("job,begin\n1,2\n", "missing column start (or submit and wait)"),
+        ("start\n2\n", "missing column job"),
+        ("job,start\n1,x\n", "line 2: start: must be seconds, got 'x'"),
+        ("job,start\n1\n", "line 2: must have 2 cells, got 1"),
+        ("job,start\n", "must have jobs, got none"),
+        ("job,start\n1,inf\n", "line 2: start: must be seconds"),
+    ],
+)
+def test_files_that_are_no_schedules_are_refused(text: str, sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_schedule(io.StringIO(text))
+    assert sentence in str(caught.value)
