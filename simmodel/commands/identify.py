@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 
+from simmodel.commands.judging import add_judging, add_schedule, judging
 from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import POLICIES, add_machine, add_workers, process_pool, split_names
-from simmodel.commands.verify import add_judging, add_schedule, judging
 
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = (
-    "simmodel identify log.swf.gz --tolerance 60 --plot",
-    "simmodel identify lublin-128-week schedule.csv --policies fcfs,easy,conservative --workers 2",
+    "simmodel batch lublin-128-week --policy sjf+easy --schedule jobs.csv",
+    "simmodel identify lublin-128-week jobs.csv --policies fcfs,easy,sjf+easy --plot",
 )
 
 

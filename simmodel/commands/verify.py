@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.options import platform_for
+from simmodel.commands.judging import add_judging, add_schedule, judging
 from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
-from simmodel.commands.shared import add_log, add_machine, see_working_folder
-from simmodel.commands.values import one_of, seconds
+from simmodel.commands.progress import add_progress
+from simmodel.commands.shared import add_machine, see_working_folder
 
-if TYPE_CHECKING:
-    from simmodel.commands.options import TakesArguments
-
-__all__ = ["EXAMPLES", "add", "add_judging", "add_schedule", "judging", "run"]
+__all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = (
-    "simmodel verify log.swf.gz --policy easy",
-    "simmodel verify lublin-128-week schedule.csv --policy easy --decide-on event --plot",
+    "simmodel batch lublin-128-week --policy easy --schedule jobs.csv",
+    "simmodel verify lublin-128-week jobs.csv --policy easy",
 )
-_RULES = {
-    "decide_on": ("instant", "event"),
-    "event_order": ("submits-first", "ends-first"),
-    "estimates": ("requested", "exact", "cqsim"),
-}
-
-
-def add_schedule(parser: argparse.ArgumentParser) -> None:
-    """Add the log, and the schedule of its jobs."""
-    add_log(parser)
-    parser.add_argument(
-        "schedule",
-        nargs="?",
-        type=Path,
-        metavar="SCHEDULE",
-        help="starts of its jobs: a CSV file, Batsim's jobs.csv, CQSim's .rst or SWF (default: the waits of the log)",
-    )
-
-
-def add_judging(parser: TakesArguments) -> None:
-    """Add the rules under which a policy is asked."""
-    helps = {
-        "decide_on": "when the policy decides (default: instant)",
-        "event_order": "with --decide-on event (default: submits-first)",
-        "estimates": "the times that it plans with (default: requested)",
-    }
-    for name, values in _RULES.items():
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, type=one_of(values), metavar=f"{{{','.join(values)}}}", help=helps[name])
-    parser.add_argument(
-        "--tolerance", type=seconds, default=0.0, metavar="TIME", help="times that differ by less are the same"
-    )
-
-
-def judging(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the log, the schedule, the platform and the rules, as arguments by name."""
-    platform = None if options.platform is None else platform_for("jobs", options.platform)[0]
-    rules = {name: getattr(options, name) for name in _RULES if getattr(options, name) is not None}
-    return {
-        "workload": options.log,
-        "schedule": options.schedule,
-        "platform": options.processors if options.processors is not None else platform,
-        "tolerance": options.tolerance,
-        **rules,
-    }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_machine(parser)
     add_judging(parser.add_argument_group("rules"))
+    add_progress(parser)
     files = parser.add_argument_group("output files")
     add_output(files, "table", "OUT.csv", "one line a finding: kind, job, instant and a sentence")
     add_picture(files, "the starts that depart, over time", usual="departures.png")
@@ -90,5 +41,5 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--plot needs --policy")
     if options.policy is not None:
         see_working_folder(options.policy)
-    found = verify(**judging(options), policy=options.policy)
+    found = verify(**judging(options), policy=options.policy, progress=options.progress)
     write_and_say([found.report()], options, {"table": found.to_csv, "plot": picture(found.plot)}, indent="")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import attrs
 import numpy as np
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, shown
 from simmodel.formats.schedules import read_schedule
 from simmodel.records.job_record import JobRecord
@@ -33,8 +34,8 @@ class Fault(NamedTuple):
     text: str
 
 
-@attrs.frozen(eq=False)
-class Schedule:
+@attrs.frozen(eq=False, repr=False)
+class Schedule(Fields):
     """The jobs of a workload with the starts and ends of a schedule.
 
     Attributes

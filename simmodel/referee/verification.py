@@ -13,6 +13,7 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError, PolicyError, Stalled
+from simmodel.records.observers import progress_bar
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.mistakes import mistakes_of
 from simmodel.referee.possible import impossible
@@ -254,6 +255,7 @@ def verify(
     decide_on: Literal["instant", "event"] = "instant",
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
     estimates: Estimates = "requested",
+    progress: bool = False,
 ) -> Verdict:
     """Hold a schedule against what is possible and, with a policy, against what the policy decides.
 
@@ -275,6 +277,8 @@ def verify(
         whether to try the classic mistakes of simulators if some starts are not the policy's
     decide_on, event_order, estimates
         the rules of the simulation, as of :func:`~simmodel.runs.simulating.simulate`
+    progress
+        whether to show a progress bar, one step for each mistake
 
     Raises
     ------
@@ -305,12 +309,12 @@ def verify(
     if not judgement.departures:
         return Verdict(found, tuple(faults), judgement)
     shares = {}
-    if mistakes:
-        for each in mistakes_of(policy_of(policy), options):
-            try:
+    tried = mistakes_of(policy_of(policy), options) if mistakes else []
+    with progress_bar(len(tried), "mistake", progress) as bar:
+        for each in tried:
+            with suppress(PolicyError):  # a policy that cannot decide under these rules explains nothing
                 shares[each.name] = judge(spec, found, each.policy, tolerance, **each.options).explained()
-            except PolicyError:
-                continue  # a policy that cannot decide under these rules explains nothing
+            bar.update(1)
     return Verdict(found, tuple(faults), judgement, _different(spec, found, policy, options, tolerance), shares)
 
 

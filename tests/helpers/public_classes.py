@@ -324,4 +324,9 @@ def _advice() -> Iterator[Any]:
 def _judged() -> Iterator[Any]:
     log = Workload({"submit": [0, 1, 2], "run": [10, 5, 20], "processors": [4, 4, 1]}, name="<log>", processors=5)
     verdict = verify(log, {1: 0, 2: 10, 3: 2}, policy="fcfs")
-    yield from (verdict, verdict.judgement, identify(log, {1: 0, 2: 10, 3: 2}, candidates=["fcfs", "easy"]))
+    yield from (
+        verdict,
+        verdict.judgement,
+        verdict.schedule,
+        identify(log, {1: 0, 2: 10, 3: 2}, candidates=["fcfs", "easy"]),
+    )
