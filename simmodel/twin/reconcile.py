@@ -79,7 +79,8 @@ def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: flo
     state = entry.state if entry.last_told <= at else entry.at(at)
     if state.request is None or entry.superseded:
         return
-    if state.request != job.request and entry.state.request != job.request:
+    over = job.state not in ("waiting", "held", "running")  # its request may be told in part, as its nodes are freed
+    if state.request != job.request and entry.state.request != job.request and not over:
         yield Changed(**_about(report, job), request=job.request)
     settled = state.since < at - slack  # else what was told is as new as the report
     if job.state in ("waiting", "held"):
@@ -93,6 +94,8 @@ def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: flo
         if job.started is not None and state.phase == "waiting":
             yield _start(report, job, state.since)
         yield _end(report, job, state.since)
+    elif state.phase == "over" and job.started is not None and state.first_start is None:  # its end alone was told
+        yield _start(report, job, job.submit)
 
 
 def _running(report: StateReport, job: JobReport, state: Any, settled: bool, slack: float) -> Iterator[Event]:

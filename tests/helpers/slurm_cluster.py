@@ -112,7 +112,7 @@ class SlurmCluster:
         """Of every command of this cluster."""
         path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_"))}
-        return {**kept, "PATH": path, "SLURM_CONF": str(self.conf), "TZ": "UTC"}
+        return {**kept, "PATH": path, "SLURM_CONF": str(self.conf), "SLURM_TIME_FORMAT": "%s"}
 
     def start(self) -> None:
         """Write slurm.conf, start the daemons, and wait until every node is idle."""

@@ -104,7 +104,9 @@ def install_hooks(
     for name in texts:
         _refuse_others(folder / name)
     try:
-        entries.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        if spool is None:
+            entries.parent.mkdir(exist_ok=True)
         for name, text in texts.items():
             write_text(folder / name, text)
             (folder / name).chmod(0o755 if name in CALLS else 0o644)

@@ -25,6 +25,7 @@ _ALIVE = frozenset(("waiting", "held", "running"))
 _LONG_OVER = 5.0  # seconds after its end; until then a job is told in each report, as its end may be too new for one
 _AFTER = 2.0  # seconds from a report that was asked for to the next: Slurm tells whole seconds
 _SETTLE = 0.05  # seconds from the first of several wake-ups to the report that answers them all
+_LONGEST_PAUSE = 10.0  # seconds until a command that failed is tried again
 _IDLE = 4.0  # reports take at most a fifth of the time: so many times its cost must pass until the next
 
 
@@ -139,8 +140,10 @@ class SlurmSource:
             self.refused.count(error)
             found = None
         ended = monotonic()
-        self._earliest = ended + _IDLE * (ended - began)
-        self._due = ended + self.interval if found else max(self._earliest, ended + min(1.0, self.interval))
+        if found is None:
+            self._earliest = self._due = ended + min(max(ended - began, 1.0), _LONGEST_PAUSE)
+        else:
+            self._earliest, self._due = ended + _IDLE * (ended - began), ended + self.interval
         return found
 
     def _state(self) -> StateReport:

@@ -1,0 +1,61 @@
+"""``simmodel twin install-hooks``: write the scripts that tell a stream what a scheduler does."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = ("simmodel twin install-hooks hooks --cluster alps --stream redis://redis.example:6379",)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the action."""
+    parser.add_argument("folder", metavar="FOLDER", help="the folder of the scripts; it is made if it is missing")
+    parser.add_argument("--cluster", required=True, metavar="NAME", help="the name of the cluster in the events")
+    server = parser.add_argument_group("stream")
+    server.add_argument(
+        "--stream",
+        default="redis://127.0.0.1:6379",
+        metavar="URL",
+        help="redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH (default: redis://127.0.0.1:6379)",
+    )
+    server.add_argument("--key", metavar="KEY", help="the key of the stream (default: simmodel:CLUSTER)")
+    server.add_argument("--user", metavar="USER", help="the user at the server (default: its default user)")
+    for name, text in (
+        ("password", "the password, which the scripts read at each call"),
+        ("ca", "the authorities to trust (default: those of the system)"),
+        ("certificate", "the own certificate, if the server asks for one"),
+        ("key", "its key"),
+    ):
+        server.add_argument(f"--{name}-file", metavar="FILE", help=text)
+    hosts = parser.add_argument_group("hosts of the scheduler")
+    hosts.add_argument(
+        "--spool", metavar="FILE", help="what keeps entries while the stream is away (default: FOLDER/spool/entries)"
+    )
+    hosts.add_argument(
+        "--python", default="/usr/bin/python3", metavar="PATH", help="the interpreter (default: /usr/bin/python3)"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the scripts that tell a stream what Slurm does, and print the lines for slurm.conf that call them.
+
+    Nothing else is written, in particular no file of Slurm: an administrator adds the lines. The scripts need sh and
+    Python's standard library.
+    """
+    from simmodel.twin.hooks import install_hooks
+    from simmodel.twin.redis_settings import RedisSettings
+
+    server = RedisSettings(
+        url=options.stream,
+        user=options.user,
+        password_file=options.password_file,
+        ca_file=options.ca_file,
+        certificate_file=options.certificate_file,
+        key_file=options.key_file,
+    )
+    lines = install_hooks(
+        options.folder, options.cluster, server, options.key, spool=options.spool, python=options.python
+    )
+    print(lines, end="")
