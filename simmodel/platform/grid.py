@@ -302,6 +302,11 @@ class GridSpec(Fields):
     def __attrs_post_init__(self) -> None:
         if not self.sites:
             raise InputError("must not be empty", place="sites")
+        given: tuple[Any, ...] = self.sites
+        for i, each in enumerate(given):
+            if not isinstance(each, SiteSpec):
+                message = f"must be a SiteSpec, got a {type(each).__name__}; BrokerSpec(places=...) joins grids"
+                raise InputError(message, place=f"sites[{i}]")
         names = _unique("sites", (site.name for site in self.sites))
         _unique("files", (file.name for file in self.files))
         for i, file in enumerate(self.files):

@@ -322,12 +322,12 @@ class BrokerCore(System[BrokeredJob]):
         """Continue a job as the live work of the system that it was handed to."""
         job.below, job.place = live, job.destination
         job.follow(live)
-        if isinstance(live, BrokeredJob):
+        if live.over:  # an empty set, or a job that its system has ended at once
+            self._over(job)
+        elif isinstance(live, BrokeredJob):
             live.above = job
         elif isinstance(live, LiveJob):
             self._below[live] = job
-        elif live.over:  # an empty set
-            self._over(job)
         else:
             live.callbacks.append(lambda _: self._set_over(job, live))
         if job.started is not None and job.state not in OVER:  # at once

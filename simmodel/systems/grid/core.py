@@ -149,6 +149,14 @@ class GridCore(Broker):
         """Check that a job names no queue or partition: sites have none."""
         super().check_names(job, label, home or self.named.get(str(job.site)) or self.places[0])
 
+    def why_not(self, work: Any) -> str | None:
+        """Return why no site can ever run the work, or ``None``: its own site may be in another grid."""
+        site = work.site if isinstance(work, Job) else None
+        if site is not None and str(site) not in self.named:
+            return f"unknown site {site!r}"
+        home = None if site is None else self.named[str(site)]
+        return self._why_nowhere(self.live(self._checked(work), self.submitted, home, self.families[0]))
+
     def accept(self, work: Any, home: Any = None, *, at: float | None = None) -> BrokeredJob:
         """Submit a job whose id may occur again; raises as :meth:`submit`."""
         if home is None and isinstance(work, Job) and work.site is not None:
@@ -334,7 +342,10 @@ class GridCore(Broker):
                 self.finish(job, "cancelled")
 
     def place_changed(self, place: Any, cause: str) -> None:
-        """Record a change of the cores in service, and decide again."""
+        """Record a change of the cores in service at a site of this grid, and decide again."""
+        site = self.sites.get(place.name)
+        if site is None or site.system.places[0] is not place:
+            return
         self.changes.append((float(self.env.now), place.name, cause, int(place.up), ()))
         super().place_changed(place, cause)
 

@@ -121,14 +121,19 @@ class DataScheduler:
 
     def file_added(self, storage: Storage, file: str, _size: float, _cause: str) -> None:
         """Note that a file has come to a site."""
-        if self._active:
+        if self._active and self._is_ours(storage):
             self.view.added.append(file)
             self._wake()
 
-    def site_up(self, _site: Site) -> None:
+    def site_up(self, site: Site) -> None:
         """Ask the policy, which may have waited for a site."""
-        if self._active:
+        if self._active and site in self.grid.places:
             self._wake()
+
+    def _is_ours(self, storage: Storage) -> bool:
+        """Whether a storage is of this grid: several may share an environment."""
+        site = self.grid.data.by_name.get(storage.name)
+        return site is not None and site.storage is storage
 
     # ------------------------------------------------------------------ decisions
 
