@@ -204,6 +204,7 @@ class MirroredCluster:
         except (InputError, ImpossibleWork, ValueError, TypeError) as error:
             self._refused.count(f"job cannot be mirrored: {str(error)[:200]}")
             return None
+        self.system.view.waiting.forget_new()  # as the scheduler does after each decision: it keeps no job that is over
         live.attempts = entry.state.attempts - (entry.state.phase == "running")
         self._jobs[entry.key] = _Taken(live, entry.request, opened)
         return live

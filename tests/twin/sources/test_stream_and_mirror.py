@@ -1,5 +1,6 @@
 """Through a stream into the mirror: repeated, late and misplaced entries, and entries that are gone, change nothing."""
 
+import gc
 import random
 from itertools import count
 from typing import Any
@@ -9,8 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, Job
 from simmodel.twin import Mirror, StateReport, StreamSource, StreamWriter
-from simmodel.twin.events import Event, JobReport, Request, Started, Submitted
+from simmodel.twin.events import Ended, Event, JobReport, Request, Started, Submitted
 from simmodel.twin.recorder import EventsOf
+from simmodel.work.job import LiveJob
 from tests.helpers.redis_server import RedisServer
 
 numbers = count()
@@ -116,3 +118,21 @@ def test_a_stream_that_was_trimmed_leads_to_the_state_all_the_same(
     assert not mirror.refused
     writer.close()
     source.close()
+
+
+def test_jobs_that_are_over_are_not_kept() -> None:
+    def live_jobs() -> int:
+        gc.collect()
+        return sum(isinstance(each, LiveJob) for each in gc.get_objects())
+
+    before = live_jobs()
+    mirror = Mirror(8, "alps", remembered=50)
+    mirror.snapshot()
+    for number in range(1500):
+        about: dict[str, Any] = {"cluster": "alps", "job": number, "submit": float(number)}
+        mirror.apply(Submitted(**about, time=number, request=Request(processors=4, requested=10.0)))
+        mirror.apply(Started(**about, time=number))
+        if number:
+            mirror.apply(Ended(**{**about, "job": number - 1, "submit": number - 1.0}, time=number + 0.5))
+    assert mirror.jobs["running"] == 1
+    assert live_jobs() - before < 200
