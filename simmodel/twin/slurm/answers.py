@@ -23,7 +23,7 @@ from simmodel.twin.slurm.records import (
     ReservationRecord,
     Site,
 )
-from simmodel.twin.slurm.values import amounts, gres, is_none, split_list
+from simmodel.twin.slurm.values import amounts, count_of, gres, is_none, split_list
 
 __all__ = ["Given", "parser_of", "read_answer", "records_of"]
 
@@ -44,6 +44,9 @@ def parser_of(document: Mapping[str, Any], source: str | None = None) -> int:
     >>> parser_of({"meta": {"plugin": {"data_parser": "data_parser/v0.0.44"}}})
     44
     """
+    given: Any = document
+    if not isinstance(given, Mapping):
+        raise InputError(f"must be one JSON object, got {shown(given)}", source)
     meta = document.get("meta")
     plugin = meta.get("plugin") if isinstance(meta, Mapping) else None
     given = plugin.get("data_parser") or plugin.get("type") if isinstance(plugin, Mapping) else None
@@ -129,6 +132,15 @@ class Given:
             raise self.wrong(path, "a list of names")
         return ()
 
+    def objects(self, path: str) -> list[Mapping[str, Any]]:
+        """Return a list of objects, empty if it is not there."""
+        found = self.get(path)
+        if found is None:
+            return []
+        if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+            raise self.wrong(path, "a list of objects")
+        return found
+
     def read(self, read: Callable[[str], _T], path: str, flat: str | None = None) -> _T:
         """Return what a text says in Slurm's own notation."""
         try:
@@ -158,12 +170,9 @@ def read_answer(data: bytes | str | Mapping[str, Any], source: str = "an answer"
     >>> read_answer(answer).licences
     (LicenceRecord(name='matlab', total=3),)
     """
-    if isinstance(data, Mapping):
-        document: Any = data
-    else:
+    document: Any = data
+    if isinstance(data, bytes | str):
         document = parse_json(data if isinstance(data, bytes) else data.encode(), source)
-    if not isinstance(document, Mapping):
-        raise InputError(f"must be one JSON object, got {shown(document)}", source)
     parser = parser_of(document, source)
     told: dict[str, Any] = {}
     try:
@@ -267,14 +276,13 @@ def _reservation(given: Given) -> ReservationRecord:
         "PartitionName": "partition",
         "BurstBuffer": "burst_buffer",
     }
-    cpus = given.read(amounts, "tres").get("cpu")
     return ReservationRecord(
         name=given.name("name"),
         start=float(start),
         end=float(end),
         nodes=given.text("node_list"),
         users=given.names("users"),
-        cpus=None if cpus is None else int(cpus),
+        cpus=count_of(given.read(amounts, "tres"), "cpu"),
         flags=given.words("flags"),
         others={name: text for name, key in kept.items() if (text := given.text(key))},
     )
@@ -289,8 +297,7 @@ def _licence(given: Given) -> LicenceRecord:
 
 def _qos(given: Given) -> QosRecord:
     minutes = given.number("limits/max/wall_clock/per/job")
-    resources = given.get("limits/max/tres/per/job") or ()
-    limits = {str(each.get("type")): each.get("count") for each in resources if isinstance(each, Mapping)}
+    limits = {str(each.get("type")): each.get("count") for each in given.objects("limits/max/tres/per/job")}
     cpus = limits.pop("cpu", None)
     others = {f"MaxTRESPerJob {name}": str(count) for name, count in limits.items()}
     for name, path in (
@@ -310,7 +317,7 @@ def _qos(given: Given) -> QosRecord:
         ("MinTRESPerJob", "limits/min/tres/per/job"),
         ("GrpTRES", "limits/max/tres/total"),
     ):
-        listed = [f"{each.get('type')}={each.get('count')}" for each in given.get(path) or () if isinstance(each, dict)]
+        listed = [f"{each.get('type')}={each.get('count')}" for each in given.objects(path)]
         if listed:
             others[name] = ",".join(listed)
     return QosRecord(

@@ -212,7 +212,7 @@ def _options(site: Site, notes: Notes) -> ClusterOptions:
     over = settings.get("OverTimeLimit", "0 min")
     if over == "UNLIMITED":
         return ClusterOptions(overrun="continue")
-    if over.split()[0] != "0":
+    if over and not over.startswith("0"):
         notes.add("jobs", f"OverTimeLimit={over}", "jobs are stopped at their limit")
     limited = any(part.max_time is not None or part.max_nodes is not None for part in site.partitions or ())
     if limited and settings.get("EnforcePartLimits", "").upper() == "NO":

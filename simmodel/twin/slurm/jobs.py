@@ -13,7 +13,7 @@ from simmodel.errors import InputError, shown
 from simmodel.loading import check_count
 from simmodel.twin.events import JobReport, JobState, Request
 from simmodel.twin.slurm.answers import Given, parser_of, records_of
-from simmodel.twin.slurm.values import amounts, gres, nodes_of
+from simmodel.twin.slurm.values import amounts, count_of, gres, nodes_of
 
 __all__ = ["JobRecord", "dependencies_of", "job_state", "jobs_in", "reports_of", "task_numbers"]
 
@@ -286,7 +286,7 @@ def _job(given: Given) -> JobRecord:
         reason=given.text("state_reason"),
         held=bool(given.get("hold")) or given.number("priority") == 0,
         cpus=max(given.whole("cpus") or 1, 1),
-        least_nodes=int(needed.get("node", 1)) or 1,
+        least_nodes=count_of(needed, "node") or 1,
         most_nodes=given.whole("max_nodes") or 0,
         one_node=count <= 1,
         gpus_per_node=per_node,
@@ -294,7 +294,7 @@ def _job(given: Given) -> JobRecord:
         memory_per_cpu=(given.number("memory_per_cpu") or 0) * 2.0**20,
         memory_per_node=(given.number("memory_per_node") or 0) * 2.0**20,
         licences=given.read(amounts, "licenses"),
-        limit=None if minutes is None else minutes * 60.0,
+        limit=minutes * 60.0 if minutes else None,
         user=given.text("user_name") or None,
         account=given.text("account") or None,
         partition=given.text("partition") or None,

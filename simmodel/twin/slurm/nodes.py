@@ -11,7 +11,7 @@ from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.twin.slurm.notes import Notes
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
-from simmodel.twin.slurm.values import nodes_of
+from simmodel.twin.slurm.values import count_of, nodes_of
 
 __all__ = ["Group", "groups_of", "kinds_of", "note_nodes"]
 
@@ -82,9 +82,9 @@ def _inferred(
     """Return nodes that are not told, all alike, if the resources of their partition say what they have together."""
     where = f"nodes {node_list(missing)}"
     known = list(told)
-    cpus = part.resources.get("cpu", 0.0) - sum(node.cpus for node in known)
+    cpus = (count_of(part.resources, "cpu") or 0) - sum(node.cpus for node in known)
     memory = part.resources.get("mem", 0.0) - sum(node.memory for node in known)
-    each, rest = divmod(int(cpus), len(missing))
+    each, rest = divmod(cpus, len(missing))
     if each < 1 or rest or part.resources.get("node") != len(known) + len(missing):
         notes.add(where, "not told", f"left out: the resources of partition {part.name} do not say what they are")
         return {}

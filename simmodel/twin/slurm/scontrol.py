@@ -21,7 +21,7 @@ from simmodel.twin.slurm.records import (
     Site,
     SwitchRecord,
 )
-from simmodel.twin.slurm.values import amounts, gres, instant, is_none, memory, seconds, split_list, whole
+from simmodel.twin.slurm.values import amounts, count_of, gres, instant, is_none, memory, seconds, split_list, whole
 
 __all__ = ["read_scontrol"]
 
@@ -208,7 +208,7 @@ def _reservation(record: _Record, local: tzinfo | None) -> ReservationRecord:
         end=end,
         nodes="" if is_none(record.word("Nodes")) else record.word("Nodes"),
         users=record.listed("Users"),
-        cpus=int(cpus["cpu"]) if "cpu" in cpus else None,
+        cpus=count_of(cpus, "cpu"),
         flags=record.listed("Flags"),
         others={key: record.texts[key] for key in _OTHER if not _vague(record.texts.get(key, ""))},
     )

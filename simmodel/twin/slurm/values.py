@@ -20,6 +20,7 @@ __all__ = [
     "Gres",
     "amount",
     "amounts",
+    "count_of",
     "gres",
     "instant",
     "is_none",
@@ -208,3 +209,13 @@ def amounts(text: str) -> Mapping[str, float]:
         given = memory(value) if name == "mem" else amount(value)
         found[name] = found.get(name, 0.0) + (inf if given is None else given)
     return found
+
+
+def count_of(found: Mapping[str, float], name: str) -> int | None:
+    """Return a whole number of resources; ``None``: not there, or no limit.
+
+    >>> count_of({"cpu": 4.0, "node": inf}, "cpu"), count_of({"cpu": 4.0, "node": inf}, "node")
+    (4, None)
+    """
+    value = found.get(name, inf)
+    return int(value) if isfinite(value) else None
