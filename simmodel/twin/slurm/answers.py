@@ -237,8 +237,10 @@ def _others(given: Given) -> dict[str, str]:
         else:
             number = given.whole(path, flat)
             text = "" if number is None or number in usual else str(number)
+            if text and name == "DefaultTime":
+                text = f"{int(text) // 60:02d}:{int(text) % 60:02d}:00"
         if text:
-            found[name] = f"{int(text) // 60:02d}:{int(text) % 60:02d}:00" if name == "DefaultTime" else text
+            found[name] = text
     return found
 
 
