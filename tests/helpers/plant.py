@@ -120,13 +120,22 @@ def into_file(path: Path) -> Publish:
 
 
 def into_stream(url: str) -> Publish:
+    from simmodel.errors import InputError
     from simmodel.twin import RedisSettings, StreamWriter, event_of
     from simmodel.twin.streams import stream_key
 
     writer = StreamWriter(stream_key(CLUSTER), RedisSettings(url=url, password_variable=None))
 
     def publish(events: list[dict[str, Any]]) -> None:
-        writer.write(*(event_of(event) for event in events))
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                writer.write(*(event_of(event) for event in events))
+                return
+            except InputError:  # the server is away; some of the events may have arrived, and then do so twice
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
 
     return publish
 

@@ -8,8 +8,18 @@ import pytest
 from simmodel import Workload, load_workload, simulate
 from simmodel.twin import replay_audit
 from tests.helpers.data_files import data_file
-from tests.helpers.plant_runs import plant_run
+from tests.helpers.plant_runs import (
+    begin_plant,
+    begin_twin,
+    ending,
+    jobs_of,
+    plant_run,
+    prepare_folder,
+    starts_of,
+    stop,
+)
 from tests.helpers.redis_server import RedisServer
+from tests.helpers.slurm_cluster import wait_until
 
 
 def differing(folder: Path, workload: Workload, policy: str = "portfolio", server: RedisServer | None = None) -> int:
@@ -40,6 +50,30 @@ def test_the_plant_starts_every_job_as_simulated_through_a_stream(tmp_path: Path
         log = log.where(np.arange(30))
     assert differing(tmp_path, log, server=own_redis) == 0
     found = replay_audit(tmp_path / "audit.jsonl")
+    assert found.decisions == found.reproduced > len(log)
+
+
+def test_a_stream_that_dies_again_and_again_delays_the_plant_and_changes_nothing(
+    tmp_path: Path, own_redis: RedisServer
+) -> None:
+    log = load_workload("schedtwin").where(np.arange(30))
+    expected = simulate(None, log, "portfolio")
+    url = own_redis.settings.url
+    prepare_folder(tmp_path, expected.processors, "portfolio", f'kind = "redis"\nurl = "{url}"')
+    own_redis.kill()  # it comes only after the twin
+    twin = begin_twin(tmp_path)
+    plant = begin_plant(tmp_path, jobs_of(log, expected.processors), expected.processors, url)
+    audit = tmp_path / "audit.jsonl"
+    with ending(twin, plant):
+        for lines in (20, 50, 80):
+            own_redis.start()
+            wait_until(lambda lines=lines: audit.exists() and audit.read_bytes().count(b"\n") > lines, 120, "advice")
+            own_redis.kill()
+        own_redis.start()
+        assert plant.wait(timeout=600) == 0
+        stop(twin)
+    assert starts_of(tmp_path) == {str(row["job"]): row["start"] for row in expected.jobs.rows()}
+    found = replay_audit(audit)
     assert found.decisions == found.reproduced > len(log)
 
 
