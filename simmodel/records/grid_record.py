@@ -59,4 +59,9 @@ class GridRecord(JobRecord):
         """One row per execution: ``job, attempt, start, end, place, processors, status, nodes``."""
         return runs_of(self.jobs, self.jobs["site"], self.jobs["attempts"]) if self._runs is None else self._runs
 
+    @property
+    def one_run_each(self) -> bool:
+        """Whether each started job ran once, at the only site."""
+        return self._runs is None and len(self.places) == 1
+
     __repr__ = JobRecord.__repr__

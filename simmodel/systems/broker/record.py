@@ -196,7 +196,7 @@ def _called(table: Table, names: dict[str, str]) -> NDArray[Any]:
 def _runs(result: Result, cluster: str, jobs: Table, names: dict[str, str]) -> Table:
     """Return the executions in a cluster, with the job names of the common table."""
     here = np.flatnonzero((jobs["destination"] == cluster) & np.isfinite(jobs["start"]))
-    if result.one_run_each and len(names) == 1:
+    if result.one_run_each:
         here = here[np.argsort(jobs["start"][here], kind="stable")]
         columns = {name: jobs[name][here] for name in ("job", "start", "end", "processors", "status")}
         nodes = np.full(len(here), None, dtype=object)
