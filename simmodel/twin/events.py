@@ -296,7 +296,10 @@ class Noticed(Event):
 
 @attrs.frozen(kw_only=True, repr=False)
 class JobReport(Fields):
-    """A job in a full report: its request and state, once it has started where and when, and when it has ended."""
+    """A job in a full report: its request and state, once it has started where and when, and when it has ended.
+
+    ``foretold``: the instant (s) at which the scheduler expects to start it, if it says so.
+    """
 
     job: int | str = attrs.field(converter=job_id)
     submit: float = attrs.field(validator=_instant)
@@ -306,6 +309,7 @@ class JobReport(Fields):
     ended: float | None = attrs.field(default=None, validator=_instant)
     partition: str | None = None
     nodes: tuple[tuple[str, int], ...] = ()
+    foretold: float | None = attrs.field(default=None, validator=_instant)
 
 
 @attrs.frozen(kw_only=True, repr=False)

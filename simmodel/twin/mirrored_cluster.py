@@ -195,8 +195,9 @@ class MirroredCluster:
         opened = self._opened(entry)
         if request.dependencies != opened:
             request = attrs.evolve(request, dependencies=opened)
-        if request.queue is not None and self.system.rules and str(request.queue) not in self.system.rules:
-            self._refused.count(f"unknown queue {request.queue!r}: the job counts as of none")
+        if request.queue is not None and str(request.queue) not in self.system.rules:
+            if self.system.rules:
+                self._refused.count(f"unknown queue {request.queue!r}: the job counts as of none")
             request = attrs.evolve(request, queue=None)
         try:
             job = request.job(entry.id, entry.submit, unlimited=self._unlimited)

@@ -1,0 +1,114 @@
+"""A shadow tells which policy a scheduler has, when it has ceased to have it, and how well starts are foretold."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simmodel import simulate, start
+from simmodel.errors import InputError
+from simmodel.generators import lublin
+from simmodel.twin.events import Event, JobReport, Passed, Request, StateReport
+from simmodel.twin.mirror import Mirror
+from simmodel.twin.recorder import EventsOf
+from simmodel.twin.shadow import Shadow, shadow_of
+from simmodel.twin.sources.log import RecordedLog
+from simmodel.work.workload import Workload
+
+LOG = lublin(400, 64, seed=5)
+
+
+def events_of(policy: str, log: Workload = LOG) -> list[Event]:
+    """Return what a simulated scheduler with a policy tells."""
+    told: list[Event] = []
+    simulation = start(64, log, policy)
+    simulation.env.observe(EventsOf(simulation.system, told.append, "alps"))
+    simulation.run()
+    return told
+
+
+def shadowed(events: list[Event], policy: str, **options: Any) -> Shadow:
+    shadow = Shadow(Mirror(64, "alps", policy), **options)
+    for event in events:
+        shadow.take(event)
+    return shadow
+
+
+@pytest.mark.parametrize("policy", ["sjf", "fcfs", "easy", "conservative"])
+def test_a_scheduler_with_the_mirrored_policy_is_explained(policy: str) -> None:
+    shadow = shadowed(events_of(policy), policy)
+    report = shadow.report()
+    assert len(report.jobs) == 400
+    assert report.explained == 1.0
+    assert report.alarms == ()
+
+
+def test_another_policy_brings_an_alarm_soon() -> None:
+    shadow = shadowed(events_of("sjf"), "fcfs")
+    assert shadow.alarms
+    assert shadow.alarms[0].decision <= 200
+    report = shadow.report()
+    assert report.explained < 0.8
+    assert set(report.jobs["kind"].tolist()) == {"same", "early", "late"}
+    assert "alarm at" in report.summary()
+    assert report.plot(title="") is not None
+
+
+def test_a_policy_that_changes_is_noticed_after_the_change() -> None:
+    half = len(LOG) // 2
+    events = events_of("sjf")
+    changed = float(np.sort(LOG["submit"])[half])
+    as_sjf = [event for event in events if event.time < changed]
+    shadow = shadowed(as_sjf, "sjf")
+    assert not shadow.alarms
+
+
+def test_foretold_starts_are_right_where_run_times_are_the_limits_and_nothing_comes() -> None:
+    rng = np.random.default_rng(1)
+    run = rng.integers(1, 50, 60).astype(float)
+    log = Workload({"submit": np.zeros(60), "run": run, "requested": run, "processors": rng.integers(1, 64, 60)})
+    events = [*events_of("easy", log)]
+    cut = next(i for i, event in enumerate(events) if event.time > 0 or event.kind == "started")
+    events.insert(cut, Passed(cluster="alps", time=0.0))
+    report = shadowed(events, "easy").report()
+    assert report.foretold(1e-6) == 1.0
+    assert report.explained == 1.0
+
+
+def test_what_the_scheduler_foretells_is_compared_too() -> None:
+    shadow = Shadow(Mirror(4, "alps"))
+    request = Request(processors=4, requested=10.0)
+    about: dict[str, Any] = {"job": 1, "submit": 0.0, "request": request}
+    waiting = JobReport(**about, state="waiting", foretold=100.0)
+    running = JobReport(**about, state="running", started=130.0)
+    shadow.take(StateReport(cluster="alps", time=0.0, jobs=(waiting,)))
+    shadow.take(StateReport(cluster="alps", time=140.0, jobs=(running,)))
+    report = shadow.report()
+    assert (report.foretold(60.0, there=True), report.foretold(10.0, there=True)) == (1.0, 0.0)
+    assert "foretold by the scheduler within 1 min" in report.summary()
+
+
+def test_the_gain_of_an_advised_policy_is_that_of_its_simulation() -> None:
+    fcfs = simulate(64, LOG, "fcfs")
+    recorded = LOG.replace(wait=fcfs.jobs["wait"], run=fcfs.jobs["run"])
+    shadow = Shadow(Mirror(64, "alps", "fcfs"), advised="easy")
+    report = shadow_of(RecordedLog(recorded, "alps"), shadow)
+    assert report.gain is not None
+    easy = simulate(64, recorded, "easy")
+    assert report.gain.mean == pytest.approx(float(fcfs.jobs["wait"].mean() - easy.jobs["wait"].mean()), rel=1e-6)
+    assert "mean wait under easy" in report.summary()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"tolerance": -1.0}, "tolerance: must be a number from 0"),
+        ({"alarm": 2.0}, "alarm: must be a number from 0 to 1, got 2.0"),
+        ({"window": 3}, "window: must be at least 20 starts, got 3"),
+        ({"policy": "preemptive"}, "policy: must not preempt jobs"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Shadow(Mirror(4, "alps"), **options)
+    assert str(caught.value).startswith(sentence)
