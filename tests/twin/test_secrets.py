@@ -1,10 +1,8 @@
 """Passwords: from a file or the environment, in no text that anybody sees; one sentence for each refusal."""
 
-import logging
 import os
 import traceback
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,14 @@ import pytest
 from simmodel.cli import main
 from simmodel.errors import InputError
 from simmodel.twin import Passed
-from simmodel.twin.logs import Log, start_logging
+from simmodel.twin.logs import Log
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.sources.stream import StreamSource
 from simmodel.twin.status import Status
 from simmodel.twin.streams import StreamWriter
 from tests.helpers.redis_server import KINDS, RedisServer, program_of
+from tests.helpers.twin_records import recorded
 
 SECRET = "correct-horse-7f3a"
 WRONG = "wrong-horse-99c1"
@@ -49,15 +48,10 @@ def guarded(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-def records() -> Iterator[StringIO]:
-    """What is logged, at every level."""
-    handler = start_logging("debug")
-    assert isinstance(handler, logging.StreamHandler)
-    handler.setStream(StringIO())
-    yield handler.stream
-    logger = logging.getLogger("simmodel.twin")
-    logger.removeHandler(handler)
-    logger.propagate = True
+def records(tmp_path: Path) -> Iterator[Path]:
+    """The file of what is logged, at every level."""
+    with recorded(tmp_path / "records") as path:
+        yield path
 
 
 def settings(server: RedisServer, user: str | None, tmp_path: Path, secret: str = SECRET) -> RedisSettings:
@@ -91,7 +85,7 @@ def test_each_role_does_its_part(guarded: RedisServer, tmp_path: Path) -> None:
     ids=["wrong password", "unknown user", "refused command"],
 )
 def test_a_refusal_is_one_sentence_without_the_password(
-    guarded: RedisServer, tmp_path: Path, user: str, secret: str, sentence: str, records: StringIO
+    guarded: RedisServer, tmp_path: Path, user: str, secret: str, sentence: str, records: Path
 ) -> None:
     source = StreamSource("alps", settings(guarded, user, tmp_path, secret))
     for ask in (lambda: source.events(0), source.check):
@@ -99,7 +93,7 @@ def test_a_refusal_is_one_sentence_without_the_password(
             ask()
         assert str(caught.value).startswith(f"{guarded.settings.url}, {sentence}; the server: ")
         assert "\n" not in str(caught.value)
-        said = everything_about(caught.value) + repr(source) + repr(source.server) + records.getvalue()
+        said = everything_about(caught.value) + repr(source) + repr(source.server) + records.read_text("utf-8")
         assert secret not in said
     source.close()
 
@@ -138,7 +132,7 @@ def test_who_reads_cannot_write_and_who_writes_no_other_key(guarded: RedisServer
 
 
 def test_a_refusal_later_is_trouble_and_the_source_recovers(
-    guarded: RedisServer, tmp_path: Path, records: StringIO
+    guarded: RedisServer, tmp_path: Path, records: Path
 ) -> None:
     asked = settings(guarded, "twin", tmp_path)
     source = StreamSource("alps", asked, check=0)
@@ -154,9 +148,9 @@ def test_a_refusal_later_is_trouble_and_the_source_recovers(
     settings(guarded, "twin", tmp_path)
     assert source.events(0) == []
     assert source.trouble is None
-    assert SECRET not in records.getvalue()
-    assert WRONG not in records.getvalue()
-    assert "wrong user or password" in records.getvalue()
+    assert SECRET not in records.read_text("utf-8")
+    assert WRONG not in records.read_text("utf-8")
+    assert "wrong user or password" in records.read_text("utf-8")
     source.close()
 
 
@@ -217,19 +211,20 @@ def test_an_address_with_a_password_is_refused_without_showing_it(url: str) -> N
     assert SECRET not in everything_about(caught.value)
 
 
+def write_records() -> None:
+    log = Log("mirror", cluster="alps").bound(job='7"\n\x1b[2J')
+    log.debug("a detail")
+    log.info("job came", submit=4.0, known=True, name="n" * 1_000_000, time="yesterday")
+    log.error("two\nlines", reason=InputError("must be > 0", "f", "line 3"))
+
+
 def test_records_are_lines_of_json_with_their_context(tmp_path: Path) -> None:
     import json
 
     path = tmp_path / "twin.log"
-    handler = start_logging("info", path)
-    log = Log("mirror", cluster="alps").bound(job='7"\n\x1b[2J')
-    log.debug("not written")
-    log.info("job came", submit=4.0, known=True, name="n" * 1_000_000, time="yesterday")
-    log.error("two\nlines", reason=InputError("must be > 0", "f", "line 3"))
-    logging.getLogger("simmodel.twin").removeHandler(handler)
-    logging.getLogger("simmodel.twin").propagate = True
-    handler.close()
-    first, second = (json.loads(line) for line in path.read_text("utf-8").splitlines())
+    with recorded(path):
+        write_records()
+    _, first, second = (json.loads(line) for line in path.read_text("utf-8").splitlines())
     assert (first["level"], first["part"], first["message"]) == ("info", "mirror", "job came")
     assert (first["cluster"], first["job"], first["submit"], first["known"]) == ("alps", '7"\n\x1b[2J', 4.0, True)
     assert len(first["name"]) == 1000
