@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import attrs
+import numpy as np
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError, Stalled
@@ -21,6 +22,7 @@ from simmodel.futures.branches import Branch
 from simmodel.futures.executors import Ended, run_all
 from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.futures.restoring import check_branch, restored
+from simmodel.futures.run_times import draw_run_times, predictor_for
 from simmodel.futures.samples import sample_of
 from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
 from simmodel.futures.watch import Watch
@@ -30,11 +32,13 @@ from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objectives import ObjectiveLike, objective as objective_of
 from simmodel.scheduling.registry import label
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.kinds import kind_of_snapshot, work_of
 from simmodel.work.job import Job
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.prediction import Predictor, PredictorLike
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.work.workload import Workload
 
@@ -42,6 +46,8 @@ __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
 
 Tried: TypeAlias = "PolicyLike | Branch | None"
 """A policy or a branch to try; ``None``: the snapshot's own policy."""
+
+_RUN_TIMES = 1  # of the random streams of a sample: that of the run times
 
 
 @quiet_garbage_collector()
@@ -54,6 +60,7 @@ def what_if(
     deadline: float | None = None,
     arrivals: Arrivals | None = None,
     samples: int = 1,
+    predictor: PredictorLike | None = None,
     seed: int = 0,
     objective: ObjectiveLike = "raw:wait_mean",
     actual: bool = False,
@@ -85,7 +92,10 @@ def what_if(
         future arrivals: a workload or jobs with absolute submission times; or ``function(rng)`` that returns a
         workload, or the settings of a generator, drawn once per sample and relative to the snapshot
     samples
-        number of futures per policy; all policies get the same arrivals
+        number of futures per policy; all policies get the same arrivals and run times
+    predictor
+        draws the run times of the jobs of the snapshot of a cluster, once per sample: a predictor that has learned, or
+        ``"predicted"`` for that of the snapshot; default: work runs for its planned time
     seed
         seed of all random draws
     objective
@@ -145,7 +155,8 @@ def what_if(
     seeds, drawn = draw_arrivals(
         arrivals, samples, seed, now=now, until=until, taken=() if arrivals is None else seen.ids
     )
-    material = _Material(seen, tuple(seeds), tuple(drawn), until, results)
+    drawing = None if predictor is None else predictor_for(snapshot, predictor)[1]
+    material = _Material(seen, tuple(seeds), tuple(drawn), until, results, drawing)
     tasks = [_Task(branch, sample) for sample in range(samples) for branch in branches.values()]
     with progress_bar(len(tasks), "future", progress) as bar:
         ended = run_all(
@@ -196,6 +207,7 @@ class _Material(NamedTuple):
     arrivals: tuple[Workload | None, ...]
     until: float
     results: bool
+    predictor: Predictor | None = None
 
 
 class _Task(NamedTuple):
@@ -214,6 +226,9 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     snapshot, until = material.snapshot, material.until
     seed, arrivals = material.seeds[task.sample], material.arrivals[task.sample]
     branch = task.branch
+    if material.predictor is not None:
+        assert isinstance(snapshot, ClusterSnapshot)
+        snapshot = draw_run_times(snapshot, material.predictor, np.random.default_rng((seed, _RUN_TIMES)))
     if branch.submitted:
         arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), snapshot.ids)
     env = Environment(snapshot.now, seed)

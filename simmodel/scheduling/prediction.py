@@ -7,15 +7,12 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from simmodel.errors import InputError, unknown
 from simmodel.named_calls import call_with, split_call
 from simmodel.platform.predictors import PREDICTORS
 from simmodel.scheduling.policy_base import parameters_of
-
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = ["INCREMENTS", "AskingJob", "Predictor", "PredictorLike", "predictor", "register_predictor"]
 
@@ -126,8 +123,11 @@ class Predictor:
                 return predicted + more
         return elapsed + INCREMENTS[-1]
 
-    def draw(self, job: AskingJob, rng: np.random.Generator, elapsed: float = 0.0) -> float:
-        """Return a random run time (s) of a job that has run for ``elapsed`` seconds; it is at most the request."""
+    def draw(self, job: AskingJob, share: float, elapsed: float = 0.0) -> float:
+        """Return a run time (s), given that the job has run for ``elapsed`` seconds: at most the request.
+
+        A share of such jobs runs for less. A random share from 0 to 1 draws a random run time.
+        """
         asked = job.asked
         low = 0.0
         if elapsed > 0 and self.quantile(job, 0.0) <= elapsed:
@@ -138,7 +138,7 @@ class Predictor:
                 middle = (low + high) / 2
                 low, high = (middle, high) if self.quantile(job, middle) <= elapsed else (low, middle)
             low = high
-        return min(asked, self.quantile(job, low + (1 - low) * float(rng.random())))
+        return min(asked, self.quantile(job, low + (1 - low) * share))
 
     def state(self) -> Any:
         """Return what it has learned, as JSON values, for a snapshot; ``None``: nothing."""

@@ -26,7 +26,7 @@ LIVE = {
     *("HostPool", "Network", "NodePool", "PIMRank", "Pool", "Processor", "Router", "Transfer"),
     *("Access", "Candidate", "Catalogue", "SharedChannel", "Storage"),
     *("Advisor", "AuditLog", "EmbeddedServer", "StatusServer", "StreamSource", "StreamWriter", "Twin"),
-    *("BrokeredJob", "GridJob", "JobRequest", "LiveData", "LiveJob", "LiveTask", "Run"),
+    *("BrokeredJob", "GridJob", "JobRequest", "Learning", "LiveData", "LiveJob", "LiveTask", "Run"),
 }
 """Parts of running simulations: a repr, no table."""
 

@@ -7,6 +7,7 @@ from math import inf, nextafter
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError, shown
+from simmodel.predictors.learning import Learning
 from simmodel.snapshots.cluster import PredictorState
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Predictions"]
 
-_LEARNT = ("completed", "timeout")
 _LEAST = 1.0  # s: nothing is planned for no time, which a prediction can be
 
 
@@ -40,6 +40,7 @@ class Predictions:
     def __init__(self, core: ClusterCore, predictor: Predictor) -> None:
         self._core = core
         self.predictor = predictor
+        self._learning = Learning(predictor)
         self._calls: dict[Run, Call] = {}  # the corrections to come
 
     # ------------------------------------------------------------------ hooks
@@ -70,9 +71,8 @@ class Predictions:
     def job_ended(self, run: Run, status: str) -> None:
         """Learn from a job that has ended as it would have anyhow."""
         self._withdraw(run)
-        job = run.job
-        if job.predicted and status in _LEARNT:
-            self.predictor.learn(job, self._executed(run) + self._before(job))
+        if run.job.predicted:
+            self._learning.job_ended(run, status)
 
     def job_suspended(self, run: Run) -> None:
         """Withdraw the correction of a job that stops for now; it resumes with what a corrected prediction leaves."""
