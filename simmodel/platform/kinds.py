@@ -47,6 +47,10 @@ def to_dict(spec: SystemSpec) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in (str, bool, int, float):  # most of a large spec
+        return value
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
     if KINDS.name_of(type(value)) == "broker":
         own = {"name": value.name} if value.name != "broker" else {}
         slow = {"slowdowns": _plain(value.slowdowns)} if value.slowdowns else {}
@@ -60,8 +64,6 @@ def _plain(value: Any) -> Any:
             for name, (each, default) in given.items()
             if each is not None and each != default and each != {}
         }
-    if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (bool, str)):

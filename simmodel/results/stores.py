@@ -54,6 +54,10 @@ def plain(value: Any) -> Any:
     """
     if value is None or isinstance(value, (str, bool)):
         return value
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (np.ndarray, np.generic, Words)):
         return plain(value.tolist())
     if isinstance(value, int):
@@ -62,8 +66,6 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON: {value!r}")

@@ -9,6 +9,7 @@ import pytest
 from simmodel.cli import main
 from simmodel.generators import tiered_grid
 from simmodel.platform import write_toml
+from simmodel.results import load_result
 
 JOBS = "job,submit,run,processors\n1,0,10,1\n2,5,10,8\n"
 
@@ -59,6 +60,31 @@ def test_every_file_is_written(grid, capsys):
     assert rows == 2
     with open(grid / "rows" / "jobs.csv", newline="") as file:
         assert len(list(csv.DictReader(file))) == 2
+
+
+@pytest.mark.parametrize("name", ["jobs.db", "jobs.parquet"])
+def test_jobs_are_streamed_and_told_as_those_in_memory(grid, capsys, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    arguments = ["grid", "grid.toml", "--jobs", "jobs.csv", "--broker", "round-robin"]
+    assert main([*arguments, "--json", "whole.json"]) == 0
+    whole = capsys.readouterr().out.splitlines()
+    assert main([*arguments, "--stream", name, "--db", "events.db", "--json", "streamed.json"]) == 0
+    streamed = capsys.readouterr().out.splitlines()
+    assert [line for line in streamed if line not in whole and "microseconds" not in line] == [
+        "  data set (simmodel) written to events.db: 12 rows of events, 2 rows of jobs",
+        f"  jobs written to {name}",
+        "  json written to streamed.json",
+    ]
+    assert load_result(name).jobs["state"].tolist() == ["finished", "finished"]
+    documents = [json.loads((grid / f"{each}.json").read_text()) for each in ("whole", "streamed")]
+    assert documents[0]["metrics"] == documents[1]["metrics"]
+
+
+def test_a_streamed_run_has_no_picture(grid, capsys):
+    pytest.importorskip("matplotlib")
+    said = refused(capsys, "grid.toml", "--jobs", "jobs.csv", "--stream", "jobs.db", "--plot", "a.png")
+    assert "--stream and --plot exclude each other" in said
 
 
 @pytest.mark.parametrize("schema", ["cgsim-states", "cgsim-events"])
