@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from math import inf
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, shown
 from simmodel.loading import check_count
+from simmodel.platform.strict import inside
 from simmodel.twin.events import JobReport, JobState, Request
+from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.answers import Given, parser_of, records_of
 from simmodel.twin.slurm.values import amounts, count_of, gres, nodes_of
 
-__all__ = ["JobRecord", "dependencies_of", "job_state", "jobs_in", "reports_of", "task_numbers"]
+__all__ = [
+    "LONGEST_NAME",
+    "JobRecord",
+    "LimitFrom",
+    "dependencies_of",
+    "job_state",
+    "jobs_in",
+    "queue_of",
+    "reports_of",
+    "task_numbers",
+]
+
+LimitFrom: TypeAlias = Literal["limit", "comment"]
+"""Where a job's requested time stands: in its limit, or in its comment as seconds (Slurm rounds limits to minutes)."""
+
+LONGEST_NAME = 256
+"""Characters of a name that are kept."""
 
 _HOLDS = re.compile(
     r"JobHeld\w*|BeginTime|JobArrayTaskLimit|JobHoldMaxRequeue|DependencyNeverSatisfied|Assoc\w*|QOS\w*|Partition\w+|"
@@ -55,6 +75,8 @@ class JobRecord(Fields):
         CPUs; the fewest and the most nodes that it may have, 0: no limit
     one_node
         whether all its CPUs must be on one node, for instance those of one task
+    whole_nodes
+        whether it shares its nodes with no other job
     memory_per_cpu, memory_per_node
         bytes; 0: not given
     limit
@@ -63,6 +85,8 @@ class JobRecord(Fields):
         the jobs that it waits for, as Slurm writes them
     nodes
         of a job that has started: their names and its CPUs on each, 0 where these are not told
+    comment
+        what its user wrote
     """
 
     job: int | str
@@ -74,6 +98,7 @@ class JobRecord(Fields):
     least_nodes: int = 1
     most_nodes: int = 0
     one_node: bool = False
+    whole_nodes: bool = False
     gpus_per_node: int = 0
     gpus: int = 0
     memory_per_cpu: float = 0.0
@@ -93,6 +118,69 @@ class JobRecord(Fields):
     started: float | None = None
     ended: float | None = None
     nodes: tuple[tuple[str, int], ...] = ()
+    comment: str = ""
+
+
+def queue_of(
+    records: Iterable[JobRecord],
+    sizes: Mapping[str, int] | None = None,
+    *,
+    limit_from: LimitFrom = "limit",
+    memory: bool = True,
+    priorities: bool = False,
+    refused: Refused | None = None,
+) -> tuple[JobReport, ...]:
+    """Return the reports of jobs in the order of Slurm's priority, submission and id.
+
+    Parameters
+    ----------
+    sizes
+        the most cpus of a node by partition, which a job that waits for whole nodes takes
+    limit_from
+        where requested times stand
+    memory, priorities
+        as of :func:`reports_of`
+    refused
+        counts the jobs that make no sense; default: they raise an error
+
+    Raises
+    ------
+    InputError
+        a job makes no sense, and none are counted
+    """
+    found: list[tuple[float, JobReport]] = []
+    for record in records:
+        given = _with_whole_nodes(record, sizes or {}) if record.whole_nodes and not record.nodes else record
+        if limit_from == "comment" and (told := _positive(record.comment)):
+            given = attrs.evolve(given, limit=told)
+        try:
+            found += [(-record.priority, each) for each in reports_of(given, memory=memory, priorities=priorities)]
+        except InputError as error:
+            wrong = inside(f"job {shown(str(record.job))}", error)
+            if refused is None:
+                raise wrong from None
+            refused.count(wrong)
+    found.sort(key=lambda each: (each[0], each[1].submit, _numbers(each[1].job)))
+    return tuple(report for _, report in found)
+
+
+def _with_whole_nodes(record: JobRecord, sizes: Mapping[str, int]) -> JobRecord:
+    """Return a job that waits with all the CPUs that it will have: Slurm tells those that it asked for."""
+    size = max((sizes.get(each, 1) for each in (record.partition or "").split(",")), default=1)
+    nodes = max(record.least_nodes, 1)
+    return attrs.evolve(record, cpus=max(record.cpus, nodes * size), most_nodes=nodes)
+
+
+def _numbers(job: int | str) -> tuple[tuple[int, str], ...]:
+    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in str(job).split("_"))
+
+
+def _positive(text: str) -> float | None:
+    """Return a finite number > 0; ``None``: the text is no such number."""
+    with suppress(ValueError):
+        found = float(text)
+        return found if 0 < found < inf else None
+    return None
 
 
 def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = False) -> Iterator[JobReport]:
@@ -210,7 +298,9 @@ def task_numbers(text: str) -> tuple[int, ...]:
 
 def _request(record: JobRecord, waits: tuple[tuple[int | str, str], ...], memory: bool, priorities: bool) -> Request:
     nodes: int | None = None
-    if record.one_node or record.cpus <= 1 or record.gpus_per_node or record.gpus or record.memory_per_node:
+    if record.nodes:
+        nodes = len(record.nodes)
+    elif record.one_node or record.cpus <= 1 or record.gpus_per_node or record.gpus or record.memory_per_node:
         nodes = max(record.least_nodes, 1)
     elif record.most_nodes and record.most_nodes == record.least_nodes:
         nodes = record.most_nodes
@@ -289,6 +379,7 @@ def _job(given: Given) -> JobRecord:
         least_nodes=count_of(needed, "node") or 1,
         most_nodes=given.whole("max_nodes") or 0,
         one_node=count <= 1,
+        whole_nodes="NONE" in given.words("shared"),
         gpus_per_node=per_node,
         gpus=per_job or per_task * count,
         memory_per_cpu=(given.number("memory_per_cpu") or 0) * 2.0**20,
@@ -301,7 +392,8 @@ def _job(given: Given) -> JobRecord:
         reservation=given.text("resv_name") or None,
         qos=given.text("qos") or None,
         priority=given.number("priority") or 0.0,
-        name=given.text("name") or None,
+        name=given.text("name")[:LONGEST_NAME] or None,
+        comment=given.text("comment"),
         dependency=given.text("dependency"),
         array=array if of_array else None,
         tasks=(tasks if task is None else str(task)) if of_array else "",

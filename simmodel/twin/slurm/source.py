@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import monotonic, sleep, time
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
+from simmodel.loading import parse_json
 from simmodel.twin.events import Event, JobReport, Noticed, StateReport
 from simmodel.twin.refused import Refused
+from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.checking import check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
-from simmodel.twin.slurm.squeue import LimitFrom, nodes_out, reports_in
+from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, jobs_in, queue_of
+from simmodel.twin.slurm.rest import PATHS, SlurmRest
+from simmodel.twin.slurm.squeue import NodesOut, node_sizes, nodes_out, records_in
 from simmodel.twin.source import RemoteSource, Source
 from simmodel.twin.sources import source_settings
 
 __all__ = ["SlurmSettings", "SlurmSource"]
+
+Ask: TypeAlias = Literal["squeue", "json", "rest"]
+"""How Slurm is asked: by rows in formats of our own (the fastest), by ``squeue --json``, or by slurmrestd."""
 
 _ALIVE = frozenset(("waiting", "held", "running"))
 _LONG_OVER = 5.0  # seconds after its end; until then a job is told in each report, as its end may be too new for one
@@ -45,6 +52,10 @@ class SlurmSettings(Fields):
         whether Slurm allocates memory to jobs (``SelectTypeParameters`` names it)
     priorities
         whether Slurm's priorities come before the order of the mirrored policy
+    ask
+        how Slurm is asked: ``"squeue"``, by rows in formats of our own; ``"json"``, by ``squeue --json``; or ``"rest"``
+    socket
+        the unix socket of slurmrestd
     conf, folder, timeout
         of :class:`~simmodel.twin.slurm.commands.SlurmCommands`
     """
@@ -54,6 +65,8 @@ class SlurmSettings(Fields):
     requested: LimitFrom = "limit"
     memory: bool = False
     priorities: bool = False
+    ask: Ask = "squeue"
+    socket: str | None = None
     conf: str | None = None
     folder: str | None = None
     timeout: float = 30.0
@@ -70,6 +83,8 @@ class SlurmSettings(Fields):
             requested=self.requested,
             memory=self.memory,
             priorities=self.priorities,
+            ask=self.ask,
+            rest=None if self.socket is None else SlurmRest(str(folder / self.socket), self.timeout),
         )
 
 
@@ -88,8 +103,10 @@ class SlurmSource:
         a source whose events wake this one; what it tells is passed on, but for what is only ``noticed``
     requested
         where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
-    memory, priorities
+    memory, priorities, ask
         as of :class:`SlurmSettings`
+    rest
+        asks slurmrestd
     clock
         tells the time (s since 1970), as the clock of Slurm's controller does
 
@@ -111,11 +128,17 @@ class SlurmSource:
         requested: LimitFrom = "limit",
         memory: bool = False,
         priorities: bool = False,
+        ask: Ask = "squeue",
+        rest: SlurmRest | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         if not interval > 0:
             raise InputError(f"must be a number > 0 (s), got {interval!r}", place="interval")
+        if (ask == "rest") != (rest is not None):
+            raise InputError("must be given where Slurm is asked by 'rest', and nowhere else", place="socket")
         self.cluster = cluster
+        self.ask = ask
+        self._rest = rest
         self.commands = commands or SlurmCommands()
         self.interval = interval
         self.wake = wake
@@ -148,12 +171,10 @@ class SlurmSource:
 
     def _state(self) -> StateReport:
         time = self._clock()
-        rows = list(self.commands.rows("jobs"))
-        nodes = list(self.commands.rows("nodes"))
-        down, draining = nodes_out(nodes)
-        jobs = reports_in(
-            rows,
-            nodes,
+        records, sizes, (down, draining) = self._by_squeue() if self.ask == "squeue" else self._by_json()
+        jobs = queue_of(
+            records,
+            sizes,
             limit_from=self.requested,
             memory=self.memory,
             priorities=self.priorities,
@@ -164,6 +185,30 @@ class SlurmSource:
         return StateReport(
             cluster=self.cluster, time=max([time, *_instants(fresh)]), jobs=fresh, down=down, draining=draining
         )
+
+    def _by_squeue(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
+        """Return jobs, sizes of nodes, and the nodes that are down or drain, from rows of our own format."""
+        jobs, nodes = list(self.commands.rows("jobs")), list(self.commands.rows("nodes"))
+        return records_in(jobs, refused=self.refused), node_sizes(nodes), nodes_out(nodes)
+
+    def _by_json(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
+        """Return the same from answers in JSON."""
+        jobs, nodes = (
+            self.commands.read(f"{each}.json") if self._rest is None else self._rest.read(each) for each in PATHS
+        )
+        try:
+            document = parse_json(jobs)
+            if not isinstance(document, dict):
+                raise InputError(f"must be an object, got {shown(document)}")
+            records, told = jobs_in(document), read_answer(nodes).nodes or ()
+        except InputError as error:
+            raise SlurmError(f"answer in JSON: {error}") from None
+        out = tuple(tuple(node.name for node in told if node.service == each) for each in ("down", "draining"))
+        sizes: dict[str, int] = {}
+        for node in told:
+            for name in node.partitions:
+                sizes[name] = max(sizes.get(name, 1), node.cpus)
+        return records, sizes, (out[0], out[1])
 
     def events(self, timeout: float) -> Iterable[Event]:
         """Return what the wakening source tells, and a full report once one is due."""

@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from math import inf
-from typing import Literal, TypeAlias
+from contextlib import contextmanager
+from typing import TypeAlias
 
 from simmodel.errors import InputError, shown
 from simmodel.platform.strict import inside
-from simmodel.twin.events import JobReport
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm import values
-from simmodel.twin.slurm.jobs import JobRecord, reports_of
+from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord
 
-__all__ = ["LimitFrom", "Row", "node_sizes", "nodes_out", "reports_in"]
-
-LimitFrom: TypeAlias = Literal["limit", "comment"]
-"""Where a job's requested time stands: in its limit, or in its comment as seconds (Slurm rounds limits to minutes)."""
+__all__ = ["NodesOut", "Row", "node_sizes", "nodes_out", "records_in"]
 
 Row: TypeAlias = Mapping[str, str]
 """Texts by field of :data:`~simmodel.twin.slurm.commands.TABLES`."""
 
-_LONGEST_NAME = 256  # characters of a name that are kept
+NodesOut: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names of the nodes that are down, and of those that take no new jobs."""
+
 _DOWN = frozenset(("down", "error", "fail", "future", "inval", "unknown"))
 _DRAINING = frozenset(("drained", "draining", "failing", "maint", "reboot", "blocked", "powering_down"))
 _MARKS = "*~#!%$@^-+"  # of states of nodes
 
 
-def reports_in(
-    jobs: Iterable[Row],
-    nodes: Iterable[Row] = (),
-    *,
-    limit_from: LimitFrom = "limit",
-    memory: bool = False,
-    priorities: bool = False,
-    refused: Refused | None = None,
-) -> tuple[JobReport, ...]:
-    """Return the jobs of the table ``jobs`` in the order of Slurm's priority, submission and id.
+def records_in(
+    jobs: Iterable[Row], nodes: Iterable[Row] = (), *, refused: Refused | None = None
+) -> Iterator[JobRecord]:
+    """Yield the jobs of the table ``jobs``.
 
     Parameters
     ----------
-    nodes
-        the table ``nodes``: an exclusive job that waits takes whole nodes
-    limit_from
-        where requested times stand
-    memory, priorities
-        as of :func:`~simmodel.twin.slurm.jobs.reports_of`
     refused
         counts the rows that make no sense; default: they raise an error
 
@@ -55,25 +40,16 @@ def reports_in(
     InputError
         a row makes no sense, and none are counted
     """
-    sizes = node_sizes(nodes)
-    found: list[tuple[float, JobReport]] = []
     for row in jobs:
         try:
             with _in_row(row):
-                record = _record(row, sizes, limit_from)
-                reports = list(reports_of(record, memory=memory, priorities=priorities))
+                record = _record(row)
         except InputError as error:
             if refused is None:
                 raise
             refused.count(error)
         else:
-            found += [(-record.priority, report) for report in reports]
-    found.sort(key=lambda each: (each[0], each[1].submit, _numbers(each[1].job)))
-    return tuple(report for _, report in found)
-
-
-def _numbers(job: int | str) -> tuple[tuple[int, str], ...]:
-    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in str(job).split("_"))
+            yield record
 
 
 @contextmanager
@@ -85,7 +61,7 @@ def _in_row(row: Row) -> Iterator[None]:
         raise InputError(inner.message, "squeue", inner.place) from None
 
 
-def _record(row: Row, sizes: Mapping[str, int], limit_from: LimitFrom) -> JobRecord:
+def _record(row: Row) -> JobRecord:
     for each in ("id", "array"):
         if not row[each].isdecimal():
             raise InputError(f"must be a whole number, got {shown(row[each])}", place=each)
@@ -94,10 +70,6 @@ def _record(row: Row, sizes: Mapping[str, int], limit_from: LimitFrom) -> JobRec
         raise InputError("must be known", place="submit")
     nodes, cpus = _at_least_one(row, "nodes"), _at_least_one(row, "cpus")
     names = values.nodes_of(row["allocated"])
-    whole = row["exclusive"] == "NO"
-    if whole and not names:
-        cpus = max(cpus, nodes * max((sizes.get(each, 1) for each in row["partition"].split(",")), default=1))
-    told = _positive(row["comment"]) if limit_from == "comment" else None
     return JobRecord(
         job=int(row["id"]),
         array=int(row["array"]) if row["task"].isdecimal() else None,
@@ -108,32 +80,26 @@ def _record(row: Row, sizes: Mapping[str, int], limit_from: LimitFrom) -> JobRec
         held=row["priority"] == "0",
         cpus=cpus,
         least_nodes=nodes,
-        most_nodes=nodes if names or whole or nodes > 1 else 0,
+        most_nodes=nodes if nodes > 1 else 0,
+        whole_nodes=row["exclusive"] == "NO",
         one_node=nodes == 1 and (values.whole(row["least_cpus"]) or 1) >= cpus,
         gpus_per_node=int(sum(each.count for each in values.gres(row["gres"]) if each.name == "gpu")),
         memory_per_node=values.memory(row["memory"]) or 0.0,
         licences=values.amounts(row["licenses"]),
-        limit=told or values.seconds(row["limit"]),
+        limit=values.seconds(row["limit"]),
         user=_text(row["user"]),
         account=_text(row["account"]),
         partition=row["partition"],
         reservation=_text(row["reservation"]),
         qos=_text(row["qos"]),
         priority=float(values.whole(row["priority"]) or 0),
-        name=row["name"][:_LONGEST_NAME],
+        name=row["name"][:LONGEST_NAME],
+        comment=row["comment"],
         dependency="" if values.is_none(row["dependency"]) else row["dependency"],
         started=values.instant(row["start"]) if names else None,
         ended=values.instant(row["end"]),
         nodes=tuple((name, 0) for name in names),
     )
-
-
-def _positive(text: str) -> float | None:
-    """Return a finite number > 0; ``None``: the text is no such number."""
-    with suppress(ValueError):
-        found = float(text)
-        return found if 0 < found < inf else None
-    return None
 
 
 def _at_least_one(row: Row, place: str) -> int:
@@ -160,7 +126,7 @@ def node_sizes(rows: Iterable[Row]) -> Mapping[str, int]:
     return found
 
 
-def nodes_out(rows: Iterable[Row]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def nodes_out(rows: Iterable[Row]) -> NodesOut:
     """Return the names of the nodes that are down, and of those that take no new jobs, from the table ``nodes``.
 
     >>> nodes_out([{"name": "n1", "state": "down*"}, {"name": "n2", "state": "draining"}])

@@ -1,5 +1,6 @@
 """Rows of squeue and sinfo as jobs and nodes: states, limits, arrays, dependencies, and names of every character."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from simmodel.errors import InputError
 from simmodel.twin.events import JobReport, Request
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.commands import TABLES, SlurmCommands
+from simmodel.twin.slurm.jobs import LimitFrom, queue_of
 from simmodel.twin.slurm.source import SlurmSource
-from simmodel.twin.slurm.squeue import LimitFrom, nodes_out, reports_in
+from simmodel.twin.slurm.squeue import node_sizes, nodes_out, records_in
 from tests.helpers.slurm_stub import JOB, write_stub
 
 FIELDS = {letters[1:]: field for field, letters in TABLES["jobs"].items()}
@@ -31,6 +33,16 @@ HOSTILE = [
 
 def row(**changes: str) -> dict[str, str]:
     return {FIELDS[letters]: value for letters, value in {**JOB, **changes}.items()}
+
+
+def reports_in(
+    rows: Iterable[Mapping[str, str]],
+    nodes: Iterable[Mapping[str, str]] = (),
+    *,
+    refused: Refused | None = None,
+    **options: Any,
+) -> tuple[JobReport, ...]:
+    return queue_of(records_in(rows, refused=refused), node_sizes(nodes), refused=refused, **options)
 
 
 def read(limit_from: LimitFrom = "limit", **changes: Any) -> JobReport:
@@ -158,7 +170,7 @@ def test_the_order_is_that_of_the_queue() -> None:
     [
         ({"A": "x"}, "squeue, job 'x'.id: must be a whole number, got 'x'"),
         ({"V": "N/A"}, "squeue, job '7'.submit: must be known"),
-        ({"T": "FLYING"}, "squeue, job '7'.state: must be a state of jobs such as PENDING, got FLYING"),
+        ({"T": "FLYING"}, "job '7'.state: must be a state of jobs such as PENDING, got FLYING"),
         ({"C": "0"}, "squeue, job '7'.cpus: must be a whole number >= 1, got '0'"),
     ],
 )
