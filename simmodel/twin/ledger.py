@@ -275,7 +275,8 @@ def _step(state: _State, events: list[JobEvent]) -> None:
             state.request, state.held, state.phase = event.request, event.held, "waiting"
             state.since = event.submit
         elif isinstance(event, Changed):
-            state.request = event.request
+            if state.request is not None:
+                state.request = event.request
         else:
             state.held = isinstance(event, Held)
     while moves:
@@ -354,7 +355,7 @@ class Ledger:
         if not known:
             self._unknown.pop(key, None)
             moved = self._give_number(entry)
-            changed += self._supersede(entry)
+            changed = [*self._supersede(entry), entry]  # its id must be free before it comes in
         if entry.request is not request and request is not None:
             self._drop_dependencies(entry, request)
         if entry.alive:

@@ -13,11 +13,11 @@ from simmodel.errors import InputError, Plain, shown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import Past
-from simmodel.twin.events import Event, JobEvent, NodesChanged, Noticed, Passed, StateReport, Submitted
+from simmodel.twin.events import Ended, Event, JobEvent, NodesChanged, Noticed, Passed, StateReport, Submitted
 from simmodel.twin.ledger import Entry, Ledger
 from simmodel.twin.mirrored_cluster import MirroredCluster
 from simmodel.twin.node_states import NodeLedger
-from simmodel.twin.reconcile import missing
+from simmodel.twin.reconcile import SLACK, missing
 from simmodel.twin.refused import Refused
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class Mirror(Shown):
         what is known of each job, and of each node
     now
         the last instant (s) of which something was told
+    reported
+        the instant (s) of the last full report
     sequence
         the number of the last event that has one
     refused
@@ -100,6 +102,7 @@ class Mirror(Shown):
         self.ledger = Ledger(remembered)
         self.nodes = NodeLedger(self.spec)
         self.now = float("-inf")
+        self.reported = float("-inf")
         self.sequence: int | None = None
         self.refused = Refused()
         self.over: Counter[str] = Counter()
@@ -121,13 +124,31 @@ class Mirror(Shown):
         if event.sequence is not None:
             self.sequence = event.sequence
         self.advance(event.time)
+        if isinstance(event, StateReport):
+            self.reported = event.time
+            return self._reconcile(event)
+        missed = isinstance(event, Submitted) and self._was_over(event)
+        changed = self._take(event)
+        if missed and isinstance(event, Submitted):
+            cluster, job, submit = event.key
+            self._take(Ended(cluster=cluster, job=job, submit=submit, time=self.reported, status="cancelled"))
+        return changed
+
+    def _reconcile(self, report: StateReport) -> bool:
+        """Take what a full report shows to be missing."""
+        events = missing(report, self.ledger, self.nodes)
+        again = any(isinstance(each, Submitted) and each.key in self.ledger.entries for each in events)
+        changes = [self._take(each) for each in events]
+        if again:
+            changes += [self._take(each) for each in missing(report, self.ledger, self.nodes)]
+        return any(changes)
+
+    def _take(self, event: Event) -> bool:
+        self.advance(event.time)
         if isinstance(event, JobEvent):
             return self._apply_to_job(event)
         if isinstance(event, NodesChanged):
             return self._apply_to_nodes(event)
-        if isinstance(event, StateReport):
-            changes = [self.apply(each) for each in missing(event, self.ledger, self.nodes)]
-            return any(changes)
         if not isinstance(event, (Passed, Noticed)):
             self.refused.count(f"unknown event {type(event).__name__}")
         return False
@@ -140,7 +161,14 @@ class Mirror(Shown):
             return f"time: must be at most {self._ahead:g} s ahead of the clock"
         if isinstance(event, JobEvent) and isinstance(event.job, str) and len(event.job) > _LONGEST:
             return f"job: must be an id of at most {_LONGEST} characters"
+        if isinstance(event, StateReport) and event.time < self.reported:
+            return "report older than the last one"
         return None
+
+    def _was_over(self, event: Submitted) -> bool:
+        """Whether a submission is told so late that the job is not in a full report that came before: it is over."""
+        entry = self.ledger.entries.get(event.key)
+        return event.submit < self.reported - SLACK and (entry is None or entry.last_told < self.reported - SLACK)
 
     def _apply_to_job(self, event: JobEvent) -> bool:
         if isinstance(event, Submitted):
@@ -287,6 +315,7 @@ class Mirror(Shown):
             "schema": 1,
             "cluster": self.cluster,
             "now": None if self.now == float("-inf") else self.now,
+            "reported": None if self.reported == float("-inf") else self.reported,
             "sequence": self.sequence,
             "ledger": self.ledger.document(),
             "nodes": self.nodes.document(),
@@ -309,6 +338,7 @@ class Mirror(Shown):
         try:
             mirror = cls(platform, document["cluster"], policy, **options)
             mirror.now = float("-inf") if document["now"] is None else float(document["now"])
+            mirror.reported = float("-inf") if document["reported"] is None else float(document["reported"])
             mirror.sequence = document["sequence"]
             mirror.ledger.restore(document["ledger"], mirror.cluster)
             mirror.nodes.restore(document["nodes"])

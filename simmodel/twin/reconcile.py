@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
+import attrs
+
+from simmodel.snapshots.jobs import just_after
 from simmodel.twin.events import (
     Changed,
     Ended,
@@ -33,7 +36,8 @@ def missing(report: StateReport, ledger: Ledger, nodes: NodeLedger, slack: float
     """Return the events that lead from what is known to a full report, each at the instant at which it happened.
 
     What was told of later instants stands, and so does what was told of the last ``slack`` seconds before the report. A
-    job that is not in it is over.
+    job that is not in it is over. Of a job whose submission was not told, but something else, only the submission is
+    returned: the rest follows if the report is compared again.
 
     Parameters
     ----------
@@ -70,6 +74,8 @@ def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: flo
     """Yield what is missing of one job."""
     if entry is None or entry.state.request is None:
         yield Submitted(**_about(report, job, job.submit), request=job.request, held=job.state == "held")
+        if entry is not None:
+            return  # what follows from the other events told of it is seen once its submission is known
         if job.started is not None or job.state == "running":
             yield _start(report, job, job.submit)
         if job.state not in ("waiting", "held", "running"):
@@ -89,7 +95,7 @@ def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: flo
         if state.held != (job.state == "held") and entry.last_told < at:
             yield (Held if job.state == "held" else Released)(**_about(report, job))
     elif job.state == "running":
-        yield from _running(report, job, state, settled, slack)
+        yield from _running(report, job, entry, state, slack)
     elif state.phase == "running" or (state.phase == "waiting" and settled):
         if job.started is not None and state.phase == "waiting":
             yield _start(report, job, state.since)
@@ -98,13 +104,15 @@ def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: flo
         yield _start(report, job, job.submit)
 
 
-def _running(report: StateReport, job: JobReport, state: Any, settled: bool, slack: float) -> Iterator[Event]:
+def _running(report: StateReport, job: JobReport, entry: Entry, state: Any, slack: float) -> Iterator[Event]:
     """Yield what is missing of a job that runs by the report."""
     if state.phase == "waiting":
-        yield _start(report, job, state.since)
+        start = _start(report, job, state.since)
+        told = any(isinstance(event, Started) and time == start.time for time, _, event in entry.facts)
+        yield attrs.evolve(start, time=just_after(start.time)) if told else start  # the end before it was not told
     elif state.phase == "over":
         again = job.started is not None and job.started > state.ended
-        if again or settled:
+        if again or state.since < report.time - slack:
             at = job.started if again and job.started is not None else report.time
             yield Requeued(**_about(report, job, at))
             yield _start(report, job, at)

@@ -4,72 +4,15 @@ from __future__ import annotations
 
 import json
 from random import Random
-from typing import Any
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import what_if
-from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.snapshots import ClusterSnapshot
-from simmodel.twin import (
-    Changed,
-    Ended,
-    Event,
-    Held,
-    Mirror,
-    NodesChanged,
-    Released,
-    Request,
-    Requeued,
-    Started,
-    Submitted,
-)
-
-ALPS: dict[str, Any] = {"cluster": "alps"}
-
-
-def about(job: int | str, time: float, submit: float = 0.0) -> dict[str, Any]:
-    return {"cluster": "alps", "job": job, "submit": submit, "time": time}
-
-
-def submitted(job: int | str, submit: float, processors: int = 1, requested: float = 60.0, **more: Any) -> Submitted:
-    held = more.pop("held", False)
-    request = Request(processors=processors, requested=requested, **more)
-    return Submitted(**about(job, submit, submit), request=request, held=held)
-
-
-def told(mirror: Mirror, *events: Event) -> Mirror:
-    """Tell a mirror events, and look at it after each; its state is what is built from scratch."""
-    for event in events:
-        mirror.apply(event)
-        check(mirror)
-    return mirror
-
-
-def check(mirror: Mirror) -> None:
-    """Check that the state is whole, and the same as of a mirror that is built from scratch."""
-    snapshot = mirror.snapshot()
-    snapshot.check()
-    document = json.loads(json.dumps(mirror.state_document()))
-    again = Mirror.from_document(document, mirror.spec, mirror.policy).snapshot()
-    same(again, snapshot)
-
-
-def same(found: ClusterSnapshot, expected: ClusterSnapshot) -> None:
-    """Check that two snapshots are equal, field by field."""
-    fields = expected.document()
-    differ = {name: (value, fields.get(name)) for name, value in found.document().items() if value != fields.get(name)}
-    if differ:
-        raise AssertionError(f"differ: {differ}")
-    assert found == expected
-
-
-def running(mirror: Mirror) -> dict[Any, float]:
-    return {run.id: run.started for run in mirror.snapshot().running}
-
-
-def waiting(mirror: Mirror) -> list[Any]:
-    return [work.id for work in mirror.snapshot().waiting]
+from simmodel.errors import InputError
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.twin import Changed, Ended, Event, Mirror, NodesChanged, Passed, Request, Requeued, Started
+from tests.helpers.told_events import ALPS, NODES, about, check, histories, running, same, submitted, told, waiting
 
 
 def test_jobs_wait_run_and_end() -> None:
@@ -80,89 +23,6 @@ def test_jobs_wait_run_and_end() -> None:
     assert (running(mirror), waiting(mirror)) == ({2: 9.0}, [])
     assert mirror.jobs == {"running": 1, "waiting": 0, "held": 0, "told": 2}
     assert not mirror.refused
-
-
-# ---------------------------------------------------------------------- histories
-
-NODES = ClusterSpec(
-    partitions=[
-        PartitionSpec(name="a", nodes=[NodeSpec(count=3, cores=4)]),
-        PartitionSpec(name="b", processors=6),
-    ],
-    default_partition="b",
-)
-
-
-@st.composite
-def histories(draw: st.DrawFn) -> list[Event]:
-    """Draw what a scheduler did, in order: it starts what fits, and ends, requeues, holds, changes and drains."""
-    events: list[Event] = []
-    free = {"a0": 4, "a1": 4, "a2": 4, "b": 6}
-    names = {"a0": "node0", "a1": "node1", "a2": "node2"}
-    jobs: dict[int, dict[str, Any]] = {}
-    now = 0.0
-    for _ in range(draw(st.integers(1, 25))):
-        now += draw(st.sampled_from([0.0, 0.5, 1.0, 7.0]))
-        what = draw(
-            st.sampled_from(["submit", "submit", "start", "start", "end", "requeue", "hold", "change", "nodes"])
-        )
-        waiting = [job for job, each in jobs.items() if each["state"] == "waiting" and not each["held"]]
-        busy = [job for job, each in jobs.items() if each["state"] == "running"]
-        if what == "submit":
-            job = len(jobs) + 1
-            name = draw(st.sampled_from([job, f"{job}_1"]))
-            size, part = draw(st.integers(1, 4)), draw(st.sampled_from(["a", "b", "a,b"]))
-            held = draw(st.booleans()) and draw(st.booleans())
-            depends = draw(st.sampled_from([(), (), (jobs[1]["name"],)])) if jobs else ()
-            request = {"processors": size, "requested": 60.0, "partition": part}
-            request["dependencies"] = tuple(
-                (each, draw(st.sampled_from(["end", "start", "success"]))) for each in depends
-            )
-            jobs[job] = {"name": name, "submit": now, "state": "waiting", "held": held, "request": request, "at": None}
-            events.append(Submitted(**about(name, now, now), request=Request(**request), held=held))
-        elif what == "start" and waiting:
-            job = jobs[draw(st.sampled_from(waiting))]
-            size = job["request"]["processors"]
-            able = [at for at, left in free.items() if left >= size and at[0] in job["request"]["partition"]]
-            if able:
-                at = draw(st.sampled_from(able))
-                free[at] -= size
-                job |= {"state": "running", "at": at}
-                nodes = ((names[at], size),) if at in names else ()
-                events.append(Started(**about(job["name"], now, job["submit"]), partition=at[0], nodes=nodes))
-        elif what in ("end", "requeue") and busy:
-            job = jobs[draw(st.sampled_from(busy))]
-            free[job["at"]] += job["request"]["processors"]
-            job["state"] = "over" if what == "end" else "waiting"
-            told_about = about(job["name"], now, job["submit"])
-            if what == "end":
-                events.append(Ended(**told_about, status=draw(st.sampled_from(["completed", "failed"]))))
-            else:
-                events.append(Requeued(**told_about))
-        elif what == "hold":
-            others = [job for job, each in jobs.items() if each["state"] == "waiting"]
-            if others:
-                job = jobs[draw(st.sampled_from(others))]
-                job["held"] = not job["held"]
-                kind = Held if job["held"] else Released
-                events.append(kind(**about(job["name"], now, job["submit"])))
-                now += 0.25
-        elif what == "change" and (waiting or busy):
-            job = jobs[draw(st.sampled_from(waiting + busy))]
-            job["request"] |= {
-                "requested": draw(st.sampled_from([5.0, 30.0])),
-                "priority": draw(st.sampled_from([0.0, 2.0])),
-            }
-            events.append(Changed(**about(job["name"], now, job["submit"]), request=Request(**job["request"])))
-            now += 0.25
-        elif what == "nodes":
-            node, state = draw(st.sampled_from([*names.values()])), draw(st.sampled_from(["up", "down", "draining"]))
-            events.append(NodesChanged(**ALPS, time=now, state=state, nodes=(node,)))
-            events.append(
-                NodesChanged(**ALPS, time=now, state=state, processors=draw(st.integers(1, 3)), partition="b")
-            )
-            now += 0.25
-    return events
 
 
 @given(histories())
@@ -188,3 +48,148 @@ def test_neither_the_order_nor_the_number_of_tellings_matters(events: list[Event
             mirror.snapshot()
     same(mirror.snapshot(), in_order.snapshot())
     assert mirror.jobs == in_order.jobs
+
+
+# ---------------------------------------------------------------------- what real schedulers do
+
+
+def test_an_id_that_is_used_again_is_another_job() -> None:
+    mirror = told(Mirror(4, "alps"), submitted(7, 0.0, 3), Started(**about(7, 1.0)), submitted(7, 50.0, 2))
+    assert (running(mirror), waiting(mirror)) == ({}, [7])
+    told(mirror, Ended(**about(7, 60.0, 0.0)), Started(**about(7, 61.0, 50.0)))
+    assert running(mirror) == {7: 61.0}
+    assert mirror.jobs["told"] == 2
+
+
+def test_a_start_that_comes_before_the_end_that_made_room_for_it() -> None:
+    mirror = told(Mirror(4, "alps"), submitted(1, 0.0, 3), submitted(2, 0.0, 3), Started(**about(1, 1.0)))
+    told(mirror, Started(**about(2, 30.0)))
+    assert running(mirror) == {2: 30.0}, "the job that started last is there"
+    told(mirror, Ended(**about(1, 30.0)))
+    assert running(mirror) == {2: 30.0}
+    told(mirror, submitted(3, 31.0), Started(**about(3, 31.0, 31.0)))
+    assert running(mirror) == {2: 30.0, 3: 31.0}
+
+
+def test_jobs_may_run_where_limits_and_drains_do_not_let_them_start() -> None:
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(name="a", nodes=[NodeSpec(count=2, cores=4)], max_requested=10.0)],
+        queues=[QueueSpec(name="one", max_running_per_user=1, max_processors=2)],
+        outages=[OutageSpec(kind="maintenance", at=20.0, until=60.0, nodes=[0, 1])],
+    )
+    mirror = Mirror(spec, "alps")
+    told(mirror, *(submitted(job, 0.0, 4, queue="one", user="ada") for job in (1, 2)))
+    told(mirror, Started(**about(1, 1.0), nodes=(("node1", 4),)))
+    assert [work.id for work in mirror.snapshot().held] == [2]
+    told(mirror, NodesChanged(**ALPS, time=2.0, state="draining", nodes=("node0",)))
+    told(mirror, Started(**about(2, 3.0), nodes=(("node0", 4),)))
+    assert running(mirror) == {1: 1.0, 2: 3.0}
+    mirror.advance(30.0)
+    check(mirror)
+    assert running(mirror) == {1: 1.0, 2: 3.0}, "what ends, and when, is told"
+    mirror.advance(70.0)
+    assert [node for node, _ in mirror.snapshot().places[0].down] == [0]
+
+
+def test_dependencies_are_met_by_what_was_told() -> None:
+    mirror = Mirror(4, "alps")
+    told(mirror, submitted(1, 0.0, 4), submitted(2, 1.0, dependencies=((1, "success"),)))
+    told(
+        mirror, submitted(3, 2.0, dependencies=((1, "end"), (2, "end"))), submitted(4, 3.0, dependencies=((9, "end"),))
+    )
+    assert waiting(mirror) == [1, 4]
+    assert [work.id for work in mirror.snapshot().blocked] == [2, 3]
+    starts = what_if(mirror.snapshot(), ["fcfs"])["fcfs"].starts
+    assert {each.job: each.at for each in starts} == {1: 3.0, 4: 63.0, 2: 63.0, 3: 123.0}
+    told(mirror, Started(**about(1, 5.0)), Ended(**about(1, 9.0), status="failed"))
+    assert waiting(mirror) == [4], "the second waits in vain, and so does the third until that is over"
+    told(mirror, Ended(**about(2, 10.0, 1.0), status="cancelled"))
+    assert waiting(mirror) == [3, 4]
+    assert mirror.snapshot().waiting[0].past is not None
+    assert mirror.snapshot().waiting[0].past.eligible == 10.0
+
+
+def test_a_job_that_outlives_its_limit_is_expected_to_end_just_after_now() -> None:
+    mirror = told(Mirror(2, "alps"), submitted(1, 0.0, 2), submitted(2, 0.0, 2), Started(**about(1, 0.0)))
+    mirror.advance(100.0)
+    assert 100.0 < what_if(mirror.snapshot(), ["fcfs"])["fcfs"].starts[0].at < 100.001
+    told(mirror, Changed(**about(1, 100.0), request=Request(processors=2, requested=150.0)))
+    assert what_if(mirror.snapshot(), ["fcfs"])["fcfs"].starts[0].at == 150.0
+
+
+@pytest.mark.parametrize(
+    "name", ['a"b', "two\nlines", "$(reboot)", "; rm -rf /", "\x1b[31m", "\0", "z" * 1_000_000, ""]
+)
+def test_hostile_names_are_names(name: str) -> None:
+    mirror = Mirror(4, "alps")
+    changed = mirror.apply(submitted(name, 0.0, user=name[:99], group=name[:99], partition=name[:99] or None))
+    assert changed == (len(name) <= 1000)
+    mirror.apply(Started(**about(name, 1.0), partition=name[:99], nodes=((name[:99], 3),)))
+    mirror.apply(NodesChanged(**ALPS, time=1.0, state="down", nodes=(name,)))
+    check(mirror)
+    assert max(map(len, mirror.refused), default=0) < 600
+
+
+def test_what_cannot_be_is_counted_and_changes_nothing() -> None:
+    mirror = told(Mirror(4, "alps", clock=lambda: 1000.0), submitted(1, 0.0))
+    before = mirror.snapshot()
+    wrong: list[Event] = [
+        Started(cluster="other", job=1, submit=0.0, time=3.0),
+        Passed(cluster="alps'", time=3.0),
+        NodesChanged(**ALPS, time=0.0, state="down", nodes=("n1",)),
+        NodesChanged(**ALPS, time=0.0, state="down", processors=-3),
+        Started(**about(1, 1e300)),
+        submitted(2, 1e9),
+    ]
+    assert [mirror.apply(event) for event in wrong] == [False] * len(wrong)
+    assert mirror.refused.total() == len(wrong)
+    same(mirror.snapshot(), before)
+
+
+def test_jobs_that_the_platform_cannot_run_are_outside_and_counted() -> None:
+    mirror = told(Mirror(4, "alps"), submitted(1, 0.0, 5), submitted(2, -1.0), submitted(3, 0.0, 0))
+    assert mirror.snapshot().tally == (0, 0)
+    assert mirror.refused.total() >= 3
+    told(mirror, Started(**about(1, 1.0)), submitted(4, 2.0), Started(**about(4, 2.0, 2.0)))
+    assert running(mirror) == {4: 2.0}
+
+
+def test_clocks_that_step_back_do_not_move_the_mirror_back() -> None:
+    mirror = told(Mirror(4, "alps"), submitted(1, 100.0), submitted(2, 40.0), Started(**about(2, 41.0, 40.0)))
+    assert mirror.now == 100.0
+    assert (running(mirror), waiting(mirror)) == ({2: 41.0}, [1])
+    mirror.advance(50.0)
+    assert mirror.now == mirror.snapshot().now == 100.0
+
+
+def test_a_restarted_mirror_goes_on() -> None:
+    """With what came before its start, and with what is told again after it."""
+    events = [submitted(job, job, 1 + job % 3) for job in range(6)]
+    events += [Started(**about(job, 10.0 + job, job)) for job in range(3)]  # type: ignore[misc]
+    rest = [Ended(**about(1, 20.0, 1)), Requeued(**about(2, 21.0, 2)), Started(**about(5, 22.0, 5))]
+    whole = told(Mirror(8, "alps", "easy"), *events, *rest)
+    document = json.loads(json.dumps(told(Mirror(8, "alps", "easy"), *events).state_document()))
+    again = Mirror.from_document(document, 8, "easy")
+    for event in events:
+        assert not again.apply(event)
+    told(again, *rest)
+    same(again.snapshot(), whole.snapshot())
+    with pytest.raises(InputError, match="format: must be 'simmodel mirror'"):
+        Mirror.from_document({}, 8)
+    with pytest.raises(InputError, match="must be the document of a mirror: KeyError"):
+        Mirror.from_document({"format": "simmodel mirror", "schema": 1}, 8)
+
+
+def test_fair_share_counts_on_over_a_rebuild() -> None:
+    mirror = Mirror(4, "alps", "multifactor(fair_share=1)")
+    told_once = [submitted(1, 0.0, 4, user="ada"), Started(**about(1, 0.0)), submitted(2, 50.0, user="bob")]
+    for event in told_once:
+        mirror.apply(event)
+        mirror.snapshot()
+    mirror.advance(100.0)
+    mirror.apply(Ended(**about(1, 100.0)))
+    used = mirror.snapshot().usage
+    assert used[0][1][0][:2] == ("ada", pytest.approx(400.0, rel=0.01))
+    mirror.apply(submitted(3, 20.0, user="eve"))  # late: the cluster is built again
+    assert waiting(mirror) == [3, 2]
+    assert mirror.snapshot().usage == used
