@@ -198,8 +198,10 @@ def seen_work(work: WorkState) -> WorkState:
     if work.spec is None and work.past is None:
         return work._replace(duration=None, outcome="completed")
     spec, past = work.spec, work.past
-    if spec is not None:
+    if spec is not None and not spec.is_seen(work.expected):
         spec = spec.as_seen(work.expected)
+    elif work.duration is None and work.outcome == "completed" and past is None:
+        return work  # it was seen before
     if past is not None and past.whole is not None:
         past = past._replace(whole=past.whole._replace(duration=None))
     return work._replace(duration=None, outcome="completed", spec=spec, past=past)

@@ -107,6 +107,9 @@ class Dependencies:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
 
     def _wait(self, job: LiveJob, dependency: Dependency, what: str) -> None:
+        before = self.known.get(dependency.job)
+        if before is not None:
+            before.watched = True
         self.waiting.setdefault((dependency.job, what), []).append((job, dependency))
 
     def happened(self, job: LiveJob, what: str) -> None:

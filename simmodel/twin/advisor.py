@@ -230,6 +230,7 @@ class Advisor:
         """
         begin = perf_counter()
         with quiet_garbage_collector():
+            digest = snapshot.digest  # now, since nothing else should take time after a missed deadline
             copy, reason = self._first_copy(snapshot)
             reason = reason or ("asked for" if late else self._ask(copy))
             if reason:
@@ -244,7 +245,7 @@ class Advisor:
             number=self.number,
             time=snapshot.now,
             sequence=sequence,
-            digest=snapshot.digest,
+            digest=digest,
             policy=by,
             scores=scores,
             starts=tuple(_advised(copy.starts.runs)),

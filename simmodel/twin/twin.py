@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
+from simmodel.environment import quiet_garbage_collector
 from simmodel.errors import SimmodelError
 from simmodel.platform.kinds import to_dict
 from simmodel.twin.audit import AuditError, AuditLog
@@ -202,6 +203,7 @@ class Twin:
 
     # ------------------------------------------------------------------ deciding
 
+    @quiet_garbage_collector()
     def decide(self, time: float | None = None) -> Advice | None:
         """Decide now, or at an instant (s); return the advice, or ``None`` if there is none.
 

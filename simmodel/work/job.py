@@ -243,6 +243,10 @@ class Job(Fields):
         shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.consumables
         return not (named or shaped or self.body is not None or self.cancel is not None)
 
+    def is_seen(self, run: float) -> bool:
+        """Whether :meth:`as_seen` changes nothing."""
+        return self.run == run and self.body is None and self.cancel is None
+
     def as_seen(self, run: float) -> Job:
         """Return the job as a what-if knows it: it runs for so many seconds, and has no body and no cancellation.
 

@@ -263,6 +263,8 @@ class Cluster(System[LiveJob]):
             job.submit = since
         self.receive(job, number)
         self.intake.take_in(job)
+        if not self.execution.plans and job.rules is None and job.request is None and _adds_nothing(work):
+            job._job = None  # its copies in what-ifs cost as little as those of jobs of a log
         return job
 
     def check_names(self, job: Job, label: object) -> None:
@@ -623,6 +625,12 @@ def _estimate(view: View, job: LiveJob, place: Pool) -> Estimate:
     """Estimate from the expected ends of running jobs, as if the job were next."""
     at, _ = place.profile().earliest(job, job.requested)
     return Estimate(at, 0.0, 0.0, job.requested)
+
+
+def _adds_nothing(job: Job) -> bool:
+    """Whether a live job has all that its request has, but for its name."""
+    waits = job.dependencies or job.group is not None
+    return job.plain and not (waits or job.inputs or job.outputs or job.site is not None or job.keeps_work)
 
 
 def _nothing() -> None:
