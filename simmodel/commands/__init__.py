@@ -34,6 +34,7 @@ ACTIONS = {
         "replay": "replay a log on a simulated cluster that takes the advice",
         "replay-audit": "make each decision of an audit log again",
         "run": "follow a cluster as a configuration says",
+        "status": "print what a running twin says of itself",
     },
 }
 """The actions of the commands that have some, as above; each is a module of the command's package."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from simmodel.errors import InputError, clipped, optional_imports
+from simmodel.errors import InputError, SimmodelError, clipped, optional_imports
 from simmodel.twin.logs import Log
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from simmodel.errors import Plain
     from simmodel.twin.status import Health, Status
 
-__all__ = ["StatusServer", "metrics_of"]
+__all__ = ["StatusServer", "asked", "metrics_of"]
 
 _HOST = "127.0.0.1"
 _PREFIX = "simmodel_twin_"
+_LARGEST = 1 << 24  # bytes of a status
 
 
 class StatusServer:
@@ -138,6 +140,27 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not worth a record each."""
+
+
+def asked(port: int, timeout: float = 10.0) -> dict[str, Any]:
+    """Return the status that a twin serves on a port of this machine.
+
+    Raises
+    ------
+    SimmodelError
+        no twin answers there
+    """
+    from urllib.request import ProxyHandler, build_opener
+
+    address = f"http://{_HOST}:{port}/status"
+    try:
+        with build_opener(ProxyHandler({})).open(address, timeout=timeout) as page:
+            found = json.loads(page.read(_LARGEST))
+    except (OSError, HTTPException, ValueError) as error:
+        raise SimmodelError(f"{address}: no twin answers ({clipped(error)})") from None
+    if not isinstance(found, dict) or "health" not in found:
+        raise SimmodelError(f"{address}: no twin answers (but something else)")
+    return found
 
 
 def metrics_of(status: Status, health: Health, age: float) -> tuple[str, str]:

@@ -49,6 +49,12 @@ class StreamSettings(RedisSettings):
     stream: str | None = None
     embedded: str | None = None
 
+    def __attrs_post_init__(self) -> None:
+        if self.embedded is not None and attrs.evolve(self, embedded=None) != StreamSettings(stream=self.stream):
+            raise InputError(
+                "must stand without url, user and the like: its server is this one's own", place="embedded"
+            )
+
     def open(self, cluster: str, folder: Path) -> StreamSource:
         """Return the source; relative paths are those of the folder."""
         if self.embedded is not None:

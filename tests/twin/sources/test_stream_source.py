@@ -243,6 +243,12 @@ def test_a_check_says_what_may_be_read(stream: Stream) -> None:
         stream.writer.write(job(1))
 
 
+def test_an_embedded_server_has_no_other_address() -> None:
+    with pytest.raises(InputError, match="embedded: must stand without url, user and the like"):
+        source_settings({"kind": "redis", "embedded": "d", "url": "redis://x"})
+    assert isinstance(source_settings({"kind": "redis", "embedded": "d", "stream": "k"}), StreamSettings)
+
+
 def test_settings_open_a_source(stream: Stream, tmp_path: Any) -> None:
     settings = source_settings({"kind": "redis", "url": stream.server.settings.url, "stream": stream.key})
     assert isinstance(settings, StreamSettings)
