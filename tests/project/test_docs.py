@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import simmodel
-from simmodel import Broker, Cluster, Environment, Job, Machine, TaskSet, load_platform
+from simmodel import Broker, Cluster, Environment, Grid, Job, Machine, TaskSet, load_platform
 from simmodel.metrics import MACHINE_METRICS, METRICS
+from simmodel.platform import GridSpec, SiteSpec
 from simmodel.scheduling import Estimate, Load, Place, View
 from simmodel.work import LiveData
 from tests.helpers.doc_pages import PAGES, Page
@@ -20,7 +21,7 @@ from tests.helpers.package_imports import MODULES, ROWS
 from tests.helpers.paths import PACKAGE, ROOT
 
 TOUR, GLOSSARY = PAGES["docs/tour.md"], PAGES["docs/glossary.md"]
-SECTIONS = ("View", "Place", "Job", "Task", "Run", "Estimate", "Load")
+SECTIONS = ("View", "Place", "Sites", "Job", "Task", "Run", "Estimate", "Load")
 _NAME = re.compile(r"`(\w+)(?:\(.*\))?`")
 
 
@@ -54,6 +55,8 @@ def live() -> Iterator[Any]:
     job = cluster.submit(Job(processors=2, run=10))
     yield from (cluster.view, machine.view, broker.view, cluster.places[0], machine.places[0], broker.places[0])
     yield from (job, tasks[0], cluster.load)
+    grid = Grid(env, GridSpec(name="grid", sites=[SiteSpec(name="site", cores=2)]))
+    yield from (grid.places[0], grid.data_scheduler.view)
     env.run(until=1)
     yield from (job.run, machine.view.running[0], cluster.estimate(Job(run=5)))
 
@@ -84,6 +87,12 @@ def test_every_attribute_in_a_table_exists(name: str) -> None:
 def test_a_table_lists_all_attributes(cls: type) -> None:
     listed = public(cls) - {"count", "index"}  # of tuples
     assert set(TABLES[cls.__name__]) == listed
+
+
+def test_the_table_of_the_view_of_data_policies_lists_all_attributes() -> None:
+    view = next(each for each in LIVE if type(each).__name__ == "DataView")
+    own = {name for name in vars(view) if not name.startswith("_")}
+    assert set(TABLES["DataView"]) == (own | public(type(view))) - {"forget", "site"}
 
 
 def test_jobs_and_tasks_have_no_other_attributes_but_those_of_systems() -> None:

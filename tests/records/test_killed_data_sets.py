@@ -1,4 +1,4 @@
-"""What a process leaves that is killed at 50 instants while it writes a data set: between rows, and inside statements."""
+"""What a process leaves that is killed at 50 instants of a data set: between rows, and inside statements."""
 
 import json
 import sqlite3
