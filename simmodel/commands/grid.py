@@ -14,6 +14,7 @@ from simmodel.commands.values import one_of
 if TYPE_CHECKING:
     from simmodel.formats.cgsim import CGSimStudy
     from simmodel.platform.grid import GridSpec
+    from simmodel.records import NetworkRecorder
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -95,6 +96,7 @@ def run(options: argparse.Namespace) -> None:
         stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
     )
     data = _data_set(options, simulation.system, broker)
+    links = None if options.plot is None else _record_links(simulation.system)
     try:
         simulation.run()
     except BaseException:
@@ -111,8 +113,19 @@ def run(options: argparse.Namespace) -> None:
     if options.stream is not None:
         said.append(f"  jobs written to {options.stream}")
     options.db = options.csv = options.stream = None  # written already
-    pictures = {} if options.plot is None else {"plot": picture(result.plot.overview)}
+    pictures = {} if options.plot is None else {"plot": picture(lambda: result.plot.overview(links))}
     write_and_say([result.summary(), *said], options, {"json": result.to_json, **pictures})
+
+
+def _record_links(grid: Any) -> NetworkRecorder | None:
+    """Record the load of the links of a grid, if it has any."""
+    from simmodel.records import NetworkRecorder
+
+    if not grid.spec.network.links:
+        return None
+    record = NetworkRecorder(grid.data.network)
+    grid.env.observe(record)
+    return record
 
 
 def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:

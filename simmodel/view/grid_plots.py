@@ -29,6 +29,7 @@ __all__ = ["GridPlots", "grid_flows", "grid_map", "grid_overview", "link_heat", 
 
 _INTERVALS = 240  # of a heat map
 _NAMED = 60  # rows with names
+_SHOWN = 15  # links in an overview
 
 
 def site_heat(
@@ -90,15 +91,19 @@ def link_heat(
     InputError
         if a link is unknown
     """
-    if links is None:
-        table = record.links()
-        order = np.argsort(-table["bytes"], kind="stable") if len(table) else np.array([], dtype=int)
-        links = [str(table["link"][row]) for row in order[:_NAMED] if table["bytes"][row] > 0]
+    links = busiest_links(record, _NAMED) if links is None else links
     parts = [record.load(name).combine(record.capacity(name), _part) for name in links]
     end = max((part.end for part in parts), default=record.started)
     own = "load of links, as a share of their bandwidth"
     ax = axes(ax, _heat_size(links), figsize)
     return _heat(ax, list(links), parts, record.started, end, own if title is None else title)
+
+
+def busiest_links(record: NetworkRecorder, most: int) -> list[str]:
+    """Return the links that carried most bytes, those that carried any, in that order."""
+    table = record.links()
+    order = np.argsort(-table["bytes"], kind="stable") if len(table) else np.array([], dtype=int)
+    return [str(table["link"][row]) for row in order[:most] if table["bytes"][row] > 0]
 
 
 def _part(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -361,11 +366,19 @@ def _positions(result: GridRecord, both: NDArray[np.float64]) -> NDArray[np.floa
 # ---------------------------------------------------------------------- one page
 
 
-def grid_overview(result: GridRecord, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+def grid_overview(
+    result: GridRecord,
+    record: NetworkRecorder | None = None,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+) -> Figure:
     """Draw a run of a grid on one page: the use of sites over time, waiting jobs, the map, flows, and waits.
 
     Parameters
     ----------
+    record
+        the recorder of the network, observed from the start: the load of the busiest links over time is drawn, too
     title, figsize
         another title than the run's name (``""``: none); width and height of the figure, inches
     """
@@ -373,15 +386,19 @@ def grid_overview(result: GridRecord, *, title: str | None = None, figsize: Size
     used = f" · {row['utilisation']:.1%} used" if np.isfinite(row["utilisation"]) else ""
     counts = f"{counted(row['jobs'], 'job')}, {row['finished']:,} finished, {row['failed']:,} failed"
     told = f"{counts} · {counted(len(result.places), 'site')}, {result.processors:,} cores{used}"
-    with page((12.0, 10.5), figsize) as fig:
+    links = [] if record is None else [1.0]
+    with page((12.0, 10.5 + 2.5 * len(links)), figsize) as fig:
         engine: Any = fig.get_layout_engine()
         engine.set(w_pad=0.12, h_pad=0.1)
-        grid = fig.add_gridspec(3, 2, height_ratios=(1.5, 0.7, 1.7), width_ratios=(1.0, 1.0))
+        grid = fig.add_gridspec(3 + len(links), 2, height_ratios=(1.5, 0.7, 1.7, *links), width_ratios=(1.0, 1.0))
         top = site_heat(result, title="used share of the cores", ax=fig.add_subplot(grid[0, :]))
         queue(result, title="waiting jobs", ax=fig.add_subplot(grid[1, 0]))
         cdf(result, ax=fig.add_subplot(grid[1, 1]))
         grid_map(result, title="used share, and what was moved", ax=fig.add_subplot(grid[2, 0]))
         grid_flows(result, title="bytes moved", ax=fig.add_subplot(grid[2, 1]))
+        if record is not None:
+            busiest = busiest_links(record, _SHOWN)
+            link_heat(record, busiest, title="load of the busiest links", ax=fig.add_subplot(grid[3, :]))
     headline(top, result.name if title is None else title, told)
     return fig
 
@@ -414,9 +431,11 @@ class GridPlots(ResultPlots):
         """Draw the sites as a graph, by use and bytes moved; see :func:`grid_map`."""
         return grid_map(self._result, edges=edges, title=title, figsize=figsize, ax=ax)
 
-    def overview(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw the run on one page; see :func:`grid_overview`."""
-        return grid_overview(self._result, title=title, figsize=figsize)
+    def overview(
+        self, record: NetworkRecorder | None = None, *, title: str | None = None, figsize: Size | None = None
+    ) -> Figure:
+        """Draw the run on one page, with the load of links if they were recorded; see :func:`grid_overview`."""
+        return grid_overview(self._result, record, title=title, figsize=figsize)
 
     def links(
         self,

@@ -79,6 +79,17 @@ def test_links_show_their_load():
         result.plot.links(record, ["lan"])
 
 
+def test_the_overview_shows_the_load_of_links_that_were_recorded():
+    result, record = moved_once()
+    before, after = (result.plot.overview(*given).axes for given in ((), (record,)))
+    titles = [ax.get_title(loc="left") for ax in after]
+    assert "load of the busiest links" in titles
+    assert titles.index("load of the busiest links") > 3
+    assert "load of the busiest links" not in [ax.get_title(loc="left") for ax in before]
+    drawn = next(ax for ax in after if ax.get_title(loc="left") == "load of the busiest links")
+    assert drawn.images[0].get_array()[0].tolist() == [1] * 120 + [0] * 120
+
+
 def test_unknown_sites_are_refused():
     with pytest.raises(InputError, match="unknown site 'c'"):
         moved_once()[0].plot.sites(["c"])

@@ -333,3 +333,17 @@ def test_a_file_waits_for_room_that_a_job_which_starts_will_make():
     # f comes at 11 and has been read at 13; then h replaces it
     assert instants(grid) == [0, 11, 11, 13, 23, 23]
     assert instants(grid, 1) == [1, 24, 24, 26, 36, 36]
+
+
+def test_a_job_keeps_its_priority_when_it_is_assigned_again():
+    env = Environment()
+    outages = [SiteOutageSpec(site="a", at=5, until=6), SiteOutageSpec(site="a", at=16, until=17)]
+    spec = GridSpec(sites=[SiteSpec(name="a", cores=1)], outages=outages, retries=3)
+    grid = Grid(env, spec, "round-robin", policies="sjf")
+    jobs = [grid.submit(Job(id=i, run=10 - i, priority=i)) for i in range(4)]
+    env.run(until=20)
+    assert [job.priority for job in jobs] == [0, 1, 2, 3]
+    assert grid.result().jobs["attempts"].tolist() == [3, 3, 3, 2]
+    env.run()
+    ended = grid.result().jobs["end"].tolist()
+    assert sorted(range(4), key=ended.__getitem__) == [3, 2, 1, 0]
