@@ -30,6 +30,7 @@ ACTIONS = {
     "twin": {
         "check": "try the parts of a configuration, and say what it may do",
         "describe": "describe the cluster of a scheduler as a platform",
+        "shadow": "compare what a scheduler does with what a policy would do",
         "install-hooks": "write the scripts that tell a stream what a scheduler does",
         "replay": "replay a log on a simulated cluster that takes the advice",
         "replay-audit": "make each decision of an audit log again",

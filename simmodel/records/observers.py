@@ -290,8 +290,10 @@ def bars_appear_after(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(total: int, unit: str, wanted: bool = True) -> Iterator[Bar]:
+def progress_bar(total: int | None, unit: str, wanted: bool = True) -> Iterator[Bar]:
     """Yield a progress bar of ``total`` steps and close it at the end; with ``wanted=False`` an invisible one.
+
+    ``None``: the number of steps is not known.
 
     Raises
     ------

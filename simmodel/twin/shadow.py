@@ -14,6 +14,7 @@ from simmodel.errors import InputError
 from simmodel.futures.whatif import what_if
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, batch_means
+from simmodel.records.observers import progress_bar
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import label
 from simmodel.twin.advisor import Advisor
@@ -386,9 +387,25 @@ def _percent(share: float) -> str:
 
 
 def shadow_of(
-    source: Source, shadow: Shadow, until: Callable[[], bool] | None = None, timeout: float = 1.0
+    source: Source,
+    shadow: Shadow,
+    until: Callable[[], bool] | None = None,
+    *,
+    timeout: float = 1.0,
+    progress: bool = False,
 ) -> ShadowReport:
     """Follow a source until it is over, or until a function says so, and return what the shadow found.
+
+    Parameters
+    ----------
+    source, shadow
+        where events come from, and what compares them
+    until
+        says when to stop
+    timeout
+        seconds to wait for the next event, after which the policy is asked
+    progress
+        whether to show a progress bar, one step an event
 
     >>> from simmodel.catalogue import load_workload
     >>> from simmodel.twin import Mirror
@@ -400,11 +417,13 @@ def shadow_of(
     report = source.report()
     if report is not None:
         shadow.take(report)
-    while not source.over and not (until is not None and until()):
-        told = False
-        for event in source.events(timeout):
-            told = True
-            shadow.take(event)
-        if not told:
-            shadow.settle()
+    with progress_bar(None, "event", progress) as bar:
+        while not source.over and not (until is not None and until()):
+            told = 0
+            for event in source.events(timeout):
+                told += 1
+                shadow.take(event)
+            if not told:
+                shadow.settle()
+            bar.update(told)
     return shadow.report()

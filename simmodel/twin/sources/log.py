@@ -163,6 +163,8 @@ class RecordedLog(_Replay):
         ready = prepare(workload, None, overrun="continue")
         start = _recorded_starts(workload, ready)
         told = ready.rows[np.isfinite(start[ready.rows])]
+        if not len(told):
+            raise InputError(f"must have jobs with recorded waits, got {len(workload)} without", workload.name)
         for reason in ready.rejected.values():
             self.refused.count(f"jobs left out: {reason}")
         for _ in range(len(ready.rows) - len(told)):

@@ -1,0 +1,53 @@
+"""Schedules of other simulators are told to be what they are, and mistakes in them are named."""
+
+import csv
+import gzip
+
+import pytest
+
+from simmodel.catalogue import load_workload
+from simmodel.referee import verify
+from simmodel.work.workload import Workload
+from tests.helpers.data_files import data_file
+
+KTH = "KTH-SP2-1996-2-filtered"
+
+
+def kth(column: str) -> tuple[Workload, dict[int, float]]:
+    """Return the log of KTH and a reference schedule of it."""
+    with gzip.open(data_file(f"refsched/{KTH}.starts.csv.gz"), "rt") as lines:
+        starts = {int(row["job"]): float(row[column]) for row in csv.DictReader(lines)}
+    return load_workload(data_file(f"swf/{KTH}.swf.gz")), starts
+
+
+@pytest.mark.parametrize(
+    ("column", "policy", "estimates"),
+    [
+        ("start_easy", "easy", "requested"),
+        ("start_easy_clairvoyant", "easy", "exact"),
+        ("start_easy_sjbf_clairvoyant", "easy-sjbf", "exact"),
+    ],
+)
+def test_reference_schedules_are_verified(column: str, policy: str, estimates: str) -> None:
+    log, starts = kth(column)
+    verdict = verify(log, starts, policy=policy, decide_on="event", estimates=estimates)  # type: ignore[arg-type]
+    assert verdict.right, verdict.report()
+
+
+def test_planning_with_run_times_is_named_on_a_reference_schedule() -> None:
+    log, starts = kth("start_easy_clairvoyant")
+    verdict = verify(log, starts, policy="easy", decide_on="event")
+    assert verdict.mistake == "planning with actual run times"
+    assert verdict.mistakes["planning with actual run times"] == 1.0
+    assert verdict.departures[0].job == 217
+    assert verdict.judgement is not None
+    assert verdict.judgement.explained() == pytest.approx(0.904954, abs=1e-6)
+
+
+def test_a_schedule_of_cqsim_is_verified() -> None:
+    log, schedule = load_workload(data_file("swf/theta_1000.swf.gz")), data_file("cqsim/theta_1000.rst.gz")
+    verdict = verify(
+        log, schedule, policy="conservative", decide_on="event", event_order="ends-first", estimates="cqsim"
+    )
+    assert verdict.right, verdict.report()
+    assert len(verdict.schedule.notes) == 1
