@@ -169,30 +169,39 @@ def data_set(broker: str, *, data: bool) -> None:
         line(title, seconds, y, len(jobs), f"{seconds / y / base:5.2f}x")
 
 
-def streamed(count: int, *, sites: int = 200, load: float = 0.8, data: bool = False) -> None:
+def streamed(count: int, broker: str, *, sites: int = 200, load: float = 0.8, data: bool = False) -> None:
     """Show time and memory of many jobs, streamed to a file, in a process of its own; building them is not counted."""
     y = yardstick()
-    command = [sys.executable, __file__, "--streamed", str(count), str(sites), str(load), "data" if data else ""]
+    command = [
+        sys.executable,
+        __file__,
+        "--streamed",
+        str(count),
+        str(sites),
+        str(load),
+        broker,
+        "data" if data else "",
+    ]
     seconds, memory = map(float, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
-    title = f"{count:,} jobs on {sites} sites{' with data' if data else ''}, load {load:g}, streamed"
+    title = f"{count:,} on {sites} sites{' with data' if data else ''}, {broker}, streamed"
     line(title, seconds, y, count, f"{memory:.0f} MiB")
 
 
-def run_streamed(jobs: int, sites: int, load: float, data: bool) -> None:
+def run_streamed(jobs: int, sites: int, load: float, broker: str, data: bool) -> None:
     """Run jobs with a streamed record; print the CPU seconds and the largest memory in MiB."""
     warm_up()
     spec = grid(sites, data=data)
     given = in_chunks(jobs, spec, load=load, data=data)
     with TemporaryDirectory() as folder:
         begin = time.process_time()
-        simulate(spec, given, "least-loaded", stream=Path(folder, "jobs.db"))
+        simulate(spec, given, broker, stream=Path(folder, "jobs.db"))
         print(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def main(cases: list[str]) -> None:
     """Run cases by name."""
     if cases[:1] == ["--streamed"]:
-        run_streamed(int(cases[1]), int(cases[2]), float(cases[3]), cases[4] == "data")
+        run_streamed(int(cases[1]), int(cases[2]), float(cases[3]), cases[4], cases[5] == "data")
         return
     with_data = "--data" in cases
     cases = [case for case in cases if case != "--data"]
@@ -212,14 +221,14 @@ def main(cases: list[str]) -> None:
                 seconds, y = cost(spec, workload(jobs, spec, load=0.8), names[0])
                 line(f"{jobs:,} jobs on 200 sites, {names[0]}", seconds, y, jobs)
         elif case == "million":
-            streamed(1_000_000, data=with_data)
+            streamed(1_000_000, names[0], data=with_data)
         elif case == "sqlite":
             data_set("least-loaded", data=with_data)
         elif case == "streamed":
             for jobs in (1_000, 10_000, 100_000):
-                streamed(jobs, data=with_data)
+                streamed(jobs, names[0], data=with_data)
         elif case == "queue":
-            streamed(100_000, sites=1, load=30.0)
+            streamed(100_000, names[0], sites=1, load=30.0)
         else:
             sys.exit(f"unknown case {case!r}; known cases: {', '.join([*tables, *OTHERS])}")
 
