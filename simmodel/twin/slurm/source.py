@@ -149,6 +149,7 @@ class SlurmSource:
         self._clock = clock
         self._told: set[tuple[int | str, float]] = set()
         self._due = self._earliest = monotonic()
+        self._trouble: str | None = None
         self._awake = False  # whether something has woken it since the last report
 
     def __repr__(self) -> str:
@@ -161,7 +162,9 @@ class SlurmSource:
             found = self._state()
         except SlurmError as error:
             self.refused.count(error)
-            found = None
+            self._trouble, found = str(error), None
+        else:
+            self._trouble = None
         ended = monotonic()
         if found is None:
             self._earliest = self._due = ended + min(max(ended - began, 1.0), _LONGEST_PAUSE)
@@ -266,8 +269,8 @@ class SlurmSource:
 
     @property
     def trouble(self) -> str | None:
-        """Why the wakening source cannot be read now, if so: reports then come at intervals alone."""
-        return self.wake.trouble if isinstance(self.wake, RemoteSource) else None
+        """Why Slurm, or the wakening source, cannot be read now; without the latter, reports come at intervals alone."""
+        return self._trouble or (self.wake.trouble if isinstance(self.wake, RemoteSource) else None)
 
     @property
     def gaps(self) -> int:

@@ -112,6 +112,18 @@ def test_a_command_that_fails_is_one_sentence(tmp_path: Path, program: str, sent
     assert str(error.value).startswith(f"{tmp_path}/squeue: {sentence}")
 
 
+def test_a_slurm_that_is_away_is_told_until_it_is_back(tmp_path: Path) -> None:
+    source = SlurmSource("alps", SlurmCommands(folder=str(tmp_path)), interval=0.01)
+    assert list(source.events(0.0)) == []
+    assert source.trouble == f"{tmp_path}/squeue: not found; the twin needs Slurm's client commands"
+    assert source.refused.total() == 1
+    write_stub(tmp_path, [JOB])
+    report = source.report()
+    assert report is not None
+    assert [job.job for job in report.jobs] == [7]
+    assert source.trouble is None
+
+
 def test_marks_differ_at_each_call(tmp_path: Path) -> None:
     write_stub(tmp_path, [JOB])
     slurm = SlurmCommands(folder=str(tmp_path))
