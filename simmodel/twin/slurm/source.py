@@ -269,7 +269,7 @@ class SlurmSource:
 
     @property
     def trouble(self) -> str | None:
-        """Why Slurm, or the wakening source, cannot be read now; without the latter, reports come at intervals alone."""
+        """Why Slurm, or the wakening source, cannot be read now; reports come at intervals without the latter."""
         return self._trouble or (self.wake.trouble if isinstance(self.wake, RemoteSource) else None)
 
     @property
