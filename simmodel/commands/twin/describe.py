@@ -26,6 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="files, or folders of files: what 'scontrol show config', 'node', 'partition', 'reservation', 'license' "
         "and 'topology' print, or answers of slurmrestd in JSON (default: scontrol is asked)",
     )
+    parser.add_argument("--rest", metavar="SOCKET", help="the unix socket of a slurmrestd to ask instead of scontrol")
     parser.add_argument("--conf", metavar="FILE", help="slurm.conf of the cluster to ask (default: the usual one)")
     parser.add_argument(
         "--timezone", metavar="ZONE", help="of times in files, such as Europe/Paris (default: that of this computer)"
@@ -52,10 +53,12 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.formats.cells import zone
     from simmodel.twin.slurm.commands import SlurmCommands
     from simmodel.twin.slurm.describe import describe_slurm
+    from simmodel.twin.slurm.rest import SlurmRest
 
     found = describe_slurm(
         options.told,
         commands=SlurmCommands(conf=options.conf),
+        rest=None if options.rest is None else SlurmRest(options.rest),
         local=zone(options.timezone) if options.timezone else None,
         origin=options.origin,
     )

@@ -25,11 +25,13 @@ from simmodel.twin.slurm.records import (
 )
 from simmodel.twin.slurm.values import amounts, count_of, gres, is_none, split_list
 
-__all__ = ["Given", "parser_of", "read_answer", "records_of"]
+__all__ = ["PARSERS", "Given", "parser_of", "read_answer", "records_of"]
 
 _T = TypeVar("_T")
 _PARSER = re.compile(r"(?:data_parser|openapi)?/?(v0\.0\.(\d{1,4}))(?:\W.*)?")
-_FLAT, _FIRST, _LAST = 38, 39, 44
+PARSERS = range(38, 45)
+"""The data parsers whose shapes are known, the oldest first."""
+_FLAT = PARSERS[0]
 _NO_VALUE = 0xFFFFFFFD  # and the numbers above it stand for infinite and for not set, in 32 bits; in 64 bits alike
 
 
@@ -51,8 +53,10 @@ def parser_of(document: Mapping[str, Any], source: str | None = None) -> int:
     plugin = meta.get("plugin") if isinstance(meta, Mapping) else None
     given = plugin.get("data_parser") or plugin.get("type") if isinstance(plugin, Mapping) else None
     match = _PARSER.fullmatch(given) if isinstance(given, str) else None
-    if match is None or not _FLAT <= int(match[2]) <= _LAST:
-        raise InputError(f"must be v0.0.{_FLAT} to v0.0.{_LAST}, got {shown(given)}", source, "meta.plugin.data_parser")
+    if match is None or int(match[2]) not in PARSERS:
+        raise InputError(
+            f"must be v0.0.{PARSERS[0]} to v0.0.{PARSERS[-1]}, got {shown(given)}", source, "meta.plugin.data_parser"
+        )
     return int(match[2])
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from time import perf_counter
 
 from simmodel.display import counted
+from simmodel.loading import parse_json
 from simmodel.twin.slurm.commands import READS, SlurmCommands
+from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.scontrol import read_scontrol
 
-__all__ = ["check_slurm"]
+__all__ = ["check_rest", "check_slurm"]
 
 
 def check_slurm(commands: SlurmCommands, *, memory: bool = False) -> Iterator[str]:
@@ -46,3 +48,22 @@ def _on_settings(settings: Mapping[str, str], memory: bool) -> Iterator[str]:
     if settings and allocated != memory:
         told = "allocates memory" if allocated else "does not allocate memory"
         yield f"Slurm {told}: the source should have memory = {str(allocated).lower()}"
+
+
+def check_rest(rest: SlurmRest) -> Iterator[str]:
+    """Yield sentences on what slurmrestd tells.
+
+    Raises
+    ------
+    InputError
+        an answer is not understood
+    SlurmError
+        there is no answer, or one that says no
+    """
+    for path, what in (("jobs", "job"), ("nodes", "node")):
+        began = perf_counter()
+        answer = parse_json(rest.read(path), path)
+        found = answer.get(path) if isinstance(answer, Mapping) else None
+        count = counted(len(found) if isinstance(found, list) else 0, what)
+        yield f"slurmrestd at {rest.path}: {count} in {1000 * (perf_counter() - began):.0f} ms"
+    yield "it asks slurmrestd with GET alone"

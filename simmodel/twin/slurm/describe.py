@@ -22,12 +22,13 @@ from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, 
 from simmodel.twin.slurm.policies import policy_of
 from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.reserved import licences_of, reservations_of
+from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.scontrol import read_scontrol
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ["Described", "describe_slurm", "described", "site_now", "site_of"]
+__all__ = ["Described", "describe_slurm", "described", "site_now", "site_of", "site_of_rest"]
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -65,6 +66,7 @@ def describe_slurm(
     paths: Iterable[str | Path] = (),
     *,
     commands: SlurmCommands | None = None,
+    rest: SlurmRest | None = None,
     local: tzinfo | None = None,
     origin: float = 0.0,
 ) -> Described:
@@ -76,6 +78,8 @@ def describe_slurm(
         files and folders, as in :func:`site_of`
     commands
         Slurm's commands; default: those on the path
+    rest
+        a slurmrestd to ask instead, which does not tell the settings of the scheduler
     local
         the zone of times in texts; default: that of this computer
     origin
@@ -89,7 +93,10 @@ def describe_slurm(
         a command is missing, fails or does not answer
     """
     given = list(paths)
-    site = site_of(given, local=local) if given else site_now(commands or SlurmCommands())
+    if given:
+        site = site_of(given, local=local)
+    else:
+        site = site_now(commands or SlurmCommands()) if rest is None else site_of_rest(rest)
     return described(site, origin=origin)
 
 
@@ -108,6 +115,22 @@ def site_now(commands: SlurmCommands) -> Site:
         site = site.with_(read_scontrol(commands.read(name), f"scontrol show {name}"))
     if (site.settings or {}).get("TopologyPlugin") == "topology/tree":
         site = site.with_(read_scontrol(commands.read("topology"), "scontrol show topology"))
+    return site
+
+
+def site_of_rest(rest: SlurmRest) -> Site:
+    """Return what slurmrestd tells.
+
+    Raises
+    ------
+    InputError
+        an answer is not understood
+    SlurmError
+        there is no answer, or one that says no
+    """
+    site = Site()
+    for name in ("nodes", "partitions", "reservations", "licenses"):
+        site = site.with_(read_answer(rest.read(name), f"slurmrestd {name}"))
     return site
 
 

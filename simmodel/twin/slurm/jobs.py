@@ -16,7 +16,7 @@ from simmodel.loading import check_count
 from simmodel.platform.strict import inside
 from simmodel.twin.events import JobReport, JobState, Request
 from simmodel.twin.refused import Refused
-from simmodel.twin.slurm.answers import Given, parser_of, records_of
+from simmodel.twin.slurm.answers import Given, parser_of
 from simmodel.twin.slurm.values import amounts, count_of, gres, nodes_of
 
 __all__ = [
@@ -336,21 +336,37 @@ def _spread(nodes: tuple[tuple[str, int], ...], cpus: int) -> tuple[tuple[str, i
 # ---------------------------------------------------------------------- from answers in JSON
 
 
-def jobs_in(document: Mapping[str, Any], source: str | None = None) -> tuple[JobRecord, ...]:
+def jobs_in(
+    document: Mapping[str, Any], source: str | None = None, *, refused: Refused | None = None
+) -> tuple[JobRecord, ...]:
     """Return the jobs of an answer in JSON (see :mod:`simmodel.twin.slurm.answers`).
+
+    Parameters
+    ----------
+    source
+        where the answer is from, for errors
+    refused
+        counts the jobs that lack a value or have a wrong one; default: they raise an error
 
     Raises
     ------
     InputError
-        it names no known data parser, has no jobs, or a job lacks a value or has a wrong one
+        it names no known data parser or has no jobs, or a job makes no sense and none are counted
     """
     parser = parser_of(document, source)
-    try:
-        if "jobs" not in document:
-            raise InputError("missing value", place="jobs")
-        return tuple(_job(each) for each in records_of(document, "jobs", parser))
-    except InputError as error:
-        raise InputError(error.message, source, error.place) from None
+    jobs = document.get("jobs")
+    if not isinstance(jobs, list):
+        raise InputError(f"must be a list, got {shown(jobs)}", source, "jobs")
+    found = []
+    for number, each in enumerate(jobs):
+        try:
+            found.append(_job(Given(each, parser, f"jobs[{number}]")))
+        except InputError as error:
+            wrong = InputError(error.message, source, error.place)
+            if refused is None:
+                raise wrong from None
+            refused.count(wrong)
+    return tuple(found)
 
 
 def _job(given: Given) -> JobRecord:
@@ -379,7 +395,7 @@ def _job(given: Given) -> JobRecord:
         least_nodes=count_of(needed, "node") or 1,
         most_nodes=given.whole("max_nodes") or 0,
         one_node=count <= 1,
-        whole_nodes="NONE" in given.words("shared"),
+        whole_nodes="NONE" in given.words("shared") or "TRUE" in given.words("exclusive"),
         gpus_per_node=per_node,
         gpus=per_job or per_task * count,
         memory_per_cpu=(given.number("memory_per_cpu") or 0) * 2.0**20,

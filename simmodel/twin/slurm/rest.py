@@ -7,14 +7,15 @@ import socket
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 
 from simmodel.errors import InputError, shown, unknown
+from simmodel.twin.slurm.answers import PARSERS
 from simmodel.twin.slurm.commands import SlurmError
 
 __all__ = ["PATHS", "SlurmRest"]
 
-PATHS = ("jobs", "nodes")
+PATHS = ("jobs", "nodes", "partitions", "reservations", "licenses")
 """All that is asked, below ``/slurm/VERSION/``."""
 
-_VERSIONS = tuple(f"v0.0.{number}" for number in range(44, 37, -1))
+_VERSIONS = tuple(f"v0.0.{number}" for number in reversed(PARSERS))
 
 
 class _OnSocket(HTTPConnection):

@@ -15,10 +15,10 @@ from simmodel.loading import parse_json
 from simmodel.twin.events import Event, JobReport, Noticed, StateReport
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.answers import read_answer
-from simmodel.twin.slurm.checking import check_slurm
+from simmodel.twin.slurm.checking import check_rest, check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, jobs_in, queue_of
-from simmodel.twin.slurm.rest import PATHS, SlurmRest
+from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.squeue import NodesOut, node_sizes, nodes_out, records_in
 from simmodel.twin.source import RemoteSource, Source
 from simmodel.twin.sources import source_settings
@@ -197,13 +197,14 @@ class SlurmSource:
     def _by_json(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
         """Return the same from answers in JSON."""
         jobs, nodes = (
-            self.commands.read(f"{each}.json") if self._rest is None else self._rest.read(each) for each in PATHS
+            self.commands.read(f"{each}.json") if self._rest is None else self._rest.read(each)
+            for each in ("jobs", "nodes")
         )
         try:
             document = parse_json(jobs)
             if not isinstance(document, dict):
                 raise InputError(f"must be an object, got {shown(document)}")
-            records, told = jobs_in(document), read_answer(nodes).nodes or ()
+            records, told = jobs_in(document, refused=self.refused), read_answer(nodes).nodes or ()
         except InputError as error:
             raise SlurmError(f"answer in JSON: {error}") from None
         out = tuple(tuple(node.name for node in told if node.service == each) for each in ("down", "draining"))
@@ -265,7 +266,8 @@ class SlurmSource:
             a command is missing, fails, or does not answer
         """
         woken = self.wake.check() if isinstance(self.wake, RemoteSource) else ()
-        return [*check_slurm(self.commands, memory=self.memory), *(f"wakened by {each}" for each in woken)]
+        own = check_slurm(self.commands, memory=self.memory) if self._rest is None else check_rest(self._rest)
+        return [*own, *(f"wakened by {each}" for each in woken)]
 
     @property
     def trouble(self) -> str | None:
