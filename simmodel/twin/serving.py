@@ -215,7 +215,7 @@ def _metrics(status: Status, health: Health, age: float) -> Iterator[Metric]:
     jobs = {"waiting": status.waiting, "running": status.running, "held": status.held}
     yield split(GaugeMetricFamily, "jobs", "jobs in the mirror", "state", jobs)  # type: ignore[arg-type]
     yield from gauge("remembered_jobs", "ended jobs that the mirror tells from new ones", status.remembered)
-    yield split(GaugeMetricFamily, "nodes", "nodes of the cluster", "state", dict(status.nodes))
+    yield split(GaugeMetricFamily, "nodes_out", "nodes out of service", "state", dict(status.nodes))
     yield split(CounterMetricFamily, "events", "events applied", "kind", dict(status.events))
     yield split(CounterMetricFamily, "refused", "events refused", "reason", dict(status.refused))
     yield counter("gaps", "times that events were missing", status.gaps)

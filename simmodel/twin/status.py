@@ -62,7 +62,7 @@ class Status(Fields):
     waiting, running, held, remembered
         the numbers of jobs in the mirror; ``remembered``: ended ones that it still tells from new ones
     nodes
-        nodes by state, if the cluster has any: up, down, draining
+        nodes that are out of service by state: down, draining
     events
         how many events of each kind were applied
     refused

@@ -326,6 +326,7 @@ class Twin:
             waiting=jobs["waiting"],
             running=jobs["running"],
             held=jobs["held"],
+            nodes=Counter(self.mirror.nodes.out.values()),
             remembered=jobs["told"],
             events=dict(self._events),
             refused=dict(self.source.refused + self.mirror.refused),

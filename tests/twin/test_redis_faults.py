@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from simmodel.errors import InputError, SimmodelError
-from simmodel.twin import Mirror, Request, Submitted, Twin
+from simmodel.twin import Mirror, NodesChanged, Request, Submitted, Twin
 from simmodel.twin.embedded import EmbeddedServer
 from simmodel.twin.events import Event
 from simmodel.twin.sources import source_settings
@@ -79,6 +79,9 @@ def test_the_status_of_a_twin_says_that_its_server_is_away(own_redis: RedisServe
     writer.write(job(3))
     twin.step(0.0)
     assert (twin.status.health, twin.status.waiting) == ("ok", 3)
+    writer.write(NodesChanged(cluster="alps", time=4.0, state="down", processors=2))
+    twin.step(0.0)
+    assert twin.status.nodes == {}  # they are only counted
     client = own_redis.settings.client()
     writer.write(job(4), job(5))
     client.xtrim("simmodel:alps", maxlen=1, approximate=False)

@@ -24,7 +24,7 @@ FULL = Status(
     running=2,
     held=1,
     remembered=7,
-    nodes={"up": 30, "down": 2},
+    nodes={"draining": 30, "down": 2},
     events={"submitted": 12, "ended": 7},
     refused={HOSTILE: 4, "of another cluster": 1},
     gaps=1,
@@ -81,7 +81,7 @@ def test_the_status_is_a_document(served: StatusServer, clock: Clock) -> None:
     assert (status, kind) == (200, "application/json; charset=utf-8")
     assert (found["health"], found["age"], found["waiting"], found["position"]) == ("ok", 2.5, 3, "1700000000000-3")
     assert found["last"]["policy"] == "sjf+easy"
-    assert found["nodes"] == {"up": 30, "down": 2}
+    assert found["nodes"] == {"draining": 30, "down": 2}
     assert all(len(reason) <= 1000 for reason in found["refused"])
     assert get(served, "/")[2] == text
 
@@ -102,7 +102,7 @@ def test_metrics_pass_the_parser_of_prometheus(served: StatusServer) -> None:
     assert found["simmodel_twin_events_total", "submitted"] == 12
     assert found["simmodel_twin_refused_total", "of another cluster"] == 1
     assert sum(value for key, value in found.items() if key[0] == "simmodel_twin_refused_total") == 5
-    assert found["simmodel_twin_nodes", "down"] == 2
+    assert found["simmodel_twin_nodes_out", "down"] == 2
     assert found["simmodel_twin_decisions_total",] == 9
     assert found["simmodel_twin_fallbacks_total",] == 1
     assert found["simmodel_twin_decision_seconds_total",] == 0.75

@@ -60,6 +60,8 @@ def _port(options: argparse.Namespace) -> int:
 
 
 def _cell(value: object) -> str:
-    """Return a value for a person: texts from outside without control characters."""
-    text = f"{value:,.6g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
+    """Return a value for a person: texts from outside clipped and without control characters."""
+    from simmodel.errors import clipped
+
+    text = clipped(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value, 100)
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
