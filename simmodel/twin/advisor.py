@@ -229,6 +229,16 @@ class Advisor:
             whether the fallback decides at once
         """
         begin = perf_counter()
+        if not snapshot.waiting:
+            self.number += 1
+            return Advice(
+                number=self.number,
+                time=snapshot.now,
+                sequence=sequence,
+                digest=snapshot.digest,
+                policy=self.names[0],
+                reason="nothing waits",
+            )
         with quiet_garbage_collector():
             digest = snapshot.digest  # now, since nothing else should take time after a missed deadline
             copy, reason = self._first_copy(snapshot)

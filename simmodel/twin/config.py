@@ -36,6 +36,14 @@ def _not_negative(instance: Any, attribute: attrs.Attribute[Any], value: float) 
         raise InputError(f"must be a number >= 0, got {value!r}", place=attribute.name)
 
 
+def _one_of(*known: str) -> Callable[[Any, attrs.Attribute[Any], str], None]:
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: str) -> None:
+        if value not in known:
+            raise InputError(f"must be {' or '.join(map(repr, known))}, got {shown(value)}", place=attribute.name)
+
+    return check
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class AdviseSettings(Fields):
     """What is advised, and when.
@@ -59,7 +67,7 @@ class AdviseSettings(Fields):
 
     policy: str = "portfolio"
     fallback: str | None = None
-    when: Literal["quiet", "passed"] = "quiet"
+    when: Literal["quiet", "passed"] = attrs.field(default="quiet", validator=_one_of("quiet", "passed"))
     settle: float = attrs.field(default=0.05, validator=_not_negative)
     every: float = attrs.field(default=0.0, validator=_not_negative)
     deadline: float | None = attrs.field(default=None, validator=_positive)
@@ -106,7 +114,7 @@ class TwinConfig(Fields):
     source: Mapping[str, Any]
     policy: str = "fcfs"
     audit: str | None = None
-    clock: Literal["wall", "events"] = "wall"
+    clock: Literal["wall", "events"] = attrs.field(default="wall", validator=_one_of("wall", "events"))
     report_every: float = attrs.field(default=60.0, validator=_positive)
     advise: AdviseSettings | None = None
     serve: ServeSettings | None = None

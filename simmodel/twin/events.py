@@ -13,13 +13,13 @@ import json
 import re
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, Plain, shown, unknown
-from simmodel.platform.strict import strict_converter
+from simmodel.platform.strict import made_from, strict_converter
 from simmodel.work.job import Dependency, Job, partitions_in
 
 __all__ = [
@@ -348,7 +348,16 @@ KINDS: Mapping[str, type[Event]] = {
     )
 }
 
+
+def _choice(value: Plain, kind: Any) -> Plain:
+    known = get_args(kind)
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"must be {', '.join(known[:-1])} or {known[-1]}, got {shown(value)}")
+    return value
+
+
 _converter = strict_converter()
+_converter.register_structure_hook_func(made_from(Literal), _choice)
 
 
 def event_of(document: Mapping[str, Any] | str | bytes, source: str | None = None, place: str | None = None) -> Event:

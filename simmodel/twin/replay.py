@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.catalogue import load_workload
 from simmodel.display import Cells, Shown, text_table
 from simmodel.metrics.report import duration
 from simmodel.runs.simulating import simulate, start
@@ -20,6 +21,7 @@ from simmodel.twin.mirror import Mirror
 from simmodel.twin.sources.log import AdvisedLog
 from simmodel.twin.twin import Twin
 from simmodel.work.table import Table
+from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +103,16 @@ def replay_log(
         twin.close()
     own = simulate(platform, workload, scheduler, **options)
     advised = simulation.result(f"advised by {label(policy)}")
-    return LogReplay(tuple(advices), advised, own)
+    return LogReplay(tuple(advices), advised, own, _recorded_waits(workload))
+
+
+def _recorded_waits(workload: GivenWork) -> Any:
+    """Return the recorded waits (s) of the jobs that have one."""
+    log = load_workload(workload) if isinstance(workload, (str, Path)) else workload
+    if not isinstance(log, Workload):
+        return np.empty(0)
+    wait = log["recorded_start"] - log["submit"] if "recorded_start" in log else log.get("wait", np.nan)
+    return wait[wait >= 0]
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -116,11 +127,14 @@ class LogReplay(Shown):
         the result of the cluster that took the advice
     own
         the result of the scheduler's own policy on the same jobs
+    waits
+        the recorded waits (s), of the jobs that have one
     """
 
     advices: tuple[Advice, ...]
     advised: Result
     own: Result
+    waits: Any
 
     @property
     def shares(self) -> Table:
@@ -140,12 +154,8 @@ class LogReplay(Shown):
 
     @property
     def recorded(self) -> dict[str, float]:
-        """The measures of the recorded waits, of the jobs that have one; empty if none has."""
-        jobs = self.advised.jobs
-        if "recorded_start" not in jobs.names:
-            return {}
-        wait = jobs["recorded_start"] - jobs["submit"]
-        wait = wait[np.isfinite(wait)]
+        """The measures of the recorded waits; empty if no job has one."""
+        wait = self.waits
         if not len(wait):
             return {}
         return {"wait_mean": float(wait.mean()), "wait_median": float(np.median(wait)), "wait_max": float(wait.max())}

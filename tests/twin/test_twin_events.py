@@ -121,3 +121,21 @@ def test_the_text_of_a_number_is_the_same_job() -> None:
         *("7_1", "007", "٣", -1, 0, "-0"),
     ]
     assert [job_id(str(edge)) for edge in (2**63 - 1, 2**63)] == [2**63 - 1, str(2**63)]
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (
+            {"kind": "ended", "status": "weird"},
+            "status: must be completed, timeout, failed, cancelled or lost, got 'weird'",
+        ),
+        ({"kind": "ended", "status": ["lost"]}, "status: must be completed, timeout, failed, cancelled or lost"),
+        ({"kind": "nodes", "state": "sideways"}, "state: must be up, down or draining, got 'sideways'"),
+        ({"kind": "noticed", "what": ""}, "what: must be submitted, started, ended or nodes, got ''"),
+    ],
+)
+def test_unknown_words_are_refused(document: dict[str, Any], said: str) -> None:
+    about = {"job": 1, "submit": 0.0} if document["kind"] == "ended" else {}
+    with pytest.raises(InputError, match=said):
+        event_of({"cluster": "alps", "time": 1.0, **about, **document})
