@@ -87,8 +87,8 @@ def test_hostile_names_and_comments_do_no_harm(slurm: SlurmCluster, slurm_stream
     assert not list(slurm.folder.rglob("x"))
 
 
-def test_holds_arrays_and_cancelled_jobs(slurm: SlurmCluster) -> None:
-    followed = Followed(slurm)
+def test_holds_arrays_and_cancelled_jobs(slurm: SlurmCluster, slurm_stream: RedisServer) -> None:
+    followed = Followed(slurm, slurm_stream)
     held = slurm.submit("--hold", "-N1", "--exclusive", seconds=0.1)
     array = slurm.submit("--array=1-3", "-N1", "--exclusive", seconds=0.1)
     followed.until(lambda: all("ended" in followed.of(f"{array}_{task}") for task in (1, 2, 3)))
@@ -117,22 +117,39 @@ def test_nodes_that_drain_go_down_and_return(slurm: SlurmCluster) -> None:
     assert not followed.source.refused
 
 
+def test_a_job_that_is_requeued_is_a_new_one_since_slurm_submits_it_again(
+    slurm: SlurmCluster, slurm_stream: RedisServer
+) -> None:
+    followed = Followed(slurm, slurm_stream)
+    job = slurm.submit("--requeue", "-N2", "--exclusive", seconds=600)
+    followed.until(lambda: followed.of(job).get("started"))
+    time.sleep(1.1)  # Slurm tells whole seconds
+    slurm.run("scontrol", "requeue", str(job))
+    followed.until(lambda: followed.of(job).get("submitted") == 2 and followed.mirror.jobs["held"] == 1)
+    slurm.run("scancel", str(job))
+    followed.until(lambda: followed.of(job).get("ended") == 2)
+    assert followed.of(job) == {"submitted": 2, "started": 1, "ended": 2}
+    assert not followed.mirror.refused
+
+
 def test_after_a_crash_of_slurm_an_id_used_again_is_a_new_job(slurm: SlurmCluster) -> None:
     followed = Followed(slurm)
     first = slurm.submit("-N1", "--exclusive", seconds=600)
     followed.until(lambda: followed.of(first).get("started"))
-    time.sleep(6)  # Slurm saves its state some seconds later
-    lost = slurm.submit("-N1", "--exclusive", "--hold", seconds=600)
-    followed.until(lambda: followed.of(lost))
-    slurm.kill_controller()
-    followed.read(2.0)
-    assert followed.source.refused
-    slurm.start_controller()
-    again = slurm.submit("-N2", "--exclusive", "--hold", seconds=600)
-    followed.until(lambda: followed.mirror.jobs["held"] == 1 and "ended" in followed.of(lost))
-    assert again == lost, "Slurm has saved its state in between"
-    assert followed.of(first)["submitted"] == followed.of(first)["started"] == 1
-    assert followed.of(lost) == {"submitted": 2, "ended": 1}
+    for _ in range(5):
+        time.sleep(6)  # Slurm saves its state some seconds later, and now and then at once
+        lost = slurm.submit("-N1", "--exclusive", "--hold", seconds=600)
+        followed.until(lambda job=lost: followed.of(job))
+        slurm.kill_controller()
+        followed.read(2.0)
+        assert followed.source.trouble
+        slurm.start_controller()
+        again = slurm.submit("-N2", "--exclusive", "--hold", seconds=600)
+        if again == lost:
+            break
+    assert again == lost
+    followed.until(lambda: followed.of(lost) == {"submitted": 2, "ended": 1})
+    assert followed.of(first) == {"submitted": 1, "started": 1}
     entry = followed.mirror.entry(again)
     assert entry is not None
     assert entry.request.nodes == 2
