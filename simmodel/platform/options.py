@@ -45,6 +45,8 @@ def _estimates(_options: Options, field: attrs.Attribute[Any], value: Any) -> No
     if isinstance(value, str):
         if value not in ESTIMATES and (name := value.partition("(")[0].strip()) not in PREDICTORS:
             raise InputError(unknown("estimate", name, [*ESTIMATES, *PREDICTORS]).message, place=field.name)
+    elif value is None:
+        raise InputError("was passed as an object, which documents do not hold: pass it again", place=field.name)
     elif not (callable(getattr(value, "predict", None)) and callable(getattr(value, "learn", None))):
         accepted = f"must be {', '.join(map(repr, ESTIMATES))}, the name of a predictor or a Predictor"
         raise InputError(f"{accepted}, got {value!r}", place=field.name)
@@ -116,6 +118,23 @@ class Options(Fields):
         {}
         """
         return attrs.asdict(self, recurse=False)
+
+    def described(self) -> dict[str, Any]:
+        """Return names and values for a document, in which objects are ``None``: pass them again.
+
+        >>> NoOptions().described()
+        {}
+        """
+        described: dict[str, Any] = _plain(self.values())
+        return described
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, str | int | float) else None
 
 
 @attrs.frozen(kw_only=True, repr=False)

@@ -214,7 +214,7 @@ class Scenario(Shown):
             **described,
             "workload": None if work is None else work.document(),
             **self._chosen(system),
-            "options": self.options.values(),
+            "options": self.options.described(),
             "seed": system.env.seed if snapshot is None else None if self.seed is ... else self.seed,
             "until": self.until,
             "versions": versions(),

@@ -13,8 +13,9 @@ import numpy as np
 
 from simmodel.display import Cells, Fields, Shown
 from simmodel.entries import Entries
-from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.errors import InputError, Plain, SnapshotError, shown, unknown
 from simmodel.loading import decode, one_sentence, parse_json, read_bytes
+from simmodel.scheduling.prediction import Predictor
 from simmodel.snapshots.types import Count, Instant, Keyed, Seed
 
 if TYPE_CHECKING:
@@ -204,6 +205,9 @@ class Snapshot(Shown):
 def _of_numpy(value: Any) -> Any:
     """Return a NumPy number, such as a job id, as a Python number."""
     if not isinstance(value, np.generic):
+        if isinstance(value, Predictor):
+            message = f"predictor {value.name} cannot be written: it was passed as an object (register_predictor names it)"
+            raise SnapshotError(message)
         raise TypeError(f"must be a plain value, got {shown(value)}")
     return value.item()
 
