@@ -206,7 +206,9 @@ def _of_numpy(value: Any) -> Any:
     """Return a NumPy number, such as a job id, as a Python number."""
     if not isinstance(value, np.generic):
         if isinstance(value, Predictor):
-            message = f"predictor {value.name} cannot be written: it was passed as an object (register_predictor names it)"
+            message = (
+                f"predictor {value.name} cannot be written: it was passed as an object (register_predictor names it)"
+            )
             raise SnapshotError(message)
         raise TypeError(f"must be a plain value, got {shown(value)}")
     return value.item()

@@ -46,13 +46,17 @@ class Predictions:
     # ------------------------------------------------------------------ hooks
 
     def job_submitted(self, job: LiveJob) -> None:
-        """Plan a job with a prediction."""
+        """Plan a job with a prediction, or with its request if maintenance or a reservation is ahead.
+
+        A job that starts before such a window because of its prediction would be in the way when it begins.
+        """
         limit = job.requested
         predicted = self.predictor.predict(job)
         if not predicted >= 0:
             message = f"must predict seconds >= 0, got {predicted!r} for job {job.id}"
             raise InputError(message, place=f"predictor {self.predictor.name!r}")
-        planned = min(limit, max(_LEAST, float(predicted)))
+        ahead = any(not window.begun for place in self._core.places for window in place.windows)
+        planned = limit if ahead else min(limit, max(_LEAST, float(predicted)))
         job.limit_to(limit)
         job.plan(planned, planned, job._duration)
 

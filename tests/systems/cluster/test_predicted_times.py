@@ -1,15 +1,19 @@
 """Clusters whose policies plan with predicted run times."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, Observer, Snapshot, simulate, start
+from simmodel.errors import SnapshotError
 from simmodel.formats import read_swf
-from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
-from simmodel.predictors import SimilarJobs
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec
+from simmodel.predictors import Learning, SimilarJobs
 from simmodel.results import load_result
 from simmodel.scheduling import Predictor
-from simmodel.work import Run
+from simmodel.work import LiveJob, Run
 from tests.helpers.data_files import data_file
 from tests.oracles.predicted import Asked, starts
 
@@ -209,7 +213,7 @@ def test_a_predictor_learns_whole_run_times_of_jobs_that_ended_by_themselves() -
     ]  # fmt: skip
 
 
-def test_predictions_on_brokers_streams_and_stored_results(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_predictions_on_brokers_streams_and_stored_results(tmp_path: Path) -> None:
     jobs = log(9)
     alone = simulate(8, jobs, "easy", estimates="recent-two")
     below = simulate({"a": 8}, jobs, "round-robin", policies="easy", estimates="recent-two")
@@ -220,14 +224,41 @@ def test_predictions_on_brokers_streams_and_stored_results(tmp_path) -> None:  #
     assert load_result(tmp_path / "run.sqlite").scenario["options"]["estimates"] == "recent-two"
 
 
-def test_a_window_is_kept_free_although_a_job_outlives_its_prediction() -> None:
-    spec = ClusterSpec.simple(4)
-    spec = ClusterSpec(
-        partitions=spec.partitions, outages=[OutageSpec(at=200, until=300, processors=4, kind="maintenance")]
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"outages": [OutageSpec(at=200, until=300, processors=4, kind="maintenance")]},
+        {"reservations": [ReservationSpec(name="course", start=200, end=300, processors=4)]},
+    ],
+)
+def test_no_job_is_in_the_way_of_a_window_because_of_its_prediction(window: dict[str, Any]) -> None:
+    spec = ClusterSpec(partitions=ClusterSpec.simple(4).partitions, **window)
+    jobs = [Job(processors=4, run=250, requested=260), Job(submit=310, processors=4, run=50, requested=90)]
+    found = simulate(spec, jobs, "easy", estimates=Same(50)).jobs
+    assert found["start"].tolist() == simulate(spec, jobs, "easy").jobs["start"].tolist() == [300, 550]
+    assert found["attempts"].tolist() == [1, 1]
+
+
+def test_predictions_resume_after_the_last_window() -> None:
+    env = Environment()
+    window = OutageSpec(at=20, until=30, processors=4, kind="maintenance")
+    cluster = Cluster(
+        env, ClusterSpec(partitions=ClusterSpec.simple(4).partitions, outages=[window]), estimates=Same(5)
     )
-    jobs = simulate(spec, [Job(processors=4, run=250, requested=260)], "easy", estimates=Same(50)).jobs
-    plain = simulate(spec, [Job(processors=4, run=250, requested=260)], "easy", estimates="requested").jobs
-    assert jobs["status"].tolist() == plain["status"].tolist() == ["completed"]
+    before = cluster.submit(Job(run=9, requested=60))
+    env.run(until=40)
+    after = cluster.submit(Job(run=9, requested=60))
+    assert (before.requested, after.requested) == (60, 5)
+
+
+def test_objects_among_the_options_are_not_stored(tmp_path: Path) -> None:
+    simulation = start(4, log(1)[:5], "easy", estimates=Same(5))
+    with pytest.raises(SnapshotError, match="predictor Same cannot be written: it was passed as an object"):
+        simulation.snapshot().to_json()
+    simulation.run().result().to_sqlite(tmp_path / "run.sqlite")
+    assert load_result(tmp_path / "run.sqlite").scenario["options"]["estimates"] is None
+    with pytest.raises(InputError, match="estimates: was passed as an object, which documents do not hold"):
+        simulate(4, [Job(run=1)], estimates=None)  # type: ignore[call-overload]
 
 
 def test_mirrored_jobs_and_jobs_with_bodies_are_corrected_too() -> None:
@@ -283,3 +314,40 @@ def test_easy_gains_from_predictions_on_kth(name: str, processors: int) -> None:
     }
     assert slowdown["requested"] == pytest.approx(92.69, abs=0.01)
     assert slowdown["predicted"] < 0.9 * slowdown["requested"]
+
+
+@pytest.mark.parametrize(
+    ("name", "processors"),
+    [
+        ("KTH-SP2-1996-2-filtered", 100),
+        pytest.param("SDSC-SP2-1998-4-filtered", 128, marks=pytest.mark.exhaustive),
+        pytest.param("UniLu-Gaia-2014-2", 2004, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_bounds_of_run_times_hold(name: str, processors: int) -> None:
+    workload = read_swf(data_file(f"swf/{name}.swf.gz"))
+    if "Gaia" in name:
+        workload = workload.where((workload["queue"] != 2) & (workload["run"] >= 0))
+    bounds = Bounds()
+    simulate(processors, workload, "easy", observers=[bounds, Learning(bounds.past)])
+    assert bounds.jobs == len(workload)
+    assert bounds.within[0] / bounds.jobs == pytest.approx(0.8, abs=0.05)
+    assert bounds.within[1] / bounds.jobs == pytest.approx(0.95, abs=0.03)
+
+
+class Bounds(Observer):
+    """Counts the jobs that end within the 80 % and the 95 % bound given at their submission."""
+
+    def __init__(self) -> None:
+        self.past = SimilarJobs()
+        self.jobs = 0
+        self.within = [0, 0]
+        self.bounds: dict[int, tuple[float, float]] = {}
+
+    def job_submitted(self, job: LiveJob) -> None:
+        self.bounds[job.seq] = self.past.quantile(job, 0.8), self.past.quantile(job, 0.95)
+
+    def job_ended(self, run: Run, status: str) -> None:
+        self.jobs += 1
+        for i, bound in enumerate(self.bounds.pop(run.job.seq)):
+            self.within[i] += run.place.env.now - run.started <= bound
