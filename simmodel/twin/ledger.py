@@ -1,4 +1,4 @@
-"""The ledger: what has been told of each job and each node, in any order and any number of times.
+"""The ledger: what has been told of each job, in any order and any number of times.
 
 The state of a job follows from the set of events told of it, sorted by their times: it does not matter in which order
 they came, nor how often. An event that comes in order costs one step, a late one sorts the few events of its job.
@@ -6,295 +6,16 @@ they came, nor how often. An event that comes in order costs one step, a late on
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-import attrs
+from simmodel.twin.job_history import Entry, Order
 
-from simmodel.errors import Plain
-from simmodel.twin.events import (
-    Changed,
-    Ended,
-    Held,
-    JobEvent,
-    JobKey,
-    Released,
-    Request,
-    Requeued,
-    Started,
-    Submitted,
-    event_of,
-)
+if TYPE_CHECKING:
+    from simmodel.errors import Plain
+    from simmodel.twin.events import JobEvent, JobKey, Request
 
-__all__ = ["Entry", "Ledger", "Order", "natural_order"]
-
-Phase: TypeAlias = Literal["unknown", "waiting", "running", "over"]
-Order: TypeAlias = tuple[Any, ...]
-"""The place of a job in the order of submission: the instant, then the id."""
-
-_RANK = {Submitted: 0, Held: 1, Released: 2, Changed: 3, Started: 4, Ended: 5, Requeued: 6}
-"""The order of events at one instant, as far as they are possible then."""
-_MANY = 40  # events of one job, beyond which the older half is settled
-_NUMBERS = re.compile(r"([0-9]{1,18})")
-
-
-def natural_order(id: int | str) -> Order:
-    """Return the key by which ids are sorted: numbers in them count as numbers.
-
-    >>> sorted(["7_10", 8, "7_9", "b", 10], key=natural_order)
-    ['7_9', '7_10', 8, 10, 'b']
-    """
-    if not isinstance(id, str):
-        return ((0, id, ""),)
-    parts = _NUMBERS.split(id)
-    return tuple((0, int(part), "") if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part)
-
-
-@attrs.define(slots=True, eq=True, repr=False)
-class _State:
-    """The state of a job, step by step."""
-
-    request: Request | None = None
-    held: bool = False
-    phase: Phase = "unknown"
-    started: float | None = None
-    partition: str | None = None
-    nodes: tuple[tuple[str, int], ...] = ()
-    attempts: int = 0
-    first_start: float | None = None
-    last_start: float | None = None
-    ended: float | None = None
-    status: str | None = None
-    since: float = float("-inf")
-
-    def possible(self, event: JobEvent) -> bool:
-        """Whether an event changes the phase from here."""
-        if isinstance(event, Started):
-            return self.phase == "waiting"
-        if isinstance(event, Ended):
-            return self.phase in ("waiting", "running")
-        return self.phase in ("running", "over")
-
-    def start(self, event: Started) -> None:
-        """Begin an attempt."""
-        self.phase, self.started, self.since = "running", event.time, event.time
-        self.partition, self.nodes = event.partition, event.nodes
-        self.attempts += 1
-        if self.first_start is None:
-            self.first_start = event.time
-
-    def learn(self, event: Started) -> None:
-        """Take over where the job runs from another telling of its start."""
-        if self.phase == "running" and (event.nodes or event.partition is not None):
-            self.partition = self.partition if event.partition is None else event.partition
-            self.nodes = event.nodes or self.nodes
-
-    def end(self, event: Ended) -> None:
-        """Be over; a job that has not started leaves the queue."""
-        self.phase, self.ended, self.status, self.since = "over", event.time, event.status, event.time
-
-    def requeue(self, event: Requeued) -> None:
-        """Wait again."""
-        self.last_start, self.started = self.started, None
-        self.phase, self.ended, self.status, self.since = "waiting", None, None, event.time
-        self.partition, self.nodes = None, ()
-
-
-class Entry:
-    """What is known of one job.
-
-    Attributes
-    ----------
-    key, order
-        cluster, id and submission; its place in the order of submission
-    number
-        its number in that order, among all jobs that were ever told; -1: its submission has not been told
-    state
-        its request and state: see the properties
-    superseded
-        whether a later job has its id: it is over
-    facts
-        the events told of it, sorted by (time, rank)
-    """
-
-    __slots__ = ("_base", "_settled", "facts", "key", "number", "order", "state", "superseded")
-
-    def __init__(self, key: JobKey) -> None:
-        self.key = key
-        _, id, submit = key
-        self.order: Order = (submit, natural_order(id), isinstance(id, str))
-        self.number = -1
-        self.superseded = False
-        self.facts: list[tuple[float, int, JobEvent]] = []
-        self.state = _State()
-        self._base = _State()  # before the facts
-        self._settled = float("-inf")  # the instant up to which facts are in the base
-
-    def __repr__(self) -> str:
-        return f"<job {self.id} of {self.submit:g} s: {self.state.phase}>"
-
-    @property
-    def id(self) -> int | str:
-        """The id of the job."""
-        return self.key[1]
-
-    @property
-    def submit(self) -> float:
-        """The instant of its submission (s)."""
-        return self.key[2]
-
-    @property
-    def alive(self) -> bool:
-        """Whether it waits or runs, as far as is known."""
-        return self.state.phase in ("waiting", "running") and not self.superseded
-
-    @property
-    def request(self) -> Request:
-        """What it asks for."""
-        assert self.state.request is not None
-        return self.state.request
-
-    @property
-    def last_told(self) -> float:
-        """The instant (s) of the last event told of it."""
-        return self.facts[-1][0] if self.facts else self._settled
-
-    def tell(self, event: JobEvent) -> bool:
-        """Add an event; return whether it was new."""
-        fact = _fact(event)
-        facts = self.facts
-        if fact[0] < self._settled:
-            return False
-        if not facts or fact[0] > facts[-1][0]:
-            facts.append(fact)
-            _step(self.state, [event])
-        else:
-            place = bisect_left(facts, fact[:2], key=_when)
-            while place < len(facts) and facts[place][:2] == fact[:2]:
-                if _same(facts[place][2], event):
-                    return False
-                if _text(facts[place][2]) > _text(event):
-                    break
-                place += 1
-            facts.insert(place, fact)
-            self.state = self.at(float("inf"))
-        if len(facts) > _MANY:
-            self._settle()
-        return True
-
-    def at(self, time: float) -> _State:
-        """Return the state by the events up to an instant (s)."""
-        state = attrs.evolve(self._base)
-        for _, group in groupby((fact for fact in self.facts if fact[0] <= time), key=_time):
-            _step(state, [event for _, _, event in group])
-        return state
-
-    def _settle(self) -> None:
-        """Take the older half of the facts into the base: what is told of these instants from now on comes too late."""
-        until = self.facts[_MANY // 2][0]
-        if until > self.facts[0][0]:
-            self._base = self.at(_before(self.facts, until))
-            self.facts = [fact for fact in self.facts if fact[0] >= until]
-            self._settled = until
-
-    # ------------------------------------------------------------------ documents
-
-    def document(self, *, brief: bool = False) -> dict[str, Plain]:
-        """Return what is known as plain values; ``brief``: the state, without what led to it and the request."""
-        base, settled, facts = self._base, self._settled, self.facts
-        if brief:
-            base, settled, facts = attrs.evolve(self.state, request=Request()), self.last_told, []
-        document: dict[str, Plain] = {"number": self.number, "facts": [event.document() for _, _, event in facts]}
-        if base != _State():
-            values: dict[str, Any] = attrs.asdict(base, recurse=False)
-            if base.request is not None:
-                cluster, job, submit = self.key
-                told = Submitted(cluster=cluster, job=job, submit=submit, time=submit, request=base.request)
-                values["request"] = told.document()
-            values["since"] = None if base.since == float("-inf") else base.since
-            values["nodes"] = [list(each) for each in base.nodes]
-            document |= {"base": values, "settled": settled}
-        return document
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any], key: JobKey) -> Entry:
-        """Return the entry of a document."""
-        entry = cls(key)
-        entry.number = document["number"]
-        values = dict(document.get("base", {}))
-        if values:
-            told = None if values["request"] is None else event_of(values["request"])
-            values["request"] = told.request if isinstance(told, Submitted) else None
-            values["nodes"] = tuple((name, cores) for name, cores in values["nodes"])
-            values["since"] = float("-inf") if values["since"] is None else values["since"]
-            entry._base = _State(**values)
-            entry._settled = document["settled"]
-        for each in document["facts"]:
-            event = event_of(each)
-            assert isinstance(event, JobEvent)
-            entry.facts.append(_fact(event))
-        entry.state = entry.at(float("inf"))
-        return entry
-
-
-def _fact(event: JobEvent) -> tuple[float, int, JobEvent]:
-    return event.submit if isinstance(event, Submitted) else event.time, _RANK[type(event)], event
-
-
-def _when(fact: tuple[float, int, JobEvent]) -> tuple[float, int]:
-    return fact[:2]
-
-
-def _time(fact: tuple[float, int, JobEvent]) -> float:
-    return fact[0]
-
-
-def _before(facts: Iterable[tuple[float, int, JobEvent]], until: float) -> float:
-    return max(time for time, _, _ in facts if time < until)
-
-
-def _same(one: JobEvent, other: JobEvent) -> bool:
-    """Whether two events of one instant, kind and job tell the same."""
-    return one == other or attrs.evolve(one, sequence=None) == attrs.evolve(other, sequence=None)
-
-
-def _text(event: JobEvent) -> str:
-    return attrs.evolve(event, sequence=None).line()
-
-
-def _step(state: _State, events: list[JobEvent]) -> None:
-    """Change a state by the events of one instant, sorted by rank: each as soon as it is possible."""
-    moves = []
-    for event in events:
-        if isinstance(event, (Started, Ended, Requeued)):
-            moves.append(event)
-        elif isinstance(event, Submitted):
-            state.request, state.held, state.phase = event.request, event.held, "waiting"
-            state.since = event.submit
-        elif isinstance(event, Changed):
-            if state.request is not None:
-                state.request = event.request
-        else:
-            state.held = isinstance(event, Held)
-    while moves:
-        for event in moves:
-            if state.possible(event):
-                break
-        else:
-            break
-        moves.remove(event)
-        if isinstance(event, Started):
-            state.start(event)
-        elif isinstance(event, Ended):
-            state.end(event)
-        else:
-            state.requeue(event)
-    for event in moves:
-        if isinstance(event, Started):
-            state.learn(event)
+__all__ = ["Ledger"]
 
 
 class Ledger:
@@ -478,31 +199,30 @@ class Ledger:
 
     def document(self) -> dict[str, Plain]:
         """Return all that is known as plain values; of jobs that are over, only that."""
-        order = [*self._unknown, *self._over, *self._alive]
-        jobs = [
-            {"job": key[1], "submit": key[2], **self.entries[key].document(brief=key in self._over)} for key in order
-        ]
-        return {"count": self.count, "jobs": jobs}
+        return {
+            "count": self.count,
+            "unknown": [self.entries[key].document() for key in self._unknown],
+            "over": [self.entries[key].brief() for key in self._over],
+            "alive": [entry.document() for entry in self._alive.values()],
+        }
 
     def restore(self, document: Mapping[str, Any], cluster: str) -> None:
         """Take over what a document knows of the jobs of a cluster."""
         self.count = document["count"]
-        for each in document["jobs"]:
-            key = cluster, each["job"], each["submit"]
-            entry = self.entries[key] = Entry.from_document(each, key)
-            if entry.state.request is None:
-                self._unknown[key] = None
-                continue
+        for each in document["unknown"]:
+            entry = Entry.from_document(each, cluster)
+            self.entries[entry.key] = entry
+            self._unknown[entry.key] = None
+        known = [Entry.from_brief(each, cluster) for each in document["over"]]
+        known += [Entry.from_document(each, cluster) for each in document["alive"]]
+        for entry in known:
+            self.entries[entry.key] = entry
             self._greatest = max(self._greatest, entry.order)
             before = self._latest.get(entry.id)
             if before is None or before.submit < entry.submit:
                 self._latest[entry.id] = entry
-            entry.superseded = before is not None and before.submit > entry.submit
-            if before is not None:
-                before.superseded = before.submit < entry.submit
-        for entry in self.entries.values():
-            if entry.state.request is None:
-                continue
+        for entry in known:
+            entry.superseded = self._latest[entry.id] is not entry
             if entry.alive:
                 self._alive[entry.key] = entry
                 self._note_dependencies(entry)

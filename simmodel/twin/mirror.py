@@ -14,7 +14,8 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import Past
 from simmodel.twin.events import Ended, Event, JobEvent, NodesChanged, Noticed, Passed, StateReport, Submitted
-from simmodel.twin.ledger import Entry, Ledger
+from simmodel.twin.job_history import Entry
+from simmodel.twin.ledger import Ledger
 from simmodel.twin.mirrored_cluster import MirroredCluster
 from simmodel.twin.node_states import NodeLedger
 from simmodel.twin.reconcile import SLACK, missing

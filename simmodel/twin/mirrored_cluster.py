@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.twin.events import JobKey
-    from simmodel.twin.ledger import Entry, Ledger
+    from simmodel.twin.job_history import Entry
+    from simmodel.twin.ledger import Ledger
     from simmodel.twin.refused import Refused
 
 __all__ = ["Down", "MirroredCluster"]

@@ -23,7 +23,8 @@ from simmodel.twin.events import (
 )
 
 if TYPE_CHECKING:
-    from simmodel.twin.ledger import Entry, Ledger
+    from simmodel.twin.job_history import Entry
+    from simmodel.twin.ledger import Ledger
     from simmodel.twin.node_states import NodeLedger
 
 __all__ = ["missing"]
