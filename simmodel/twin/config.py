@@ -17,6 +17,7 @@ from simmodel.loading import parse_toml, read_bytes
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.strict import inside, strict_converter
 from simmodel.scheduling.registry import policy
+from simmodel.snapshots.snapshot import check_policy_name
 from simmodel.twin.sources import SourceSettings, source_settings
 from simmodel.units import parse_quantity
 
@@ -165,10 +166,11 @@ class TwinConfig(Fields):
         return spec
 
 
-def read_config(path: str | Path) -> TwinConfig:
+def read_config(path: str | Path, *, trust: bool = False) -> TwinConfig:
     """Return the configuration in a TOML file.
 
-    Times may have units (``deadline = "500ms"``).
+    Times may have units (``deadline = "500ms"``). With ``trust``, its policies may be ``module:name``, which imports
+    code.
 
     Raises
     ------
@@ -185,7 +187,13 @@ def read_config(path: str | Path) -> TwinConfig:
     values, source = parse_toml(*read_bytes(path)), str(path)
     if "folder" in values:
         raise InputError("unknown key 'folder'", source, "folder")
+    advise = values.get("advise")
+    names = {"policy": values.get("policy")}
+    if isinstance(advise, Mapping):
+        names |= {f"advise.{key}": advise.get(key) for key in ("policy", "fallback")}
     try:
+        for place, name in names.items():
+            check_policy_name(name, place, trust=trust)
         found: TwinConfig = _converter().structure(values, TwinConfig)
     except InputError as error:
         raise InputError(error.message, source, error.place) from None

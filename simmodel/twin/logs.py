@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from simmodel.errors import clipped
 
-__all__ = ["Log", "start_logging"]
+__all__ = ["Log", "start_logging", "stop_logging"]
 
 _ROOT = "simmodel.twin"
 _LONGEST = 1000  # characters of a value; names of jobs can be a megabyte
@@ -87,13 +87,20 @@ def start_logging(
 
     A handler that an earlier call made is replaced.
     """
-    handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
-    handler.setFormatter(_Lines())
     logger = logging.getLogger(_ROOT)
     for each in [each for each in logger.handlers if isinstance(each.formatter, _Lines)]:
-        logger.removeHandler(each)
-        each.close()
+        stop_logging(each)
+    handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
+    handler.setFormatter(_Lines())
     logger.addHandler(handler)
     logger.setLevel(level.upper())
     logger.propagate = False
     return handler
+
+
+def stop_logging(handler: logging.Handler) -> None:
+    """Write no more records through a handler of :func:`start_logging`."""
+    logger = logging.getLogger(_ROOT)
+    logger.removeHandler(handler)
+    logger.propagate = True
+    handler.close()

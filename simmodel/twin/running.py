@@ -16,6 +16,7 @@ from simmodel.twin.mirror import Mirror
 from simmodel.twin.twin import Twin
 
 if TYPE_CHECKING:
+    from simmodel.twin.advisor import Advice
     from simmodel.twin.config import TwinConfig
     from simmodel.twin.serving import StatusServer
 
@@ -55,14 +56,12 @@ def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
         advisor: Advisor | None = None
         how: dict[str, Any] = {}
         if advise is not None:
-            executor = None
-            if advise.workers > 1 or advise.deadline is not None:  # one that hangs can be left in another process alone
-                executor = worker_pool(advise.workers)
-                stack.callback(stop_workers, executor)
-            advisor = Advisor(
-                advise.policy, fallback=advise.fallback or config.policy, deadline=advise.deadline, executor=executor
-            )
+            advisor = Advisor(advise.policy, fallback=advise.fallback or config.policy, deadline=advise.deadline)
             how = {"when": advise.when, "settle": advise.settle, "every": advise.every}
+            if advise.workers > 1 or advise.deadline is not None:  # what hangs can be left in another process alone
+                pool = _Pool(advisor, advise.workers)
+                stack.callback(pool.close)
+                how["told"] = (pool.renew_after,)
         twin = Twin(
             source,
             mirror,
@@ -75,6 +74,26 @@ def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
         )
         yield twin
         twin.close()
+
+
+class _Pool:
+    """The processes that simulate for an advisor; those that were late are replaced."""
+
+    def __init__(self, advisor: Advisor, workers: int) -> None:
+        self.advisor = advisor
+        self.workers = workers
+        advisor.executor = worker_pool(workers)
+
+    def renew_after(self, advice: Advice) -> None:
+        """Replace all processes after advice of the fallback: one may hang."""
+        if advice.fallback:
+            self.close()
+            self.advisor.executor = worker_pool(self.workers)
+
+    def close(self) -> None:
+        """End all processes."""
+        if self.advisor.executor is not None:
+            stop_workers(self.advisor.executor)
 
 
 def follow(twin: Twin, until: Callable[[], bool], server: StatusServer | None = None) -> None:

@@ -25,5 +25,5 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.twin.checking import check_config
     from simmodel.twin.config import read_config
 
-    for line in check_config(read_config(options.config), trust=options.trust):
+    for line in check_config(read_config(options.config, trust=options.trust), trust=options.trust):
         print(line)

@@ -29,15 +29,16 @@ def run(options: argparse.Namespace) -> None:
     from contextlib import ExitStack
 
     from simmodel.twin.config import read_config
-    from simmodel.twin.logs import start_logging
+    from simmodel.twin.logs import start_logging, stop_logging
     from simmodel.twin.running import follow, opened
     from simmodel.twin.serving import StatusServer
 
-    config = read_config(options.config)
-    start_logging("info" if options.verbose else "warning")
+    config = read_config(options.config, trust=options.trust)
     stopped: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
     with ExitStack() as stack:
+        stack.callback(stop_logging, start_logging("info" if options.verbose else "warning"))
+        before = signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
+        stack.callback(signal.signal, signal.SIGTERM, before)
         twin = stack.enter_context(opened(config, trust=options.trust))
         server = None
         if config.serve is not None:

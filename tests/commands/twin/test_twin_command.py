@@ -156,3 +156,35 @@ def test_the_folder_of_a_configuration_is_that_of_its_paths(folder: Path, monkey
     (folder / "wrong.toml").write_text(f'folder = "/"\n{TWIN}')
     with pytest.raises(InputError, match="unknown key 'folder'"):
         read_config(folder / "wrong.toml")
+
+
+SLOW = """\
+import time
+from simmodel import Policy
+
+
+class Slow(Policy):
+    def decide(self, view):
+        time.sleep(30)
+        return ()
+"""
+
+
+def test_a_policy_that_hangs_is_left_behind_each_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "slow_policy.py").write_text(SLOW)
+    policy = "portfolio(slow_policy:Slow, fcfs, objective=wait_mean, every=true)"
+    (folder / "twin.toml").write_text(TWIN.replace('"easy"', f'"{policy}"').replace("500ms", "200ms"))
+    monkey = pytest.MonkeyPatch()
+    monkey.syspath_prepend(str(folder))
+    try:
+        assert main(["twin", "run", "twin.toml"]) == 2
+        assert "advise.policy: must be a known policy" in capsys.readouterr().err
+        assert main(["twin", "run", "twin.toml", "--trust"]) == 0
+    finally:
+        monkey.undo()
+    assert capsys.readouterr().out.endswith("ended: 2 decisions, 2 of them by the fallback\n")
+    advices = [record.values["advice"] for record in read_audit("audit.jsonl") if record.kind == "advice"]
+    assert [[start["job"] for start in each["starts"]] for each in advices] == [[1], [1, 2]]
+    assert all("not finished by the deadline of 0.2 s" in each["reason"] for each in advices)
+    assert main(["twin", "replay-audit", "audit.jsonl"]) == 2
+    assert "imports code: pass trust=True (--trust) if you trust the file" in capsys.readouterr().err
