@@ -132,6 +132,7 @@ class RedisSettings(Fields):
                 _check_readable(name, getattr(self, name))
             options |= {
                 "ssl": True,
+                "ssl_check_hostname": True,
                 "ssl_ca_certs": self.ca_file,
                 "ssl_certfile": self.certificate_file,
                 "ssl_keyfile": self.key_file,
@@ -141,7 +142,7 @@ class RedisSettings(Fields):
     def _password(self) -> str | None:
         """Return the password as it stands now."""
         if self.password_file is None:
-            return os.environ.get(self.password_variable) if self.password_variable is not None else None
+            return (os.environ.get(self.password_variable) or None) if self.password_variable is not None else None
         _check_readable("password_file", self.password_file)
         mode = Path(self.password_file).stat().st_mode
         with open(self.password_file, encoding="utf-8", errors="replace") as file:

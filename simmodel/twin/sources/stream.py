@@ -269,6 +269,8 @@ class StreamSource:
                 self._position, self._look = _START, 0.0
             elif self._position == before:
                 self._position = _last(about)
+        elif about is not None and self._position == _START and not about["length"]:
+            self._position = _last(about)  # emptied before this source began
         if about is not None and _last(about) == self._position:
             self._added, self._since = added, 0
         elif gone is not None:

@@ -210,6 +210,19 @@ def test_a_report_is_owed_until_the_scheduler_answers(stream: Stream, monkeypatc
     assert source.gaps == 1
 
 
+def test_a_stream_that_was_empty_from_the_beginning_has_no_gap(stream: Stream) -> None:
+    stream.writer.write(job(1), job(2))
+    stream.client.xtrim(stream.key, maxlen=0, approximate=False)
+    source = stream.source(report=lambda: REPORT, check=0)
+    assert source.events(0) == source.events(0) == []
+    stream.writer.write(job(3))
+    assert source.events(0) == [job(3)]
+    assert source.gaps == 0
+    emptied(stream)
+    assert source.events(0) == [REPORT]
+    assert source.gaps == 1
+
+
 def test_what_was_read_may_be_trimmed(stream: Stream) -> None:
     source = stream.source(report=lambda: REPORT, check=0)
     found: list[Event] = []
