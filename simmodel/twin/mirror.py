@@ -169,6 +169,8 @@ class Mirror(Shown):
     def _was_over(self, event: Submitted) -> bool:
         """Whether a submission is told so late that the job is not in a full report that came before: it is over."""
         entry = self.ledger.entries.get(event.key)
+        if entry is not None and entry.state.request is not None:
+            return False  # told before, perhaps by that report
         return event.submit < self.reported - SLACK and (entry is None or entry.last_told < self.reported - SLACK)
 
     def _apply_to_job(self, event: JobEvent) -> bool:

@@ -136,3 +136,14 @@ def test_jobs_that_are_over_are_not_kept() -> None:
             mirror.apply(Ended(**{**about, "job": number - 1, "submit": number - 1.0}, time=number + 0.5))
     assert mirror.jobs["running"] == 1
     assert live_jobs() - before < 200
+
+
+def test_a_submission_that_comes_again_after_a_report_ends_no_job() -> None:
+    about: dict[str, Any] = {"cluster": "alps", "job": 1, "submit": 0.0}
+    submitted = Submitted(**about, time=0.0, request=Request(processors=4, requested=100.0))
+    running = JobReport(job=1, submit=0.0, state="running", request=submitted.request, started=5.0)
+    mirror = Mirror(8, "alps")
+    for event in (submitted, Started(**about, time=5.0), StateReport(cluster="alps", time=50.0, jobs=(running,))):
+        mirror.apply(event)
+    assert not mirror.apply(submitted)
+    assert mirror.jobs["running"] == 1
