@@ -65,8 +65,8 @@ def groups_of(site: Site, notes: Notes) -> list[Group]:
 
 def _members(part: PartitionRecord, nodes: dict[str, NodeRecord], notes: Notes) -> list[str]:
     """Return the names of the nodes of a partition; nodes that are not told are added if they can be inferred."""
-    listed = list(dict.fromkeys(nodes_of(part.nodes)))
-    others = [name for name, node in nodes.items() if part.name in node.partitions and name not in set(listed)]
+    listed = dict.fromkeys(nodes_of(part.nodes))
+    others = [name for name, node in nodes.items() if part.name in node.partitions and name not in listed]
     if others:
         text = f"not in its list, {part.nodes or '(null)'}"
         notes.add(f"partition {part.name}", f"nodes {node_list(others)}", f"{text}, but say that they are in it: taken")
