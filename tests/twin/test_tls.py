@@ -2,13 +2,16 @@
 
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from simmodel.errors import InputError
-from simmodel.twin import Passed
+from simmodel.twin import Event, Noticed, Passed
+from simmodel.twin.hooks import install_hooks
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.sources import source_settings
 from simmodel.twin.sources.stream import StreamSource
@@ -60,6 +63,23 @@ def test_a_valid_certificate_is_taken(authority: Authority, serve: Serve) -> Non
     source = StreamSource("alps", settings)
     assert source.events(0) == [EVENT]
     writer.close()
+    source.close()
+
+
+def test_a_script_tells_a_server_with_tls(authority: Authority, serve: Serve, tmp_path: Path) -> None:
+    settings = serve(authority, authority.sign("told"))
+    install_hooks(tmp_path / "hooks", "alps", settings, python=sys.executable)
+    source = StreamSource("alps", settings)
+    found: list[Event] = []
+    for _ in range(
+        100
+    ):  # a busy machine may need more than 50 ms for a handshake: then the entry comes with a later one
+        subprocess.run([tmp_path / "hooks" / "prolog-slurmctld"], env={"SLURM_JOB_ID": "7"}, check=True, timeout=60)
+        found += source.events(0.0)
+        if found:
+            break
+    assert isinstance(found[0], Noticed)
+    assert found[0].job == 7
     source.close()
 
 
