@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -60,6 +61,11 @@ def parser_of(document: Mapping[str, Any], source: str | None = None) -> int:
     return int(match[2])
 
 
+@lru_cache(1024)
+def _keys(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/"))
+
+
 class Given:
     """The fields of one record of an answer, each under its name in flat and in nested answers.
 
@@ -69,15 +75,15 @@ class Given:
     """
 
     def __init__(self, values: Any, parser: int, place: str) -> None:
-        if not isinstance(values, Mapping):
+        if not isinstance(values, dict):
             raise InputError(f"must be an object, got {shown(values)}", place=place)
         self.values, self.flat, self.place = values, parser <= _FLAT, place
 
     def get(self, path: str, flat: str | None = None) -> Any:
         """Return a value by its path, or in flat answers by another name; ``None``: it is not there."""
         found: Any = self.values
-        for key in (flat if self.flat and flat is not None else path).split("/"):
-            if not isinstance(found, Mapping):
+        for key in _keys(flat if self.flat and flat is not None else path):
+            if not isinstance(found, dict):
                 return None
             found = found.get(key)
         return found
@@ -89,7 +95,7 @@ class Given:
     def number(self, path: str, flat: str | None = None) -> float | None:
         """Return a number; ``None``: infinite, not set or not there."""
         given = self.get(path, flat)
-        if isinstance(given, Mapping):
+        if isinstance(given, dict):
             if given.get("infinite") or given.get("set") is False:
                 return None
             given = given.get("number")
