@@ -17,7 +17,7 @@ class Places:
     """What the names of partitions mean on a platform.
 
     A queue that belongs to a partition stands for a partition of the scheduler: its jobs go to that partition, in that
-    queue. Other names mean what they say.
+    queue. Other names mean what they say, but on such a platform a queue that it lacks is none.
 
     >>> from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
     >>> from simmodel.twin import Request
@@ -28,6 +28,7 @@ class Places:
     """
 
     def __init__(self, spec: ClusterSpec) -> None:
+        self._queues = {queue.name for queue in spec.queues}
         self._partitions = {queue.name: queue.partition for queue in spec.queues if queue.partition is not None}
 
     def partition(self, name: str) -> str:
@@ -36,9 +37,10 @@ class Places:
 
     def request(self, request: Request) -> Request:
         """Return a request in the terms of the platform; of several partitions, the first one gives the queue."""
-        if not self._partitions or request.partition is None:
+        if not self._partitions:
             return request
-        names = str(request.partition).split(",")
-        queue = next((name for name in names if name in self._partitions), request.queue)
-        partition = ",".join(dict.fromkeys(map(self.partition, names)))
+        names = [] if request.partition is None else str(request.partition).split(",")
+        own = request.queue if request.queue is None or str(request.queue) in self._queues else None
+        queue = next((name for name in names if name in self._partitions), own)
+        partition = ",".join(dict.fromkeys(map(self.partition, names))) or None
         return attrs.evolve(request, partition=partition, queue=queue)
