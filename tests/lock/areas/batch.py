@@ -54,8 +54,22 @@ def add() -> None:
                             16, work.log(5, 60, fractions=True), policy, estimates=estimates, overrun=overrun, **mode
                         ),
                     )
+    _add_predictions()
     _add_objects()
     _add_ready()
+
+
+def _add_predictions() -> None:
+    for policy in ("easy", "easy-sjbf", "conservative", "conservative-keep"):
+        for name, mode in work.MODES.items():
+            for estimates in ("predicted", "recent-two", "own-past(0.8)"):
+                case(
+                    "batch-modes",
+                    f"{policy}, {name}, {estimates}",
+                    lambda policy=policy, mode=mode, estimates=estimates: _run(
+                        16, work.log(5, 60, fractions=True), policy, estimates=estimates, **mode
+                    ),
+                )
 
 
 def _add_objects() -> None:
