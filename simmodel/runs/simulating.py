@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simmodel.results.streams import RecordStream
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.runs.simulation import Simulation
+    from simmodel.scheduling.prediction import PredictorLike
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenTasks, GivenWork
@@ -69,7 +70,7 @@ def simulate(
     seed: int | None = 0,
     decide_on: Literal["instant", "event"] = "instant",
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
-    estimates: Estimates = "requested",
+    estimates: Estimates | PredictorLike = "requested",
     overrun: Overrun = "stop",
     until: float | None = None,
     observers: Sequence[object] = (),
@@ -88,7 +89,7 @@ def simulate(
     seed: int | None = 0,
     decide_on: Literal["instant", "event"] = "instant",
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
-    estimates: Estimates = "requested",
+    estimates: Estimates | PredictorLike = "requested",
     overrun: Overrun = "stop",
     until: float | None = None,
     events: bool = False,
