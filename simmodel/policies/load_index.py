@@ -94,13 +94,18 @@ class SiteColumns:
         if now - self._since > _SPAN:
             self._since = now
             changed.update(range(len(self.places)))
-        for i in changed:
-            self._ask(i, now)
-        changed.clear()
+        if changed:
+            self._ask(changed, now)
+            changed.clear()
 
-    def _ask(self, i: int, now: float) -> None:
-        """Ask a place for its line (hot path)."""
-        work, falls, until, capacity, free, queued, running, assigned = self.places[i].load_line()
+    def _ask(self, changed: set[int], now: float) -> None:
+        """Ask places for their lines (hot path)."""
+        since = now - self._since
+        for i in changed:
+            self._put(i, since, self.places[i].load_line())
+
+    def _put(self, i: int, since: float, line: LoadLine) -> None:
+        work, falls, until, capacity, free, queued, running, assigned = line
         self.free[i] = free
         self.queued[i] = queued
         self.running[i] = running
@@ -113,7 +118,7 @@ class SiteColumns:
         if capacity and work < np.inf:
             margin = (1e-12 * work + 2.0**-17 * falls) / capacity
             fall = falls / capacity
-            self._low[i] = work / capacity + (now - self._since) * fall - margin
+            self._low[i] = work / capacity + since * fall - margin
             self._falls[i] = fall
             self._span[i] = 2.0 * margin
         else:

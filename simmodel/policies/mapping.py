@@ -339,6 +339,9 @@ class IndexedLowest(Lowest):
         places = index.places
         for work in view.waiting:
             found = self.find(view, index, work, None)
+            if len(found) == 1 and places[found[0]].can_run(work):
+                yield Start(work, places[found[0]])
+                continue
             able = [places[i] for i in found if places[i].can_run(work)] or self._next_able(view, index, work, found)
             if able:
                 yield Start(work, able[0] if len(able) == 1 else self._rule(view, work, able))

@@ -91,6 +91,8 @@ class WorkLeft:
         """Return the work left at an instant (s), by how many units it falls per unit of time, and until when (s)."""
         ends = self._ends
         while ends and (ends[0][0] <= now or ends[0][1] not in self._of):
-            self._drop(heappop(ends)[1])
+            work, processors = self._of.pop(heappop(ends)[1], (0, 0))
+            self._sum -= work
+            self._processors -= processors
         processors = self._processors
         return self._sum - int(now * UNIT) * processors, processors, ends[0][0] if ends else inf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Estimate, LoadLine
@@ -33,6 +33,7 @@ class ClusterDestination(Destination):
         self.forecast = cluster.forecast(by)
         self._actual = by == "actual"
         self._plain = cluster.plain_pool  # of jobs that request only processors and time
+        self._watched: tuple[Any, ...] | None = None  # what the load of a cluster with one place is read from
 
     @property
     def queued(self) -> int:
@@ -56,11 +57,20 @@ class ClusterDestination(Destination):
 
     def watch_load(self, changed: Callable[[], object]) -> None:
         """Call a function from now on whenever the backlog or the capacity changes other than with time."""
-        self.system.watch_load(changed)
+        cluster = self.system
+        cluster.watch_load(changed)
+        pool = cluster.core.only_pool
+        if pool is not None:
+            self._watched = pool, pool.running, pool.running.left, cluster.queueing.queued, cluster.view.waiting
 
     def load_line(self) -> LoadLine:
         """Return its load and queue now, and how the load falls with time (hot path)."""
         cluster = self.system
+        if self._watched is not None:
+            only, runs_there, rest, waits, waiting = self._watched
+            work, processors, end = rest.line(cluster.env._now)
+            backlog = INFINITY if waits.endless or rest.endless else (waits.work + work) / 2**20
+            return LoadLine(backlog, processors, end, only.capacity, only.free, waiting.count, len(runs_there))
         now, queued = cluster.env._now, cluster.queueing.queued
         endless = queued.endless
         falls, until, left, capacity, free, runs = 0, INFINITY, 0, 0, 0, 0
