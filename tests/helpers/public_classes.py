@@ -302,6 +302,8 @@ def _events() -> Iterator[Any]:
     mirror = Mirror(4, "<alps>")
     mirror.apply(Submitted(**about, request=request))
     yield mirror
+    shadow = Shadow(mirror)
+    yield from (shadow, shadow.report())
     yield from _advice()
     node, batch = NodeRecord(name="<n1>", cpus=4), PartitionRecord(name="batch", nodes="<n1>")
     yield described(Site(nodes=(node,), partitions=(batch,)))
