@@ -69,6 +69,7 @@ from simmodel.twin import (
     LastDecision,
     Mirror,
     RedisSettings,
+    Shadow,
     Status,
     TwinConfig,
     Unsupported,
@@ -302,8 +303,7 @@ def _events() -> Iterator[Any]:
     mirror = Mirror(4, "<alps>")
     mirror.apply(Submitted(**about, request=request))
     yield mirror
-    shadow = Shadow(mirror)
-    yield from (shadow, shadow.report())
+    yield Shadow(mirror).report()
     yield from _advice()
     node, batch = NodeRecord(name="<n1>", cpus=4), PartitionRecord(name="batch", nodes="<n1>")
     yield described(Site(nodes=(node,), partitions=(batch,)))
