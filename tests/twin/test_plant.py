@@ -53,7 +53,7 @@ def test_the_plant_starts_every_job_as_simulated_through_a_stream(tmp_path: Path
     assert found.decisions == found.reproduced > len(log)
 
 
-def test_a_stream_that_dies_again_and_again_delays_the_plant_and_changes_nothing(
+def test_a_stream_and_a_twin_that_die_delay_the_plant_and_change_nothing(
     tmp_path: Path, own_redis: RedisServer
 ) -> None:
     log = load_workload("schedtwin").where(np.arange(30))
@@ -69,9 +69,13 @@ def test_a_stream_that_dies_again_and_again_delays_the_plant_and_changes_nothing
             own_redis.start()
             wait_until(lambda lines=lines: audit.exists() and audit.read_bytes().count(b"\n") > lines, 120, "advice")
             own_redis.kill()
+        twin.kill()  # and the twin with it, wherever it is
+        twin.communicate()
         own_redis.start()
-        assert plant.wait(timeout=600) == 0
-        stop(twin)
+        again = begin_twin(tmp_path)
+        with ending(again):
+            assert plant.wait(timeout=600) == 0
+            stop(again)
     assert starts_of(tmp_path) == {str(row["job"]): row["start"] for row in expected.jobs.rows()}
     found = replay_audit(audit)
     assert found.decisions == found.reproduced > len(log)
