@@ -26,7 +26,8 @@ from .mirror import Mirror as Mirror
 from .redis_settings import RedisSettings as RedisSettings
 from .replay import LogReplay as LogReplay, replay_log as replay_log
 from .serving import StatusServer as StatusServer
-from .shadow import Shadow as Shadow, ShadowReport as ShadowReport, shadow_of as shadow_of
+from .shadow import Shadow as Shadow, shadow_of as shadow_of
+from .shadow_report import ShadowReport as ShadowReport
 from .slurm.describe import Described as Described, describe_slurm as describe_slurm
 from .slurm.notes import Unsupported as Unsupported
 from .source import RemoteSource as RemoteSource, Source as Source
