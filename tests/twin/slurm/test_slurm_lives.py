@@ -64,7 +64,9 @@ def test_each_job_is_submitted_starts_and_ends_once(slurm: SlurmCluster, slurm_s
     followed = Followed(slurm, slurm_stream, interval=10)
     followed.read()
     jobs = [slurm.submit(f"-N{1 + number % 7}", "--exclusive", seconds=0.3 + number % 3) for number in range(12)]
-    followed.until(lambda: all("ended" in followed.of(job) for job in jobs))
+    followed.until(lambda: all(followed.of(job).keys() == ONCE.keys() for job in jobs))
+    for _ in range(30):  # nothing is told again
+        followed.read()
     assert {job: followed.of(job) for job in jobs} == dict.fromkeys(jobs, ONCE)
     assert not followed.mirror.refused
     assert not followed.source.refused
@@ -77,8 +79,7 @@ def test_hostile_names_and_comments_do_no_harm(slurm: SlurmCluster, slurm_stream
     followed = Followed(slurm, slurm_stream)
     followed.read()
     job = slurm.submit(f"--job-name={name}", f"--comment={name}", seconds=0.1)
-    followed.until(lambda: "ended" in followed.of(job))
-    assert followed.of(job) == ONCE
+    followed.until(lambda: followed.of(job) == ONCE)  # a start may be told after the end
     entry = followed.mirror.entry(job)
     assert entry is not None
     assert entry.request.name == name.strip()[:256]
@@ -91,15 +92,14 @@ def test_holds_arrays_and_cancelled_jobs(slurm: SlurmCluster, slurm_stream: Redi
     followed = Followed(slurm, slurm_stream)
     held = slurm.submit("--hold", "-N1", "--exclusive", seconds=0.1)
     array = slurm.submit("--array=1-3", "-N1", "--exclusive", seconds=0.1)
-    followed.until(lambda: all("ended" in followed.of(f"{array}_{task}") for task in (1, 2, 3)))
+    followed.until(lambda: all(followed.of(f"{array}_{task}").keys() >= ONCE.keys() for task in (1, 2, 3)))
     assert followed.of(held) == {"submitted": 1}
     assert followed.mirror.jobs["held"] == 1
     slurm.run("scontrol", "release", str(held))
     cancelled = slurm.submit("--hold", seconds=1)
     followed.until(lambda: followed.of(cancelled))
     slurm.run("scancel", str(cancelled))
-    followed.until(lambda: "ended" in followed.of(held) and "ended" in followed.of(cancelled))
-    assert followed.of(held)["started"] == 1
+    followed.until(lambda: followed.of(held).keys() >= ONCE.keys() and "ended" in followed.of(cancelled))
     assert "started" not in followed.of(cancelled)
     assert followed.ends >= {(held, "completed"), (cancelled, "cancelled")}
     assert not followed.mirror.refused
@@ -127,8 +127,10 @@ def test_a_job_that_is_requeued_is_a_new_one_since_slurm_submits_it_again(
     slurm.run("scontrol", "requeue", str(job))
     followed.until(lambda: followed.of(job).get("submitted") == 2 and followed.mirror.jobs["held"] == 1)
     slurm.run("scancel", str(job))
-    followed.until(lambda: followed.of(job).get("ended") == 2)
-    assert followed.of(job) == {"submitted": 2, "started": 1, "ended": 2}
+    followed.until(lambda: followed.of(job).get("ended", 0) > 1 and followed.mirror.jobs["held"] == 0)
+    told = followed.of(job)
+    assert (told["submitted"], told["started"]) == (2, 1)
+    assert told["ended"] in (2, 3)  # a report without the job may come before the script that tells its end
     assert not followed.mirror.refused
 
 
