@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel import Environment, Job, simulate
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, RouteSpec, SiteOutageSpec, SiteSpec
 from simmodel.policies import DataLocality, EarliestFinish, Panda, ShortestWait
-from simmodel.systems import Grid
+from simmodel.systems import Cluster, Grid
 from simmodel.work.workload import Workload
 
 BROKERS = (
@@ -210,3 +210,13 @@ def test_a_full_grid_asks_each_site_only_for_jobs_that_it_may_take(broker, monke
     spec = GridSpec(sites=[SiteSpec(name=f"s{i}", cores=1, limit=1) for i in range(8)])
     simulate(spec, Workload.from_jobs([Job(id=i, run=10 + i) for i in range(300)]), broker)
     assert len(asked) < 300 * 60
+
+
+def test_sgs_t_simulates_no_site_at_which_a_job_with_files_starts_at_once(monkeypatch):
+    simulated = []
+    real = Cluster.snapshot
+    monkeypatch.setattr(Cluster, "snapshot", lambda self, **options: simulated.append(1) or real(self, **options))
+    files = [FileSpec(name="f", size=5e6, sites=("b",))]
+    jobs = [Job(id=i, submit=20 * i, run=5, inputs=("f",)) for i in range(6)]
+    assert went(grid_of(4, 4, files=files), "sgs-t", *jobs) == ["b"] * 6
+    assert not simulated

@@ -159,7 +159,8 @@ class Forecast(Observer, Shown):
 
     def _starts_at_once(self, work: ProjectedJob, place: Pool) -> bool:
         """Whether work that requests only processors fits while nothing waits, under a policy that then starts it."""
-        if self._kind is None or work.job._job is not None or self.cluster.view.waiting or place.claims_waiting:
+        spec = work.job._job
+        if self._kind is None or not (spec is None or spec.plain) or self.cluster.view.waiting or place.claims_waiting:
             return False
         return place.fits(work.job)
 
