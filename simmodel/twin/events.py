@@ -135,7 +135,7 @@ class Request(Fields):
             memory_per_node=self.memory_per_node,
             consumables=self.consumables,
             run=limit,
-            requested=limit,
+            requested=limit or None,  # jobs that end at once have no limit
             user=self.user,
             group=self.group,
             queue=self.queue,

@@ -111,7 +111,7 @@ class Mirror(Shown):
         self._clock = clock
         self._ahead = ahead
         self._live: MirroredCluster | None = None
-        self._usage: Mapping[float, Any] = {}
+        self._learned: dict[str, Any] = {}  # by the cluster that was live before: usage and predictions
         self._taken: ClusterSnapshot | None = None  # the snapshot, while nothing changes
 
     # ------------------------------------------------------------------ events
@@ -254,16 +254,14 @@ class Mirror(Shown):
                 self._unlimited,
             )
             live.take_down(self.nodes.down())
-            live.follow_all(self.ledger.alive())
-            for usage in live.system.core.usages:
-                usage.by_user.update(self._usage.get(usage.half_life, {}))
+            live.take_over(self._learned, self.ledger.alive())
             self._live = live
         return self._live
 
     def _forget_live(self) -> None:
         """Build the live cluster from scratch when it is needed next."""
         if self._live is not None:
-            self._usage = {usage.half_life: dict(usage.by_user) for usage in self._live.system.core.usages}
+            self._learned = self._live.learned()
         self._live = None
 
     def _in_order(self, found: ClusterSnapshot) -> ClusterSnapshot:
@@ -322,6 +320,7 @@ class Mirror(Shown):
             "sequence": self.sequence,
             "ledger": self.ledger.document(),
             "nodes": self.nodes.document(),
+            "learned": self._learned if self._live is None else self._live.learned(),
             "refused": dict(self.refused),
         }
 
@@ -345,6 +344,7 @@ class Mirror(Shown):
             mirror.sequence = document["sequence"]
             mirror.ledger.restore(document["ledger"], mirror.cluster)
             mirror.nodes.restore(document["nodes"])
+            mirror._learned = document["learned"]
             mirror.refused.update(document["refused"])
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"must be the document of a mirror: {type(error).__name__} {error}") from None

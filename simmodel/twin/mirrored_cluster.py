@@ -94,6 +94,24 @@ class MirroredCluster:
 
     # ------------------------------------------------------------------ jobs
 
+    def learned(self) -> dict[str, Any]:
+        """Return what the cluster has learned from the past, as plain values: usage, and the memory of predictions."""
+        usages = self.system.core.usages
+        used = [[each.half_life, [[user, *values] for user, values in each.by_user.items()]] for each in usages]
+        predictions = self.system.predictions
+        return {"usage": used, "predictor": None if predictions is None else predictions.predictor.state()}
+
+    def take_over(self, learned: Mapping[str, Any], entries: Iterable[Entry]) -> None:
+        """Begin with what another cluster had learned, and with the jobs of a ledger."""
+        predictions = self.system.predictions
+        if predictions is not None and learned.get("predictor") is not None:
+            predictions.predictor.restore(learned["predictor"])
+        self.follow_all(entries)
+        for half_life, used in learned.get("usage", ()):
+            for usage in self.system.core.usages:
+                if usage.half_life == half_life:
+                    usage.by_user.update({user: tuple(values) for user, *values in used})
+
     def follow_all(self, entries: Iterable[Entry]) -> None:
         """Take in jobs from scratch: those that run, the latest first if they do not all fit, then those that wait."""
         running: list[Entry] = []

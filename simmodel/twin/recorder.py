@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from simmodel.resources.nodes import NodePool
@@ -123,7 +124,7 @@ def _out(pool: Pool) -> Counter[str]:
 def request_of(job: LiveJob) -> Request:
     """Return the request of a live job."""
     spec = job.spec
-    seconds = float(job.asked)
+    seconds = float(job.asked) if isfinite(job.asked) else None
     if spec is None:
         return Request(processors=job.processors, requested=seconds, user=job.user)
     return Request(

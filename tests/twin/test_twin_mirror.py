@@ -193,3 +193,21 @@ def test_fair_share_counts_on_over_a_rebuild() -> None:
     mirror.apply(submitted(3, 20.0, user="eve"))  # late: the cluster is built again
     assert waiting(mirror) == [3, 2]
     assert mirror.snapshot().usage == used
+    check(mirror)
+
+
+def test_predictions_are_learned_from_what_was_told_and_kept_over_a_rebuild() -> None:
+    mirror = Mirror(4, "alps", "easy", estimates="recent-two")
+    for job in range(4):
+        mirror.apply(submitted(job, 100.0 * job, 4, requested=1000.0, user="ada"))
+        mirror.apply(Started(**about(job, 100.0 * job, 100.0 * job)))
+        mirror.snapshot()
+        mirror.apply(Ended(**about(job, 100.0 * job + 30, 100.0 * job)))
+    told_now = [submitted(9, 900.0, 4, requested=1000.0, user="ada"), submitted(8, 800.0, 4, user="bob")]
+    for event in told_now:  # the second is late: the cluster is built again
+        mirror.apply(event)
+    (bob, ada) = mirror.snapshot().waiting
+    assert (ada.id, ada.requested, bob.requested) == (9, 30.0, 60.0)
+    document = json.loads(json.dumps(mirror.state_document()))
+    again = Mirror.from_document(document, 4, "easy", estimates="recent-two")
+    same(again.snapshot(), mirror.snapshot())
