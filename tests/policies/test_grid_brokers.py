@@ -218,5 +218,6 @@ def test_sgs_t_simulates_no_site_at_which_a_job_with_files_starts_at_once(monkey
     monkeypatch.setattr(Cluster, "snapshot", lambda self, **options: simulated.append(1) or real(self, **options))
     files = [FileSpec(name="f", size=5e6, sites=("b",))]
     jobs = [Job(id=i, submit=20 * i, run=5, inputs=("f",)) for i in range(6)]
-    assert went(grid_of(4, 4, files=files), "sgs-t", *jobs) == ["b"] * 6
+    sites = [SiteSpec(name=name, hosts=[NodeSpec(count=2, cores=4)]) for name in "ab"]
+    assert went(GridSpec(sites=sites, network=star("ab"), files=files), "sgs-t", *jobs) == ["b"] * 6
     assert not simulated
