@@ -27,7 +27,7 @@ from simmodel.work import ChunkedWorkload, File, Job, Workload
 
 CORES = 64  # of a host
 DAY = 86_400.0
-CHUNK = 16_384
+CHUNK = 4_096
 OTHERS = ("growth", "sqlite", "streamed", "queue", "million")
 BROKERS = {
     "round-robin": 2.0,

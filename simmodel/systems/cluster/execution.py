@@ -191,6 +191,7 @@ class JobExecution:
         comes_back = not planned and status in _COMES_BACK
         if not comes_back:
             job.state = status
+            job.earlier = job.later = None  # or a long job would keep all that were in the queue after it
         for hook in self._core.on_ended:
             hook(run, status)
         for held in freed:  # after the hooks, since this may bring a decision

@@ -449,3 +449,21 @@ def test_jobs_whose_end_nobody_knows_run_one_after_the_other(policy):
     jobs = [cluster.submit(Job(body=body)) for _ in range(3)]
     env.run()
     assert [job.started for job in jobs] == [0, 5, 10]
+
+
+# ---------------------------------------------------------------------- memory
+
+
+def test_a_long_job_keeps_none_that_were_in_the_queue_after_it():
+    env = Environment()
+    cluster = Cluster(env, 2)
+    first = cluster.submit(Job(run=1000))
+    for _ in range(20):
+        cluster.submit(Job(run=5))
+    env.run(until=500)
+    kept, job = [], first
+    while job is not None:
+        kept.append(job)
+        job = job.later
+    assert first.state == "running"
+    assert len(kept) <= 2
