@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnIndex"]
 
+_ARRIVAL = attrgetter("submit", "seq")
 _DEAD = 64  # removed rows tolerated before the columns are compacted
 
 
@@ -112,6 +116,34 @@ class ColumnIndex:
 
     # ------------------------------------------------------------------ changes
 
+    def fill(self, jobs: Iterable[LiveJob]) -> None:
+        """Add the first jobs, as :meth:`add` does, but column by column: a fifth of the time."""
+        added = list(jobs)
+        count = len(added)
+        size = max(256, 1 << (count - 1).bit_length()) if count else 256
+        self._columns = columns = np.empty((7, size))
+        self._user, self._scratch = np.empty(size, dtype=np.intp), np.empty((2, size))
+        requested = [job.requested for job in added]
+        widths = [job.width for job in added]
+        columns[0, :count] = [job.submit for job in added]
+        columns[1, :count] = requested
+        columns[2, :count] = [job.processors for job in added]
+        columns[3, :count] = [job.priority for job in added]
+        columns[4, :count] = [each if each > 0 else 1.0 for each in requested]
+        columns[5, :count] = widths
+        if self._part is not None:
+            columns[6, :count] = [self._part(job) for job in added]
+        users = self.users
+        self._user[:count] = [users.setdefault(job.user, len(users)) for job in added]
+        self.jobs = [*added]
+        self._rows = dict(zip(added, range(count), strict=True))
+        self._priorities = bool(columns[3, :count].any())
+        self._of_size = dict(Counter(widths))
+        self._sizes = sorted(self._of_size)
+        arrivals = [(job.submit, job.seq) for job in added]
+        self._unsorted = any(after < before for before, after in pairwise(arrivals))
+        self._latest = max(arrivals, default=self._latest)
+
     def add(self, job: LiveJob) -> None:
         """Add a job."""
         row = len(self.jobs)
@@ -162,12 +194,14 @@ class ColumnIndex:
 
     def _pack(self) -> None:
         """Compact the rows and sort them by arrival, so that ties go to the lowest row."""
-        left = sorted(self._rows, key=lambda job: (job.submit, job.seq))
+        left = [job for job in self.jobs if job is not None]
+        if self._unsorted:
+            left.sort(key=_ARRIVAL)
         rows = [self._rows[job] for job in left]
         self._columns[:, : len(rows)] = self._columns[:, rows]
         self._user[: len(rows)] = self._user[rows]
-        self.jobs = list(left)
-        self._rows = {job: row for row, job in enumerate(left)}
+        self.jobs = [*left]
+        self._rows = dict(zip(left, range(len(left)), strict=True))
         self._dead = []
         self._scores = None
         self._unsorted = False

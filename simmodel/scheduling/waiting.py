@@ -484,10 +484,11 @@ class WaitingQueue:
             from simmodel.scheduling.column_index import ColumnIndex
 
             index = ColumnIndex(order, self._env)
+            index.fill(self)
         else:
             index = make()
-        for job in self:
-            index.add(job)
+            for job in self:
+                index.add(job)
         self._indexes[kind, order] = index
         self._updates.append(index)
         return index

@@ -1,5 +1,6 @@
 """The indexes of the queue, at sizes at which their blocks split, against plain lists."""
 
+import random
 import sys
 
 import numpy as np
@@ -168,3 +169,35 @@ def test_lanes_forget_jobs_that_leave_before_they_are_sorted_in():
     del each
     assert [sys.getrefcount(each) for each in jobs] == held
     assert lanes.narrowest == float("inf")
+
+
+def test_a_filled_column_index_is_as_one_that_was_added_to_job_by_job():
+    rng = random.Random(5)
+    for count in (0, 1, 200, 300):
+        for shuffled in (False, True):
+            jobs = [
+                job(number, rng.randint(0, 50) if shuffled else number // 3, rng.randint(1, 9), rng.choice([0, 10, 60]))
+                for number in range(count)
+            ]
+            for each in jobs:
+                each.priority = rng.choice([0.0, 0.0, 5.0]) if shuffled else 0.0
+            env = Environment()
+            filled, added = ColumnIndex(WFP, env), ColumnIndex(WFP, env)
+            filled.fill(jobs)
+            for each in jobs:
+                added.add(each)
+            env._now = 100.0
+            while added.head() is not None:
+                assert filled.narrowest == added.narrowest
+                assert filled.first_fitting(4, 20, 2) is added.first_fitting(4, 20, 2)
+                assert filled.widest_fitting(6) is added.widest_fitting(6)
+                first = added.head()
+                assert filled.head() is first
+                filled.remove(first)
+                added.remove(first)
+                if rng.random() < 0.2:
+                    back = job(1000 + len(added.jobs) + rng.randint(0, 10**6), 60, rng.randint(1, 9), 30)
+                    if rng.random() < 0.3:
+                        filled.add(back)
+                        added.add(back)
+            assert filled.head() is None
