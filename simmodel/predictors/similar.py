@@ -24,10 +24,10 @@ __all__ = ["CLASSES", "LEVELS", "OwnPast", "SimilarJobs"]
 CLASSES = (("user", "processors", "asked"), ("user", "asked"), ("user",), ("asked",))
 """What the jobs of a class have in common, from the most specific classes to the most general ones."""
 
-LEVELS = (0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95)
+LEVELS = (0.025, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.975)
 """The probabilities whose bounds are compared with what happened."""
 
-_STEP = 0.005  # of a level, for each job beyond its bound
+_STEP = 0.01  # of a level, for each job beyond its bound
 _ALL = (0.0, *LEVELS, 1.0)
 
 
@@ -128,9 +128,11 @@ class SimilarJobs(Predictor):
         """Return the bound of a share of the run times: of the first class that has enough for it, else the request."""
         least = 0.0  # a bound of more jobs in general classes is no lower than that of fewer similar ones
         for runs in similar:
-            rank = ceil((len(runs) + 1) * level)
-            if rank <= len(runs):
-                return min(asked, max(least, runs[max(rank - 1, 0)]))
+            place = (len(runs) + 1) * level
+            if place < 1:  # below the shortest one
+                return min(asked, runs[0] * place)
+            if place <= len(runs):
+                return min(asked, max(least, runs[ceil(place) - 1]))
             least = max(least, runs[-1])
         return asked
 

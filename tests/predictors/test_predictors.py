@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job
 from simmodel.predictors import OwnPast, RecentTwo, Request, SimilarJobs
+from simmodel.predictors.similar import LEVELS
 from simmodel.scheduling import Predictor, predictor, register_predictor
 from simmodel.scheduling.prediction import INCREMENTS
 
@@ -89,7 +90,7 @@ def test_draws_go_on_beyond_what_has_elapsed(past: list[Job], job: Job, elapsed:
 
 def test_draws_have_the_distribution_of_the_past() -> None:
     past = taught(OwnPast(memory=99), [Job(run=i, requested=1000, user="ann") for i in range(1, 100)])
-    past._levels = [0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95]
+    past._levels = list(LEVELS)
     job, rng = Job(run=1, requested=1000, user="ann"), np.random.default_rng(0)
     drawn = np.array([past.draw(job, rng.random()) for _ in range(4000)])
     assert np.quantile(drawn, [0.25, 0.5, 0.75]) == pytest.approx([25, 50, 75], abs=3)
