@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.twin import Ended, Event, JobEvent, StateReport
+from simmodel.twin import Ended
 from simmodel.twin.mirror import Mirror
-from simmodel.twin.reconcile import missing
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.source import SlurmSource
 from simmodel.twin.sources.stream import StreamSource
 from tests.helpers.redis_server import RedisServer
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until
+from tests.helpers.told_lives import events_of, told_of
 
 pytestmark = pytest.mark.live
 
 
 class Followed:
-    """What a source of a cluster tells, applied to a mirror: each change counted by job."""
+    """What a source of a cluster tells, applied to a mirror."""
 
     def __init__(self, slurm: SlurmCluster, stream: RedisServer | None = None, interval: float = 0.5) -> None:
         wake = None if stream is None else StreamSource("virtual", stream.settings)
@@ -30,31 +29,21 @@ class Followed:
         nodes = NodeSpec(names=f"n[1-{slurm.nodes}]", count=slurm.nodes, cores=slurm.cpus)
         platform = ClusterSpec(partitions=[PartitionSpec(name="batch", nodes=[nodes])])
         self.mirror = Mirror(platform, "virtual", clock=time.time)
-        self.changes: Counter[tuple[int | str, str]] = Counter()
-        self.told: list[Event] = []
-        self.ends: set[tuple[int | str, str]] = set()
 
     def read(self, timeout: float = 0.1) -> None:
         for event in self.source.events(timeout):
-            self.told.append(event)
-            events = (
-                missing(event, self.mirror.ledger, self.mirror.nodes) if isinstance(event, StateReport) else [event]
-            )
-            for each in events:
-                if self.mirror.apply(each) and isinstance(each, JobEvent):
-                    self.changes[each.job, each.kind] += 1
-                    if isinstance(each, Ended):
-                        self.ends.add((each.job, each.status))
+            self.mirror.apply(event)
 
     def until(self, true: Callable[[], object], seconds: float = 60) -> None:
         wait_until(
             lambda: self.read() or true(),
             seconds,
-            lambda: f"{self.changes} {self.mirror.refused} {self.source.refused}",
+            lambda: f"{told_of(self.mirror)} {self.mirror.refused} {self.source.refused}",
         )
 
     def of(self, job: int | str) -> dict[str, int]:
-        return {kind: count for (each, kind), count in self.changes.items() if each == job}
+        """Return how many events of each kind were told of a job."""
+        return {kind: count for (each, kind), count in told_of(self.mirror).items() if each == job}
 
 
 ONCE = {"submitted": 1, "started": 1, "ended": 1}
@@ -101,7 +90,8 @@ def test_holds_arrays_and_cancelled_jobs(slurm: SlurmCluster, slurm_stream: Redi
     slurm.run("scancel", str(cancelled))
     followed.until(lambda: followed.of(held).keys() >= ONCE.keys() and "ended" in followed.of(cancelled))
     assert "started" not in followed.of(cancelled)
-    assert followed.ends >= {(held, "completed"), (cancelled, "cancelled")}
+    ends = {(each.job, each.status) for each in events_of(followed.mirror) if isinstance(each, Ended)}
+    assert ends >= {(held, "completed"), (cancelled, "cancelled")}
     assert not followed.mirror.refused
 
 

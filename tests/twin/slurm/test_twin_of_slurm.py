@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,14 +16,14 @@ import pytest
 from simmodel.generators.phased import schedtwin
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.toml import write_toml
-from simmodel.twin import JobEvent, StateReport, event_of
+from simmodel.twin import event_of
 from simmodel.twin.audit import read_audit
 from simmodel.twin.course import replay_audit
 from simmodel.twin.mirror import Mirror
-from simmodel.twin.reconcile import missing
 from tests.helpers.paths import ROOT
 from tests.helpers.redis_server import RedisServer
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until
+from tests.helpers.told_lives import told_of
 
 pytestmark = pytest.mark.live
 
@@ -77,17 +76,13 @@ def submit_all(slurm: SlurmCluster) -> dict[int, float]:
     return walltimes
 
 
-def lives(audit: Path) -> tuple[Mirror, Counter[tuple[int | str, str]]]:
-    """Return the mirror that the events of an audit log lead to, and how often each job changed in each way."""
+def mirrored(audit: Path) -> Mirror:
+    """Return the mirror that the events of an audit log lead to."""
     mirror = Mirror(PLATFORM, "virtual")
-    changes: Counter[tuple[int | str, str]] = Counter()
     for record in read_audit(audit):
         if record.kind == "event":
-            event = event_of(record.values["event"])
-            for each in missing(event, mirror.ledger, mirror.nodes) if isinstance(event, StateReport) else [event]:
-                if mirror.apply(each) and isinstance(each, JobEvent):
-                    changes[each.job, each.kind] += 1
-    return mirror, changes
+            mirror.apply(event_of(record.values["event"]))
+    return mirror
 
 
 def test_every_job_of_schedtwins_workload_is_mirrored_through_its_life(
@@ -102,7 +97,8 @@ def test_every_job_of_schedtwins_workload_is_mirrored_through_its_life(
         twin.send_signal(signal.SIGTERM)
         said, _ = twin.communicate(timeout=60)
     assert twin.returncode == 0, said
-    mirror, changes = lives(tmp_path / "audit.jsonl")
+    mirror = mirrored(tmp_path / "audit.jsonl")
+    changes = told_of(mirror)
     once = dict.fromkeys(("submitted", "started", "ended"), 1)
     wrong = {job: told for job in walltimes if (told := {k: n for (j, k), n in changes.items() if j == job}) != once}
     assert not wrong
