@@ -13,6 +13,7 @@ from simmodel.twin.events import (
     Ended,
     Event,
     Held,
+    JobEvent,
     JobReport,
     NodesChanged,
     Released,
@@ -21,6 +22,7 @@ from simmodel.twin.events import (
     StateReport,
     Submitted,
 )
+from simmodel.twin.job_history import natural_order
 
 if TYPE_CHECKING:
     from simmodel.twin.job_history import Entry
@@ -49,7 +51,7 @@ def missing(report: StateReport, ledger: Ledger, nodes: NodeLedger, slack: float
     slack
         in seconds
     """
-    found: list[Event] = []
+    found: list[JobEvent] = []
     seen = set()
     for each in report.jobs:
         key = report.cluster, each.job, each.submit
@@ -59,7 +61,12 @@ def missing(report: StateReport, ledger: Ledger, nodes: NodeLedger, slack: float
         if entry.key not in seen and entry.last_told < report.time - slack:
             running = entry.state.phase == "running"
             found.append(Ended(**_about(report, entry), status="completed" if running else "cancelled"))
-    return found + list(_of_nodes(report, nodes))
+    found.sort(key=_when)  # a report is in the order of the queue, which priorities change
+    return [*found, *_of_nodes(report, nodes)]
+
+
+def _when(event: JobEvent) -> Any:
+    return event.time, event.submit, natural_order(event.job)
 
 
 def _order(entry: Entry) -> Any:
@@ -71,7 +78,7 @@ def _about(report: StateReport, of: Entry | JobReport, time: float | None = None
     return {"cluster": report.cluster, "job": job, "submit": of.submit, "time": report.time if time is None else time}
 
 
-def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: float) -> Iterator[Event]:
+def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: float) -> Iterator[JobEvent]:
     """Yield what is missing of one job."""
     if entry is None or entry.state.request is None:
         yield Submitted(**_about(report, job, job.submit), request=job.request, held=job.state == "held")
@@ -105,7 +112,7 @@ def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: flo
         yield _start(report, job, job.submit)
 
 
-def _running(report: StateReport, job: JobReport, entry: Entry, state: Any, slack: float) -> Iterator[Event]:
+def _running(report: StateReport, job: JobReport, entry: Entry, state: Any, slack: float) -> Iterator[JobEvent]:
     """Yield what is missing of a job that runs by the report."""
     if state.phase == "waiting":
         start = _start(report, job, state.since)

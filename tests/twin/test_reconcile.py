@@ -58,6 +58,15 @@ def test_a_first_report_tells_all() -> None:
     assert kinds(mirror, first) == []
 
 
+def test_a_report_in_the_order_of_the_queue_gives_numbers_in_the_order_of_submission() -> None:
+    mirror = Mirror(8, "alps")
+    jobs = [reported(job, submit, "waiting") for job, submit in (("7_2", 5.0), (3, 1.0), ("7_10", 5.0), ("7_1", 5.0))]
+    submissions = missing(report(10.0, *jobs), mirror.ledger, mirror.nodes)
+    assert [event.job for event in submissions if isinstance(event, Submitted)] == [3, "7_1", "7_2", "7_10"]
+    told(mirror, report(10.0, *jobs))
+    assert waiting(mirror) == [3, "7_1", "7_2", "7_10"]
+
+
 def test_what_vanished_is_over_and_what_came_is_there() -> None:
     mirror = told(Mirror(8, "alps"), submitted(1, 0), submitted(2, 1), Started(**about(1, 2.0)))
     later = report(50.0, reported(3, 30.0, "running", started=40.0))
