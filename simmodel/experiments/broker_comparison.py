@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -158,6 +158,9 @@ def _run(shared: _Shared, call: _Call) -> tuple[dict[str, Table], Any]:
     if not call.kept:
         return tables, None
     tables |= {"clusters": by_cluster(result), "origins": by_origin(result)}
+    if (result.jobs["slowdown"] != 1).any():
+        table = side_by_side([result], "asked_there", shared.bins.get("walltime"))
+        tables["there"] = Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
     if shared.journeys:
         tables["journeys"] = journeys(result)
     return tables, brought_home(result, shared.whole)
@@ -170,6 +173,11 @@ def _run_again(shared: _Shared, call: _Call, seed: int | None) -> BrokerResult:
 def _result(shared: _Shared, call: _Call, seed: int) -> BrokerResult:
     options = {**shared.options, "seed": seed, "name": call.label}
     return inner_jobs(simulate(shared.clusters, shared.workload, call.broker, **options), shared.edges)
+
+
+def _columns(table: Table) -> Iterator[tuple[str, float, int]]:
+    """Yield the bin, the mean wait and the number of jobs of each row."""
+    yield from zip(table["bin"].tolist(), table["wait"].tolist(), table["jobs"].tolist(), strict=True)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -185,7 +193,8 @@ class BrokerComparison(Shown):
         ``results=True`` was given
     samples
         for each broker and run: tables of mean waits (min) by ``processors`` and by ``walltime``; for its first run
-        also ``clusters`` and ``origins`` (see :mod:`simmodel.metrics.brokered`)
+        also ``clusters`` and ``origins`` (see :mod:`simmodel.metrics.brokered`) and, if a cluster is slower than asked
+        for, ``there``: by the time asked for times the slowdown at the cluster where a job ran
     level
         confidence of the intervals
     bins
@@ -233,6 +242,34 @@ class BrokerComparison(Shown):
             columns["change"] = np.divide(last - first, first, out=np.full(len(first), np.nan), where=first != 0)
         return Table(columns)
 
+    def there(self, label: str) -> Table | None:
+        """Return mean waits (min) of a broker's first run by the time asked for, times the slowdown where a job ran.
+
+        Returns
+        -------
+        Table or None
+            columns ``bin, jobs, wait``; the last row is of all jobs. ``None``: no job ran on a slower cluster
+        """
+        return self.samples[label][0].get("there")
+
+    def there_lines(self) -> list[str]:
+        """Return these tables side by side, as text: the jobs in a bin are not the same under each broker."""
+        tables = {label: table for label in self.samples if (table := self.there(label)) is not None}
+        if not tables:
+            return []
+        bins = list(dict.fromkeys(name for table in tables.values() for name in table["bin"].tolist() if name != "all"))
+        rows = [["time asked for x slowdown", *(cell for label in tables for cell in (label, "jobs"))]]
+        for name in [*bins, "all"]:
+            row = [name]
+            for table in tables.values():
+                found = [(wait, jobs) for each, wait, jobs in _columns(table) if each == name]
+                row += [f"{found[0][0]:.1f}", f"{found[0][1]:,}"] if found else ["-", "0"]
+            rows.append(row)
+        return [
+            "mean wait (min) by the time asked for, times the slowdown where a job ran",
+            *text_table(rows, indent=2),
+        ]
+
     def moved(self, label: str, home: str = "siloed") -> Table:
         """Return the turnaround of the jobs that a broker moved, before (under ``home``) and after."""
         before, after = (self._first(each, "journeys") for each in (home, label))
@@ -265,6 +302,7 @@ class BrokerComparison(Shown):
             lines += [f"{label}: {result.metrics()['jobs']:,} jobs", *cluster_lines(self._first(label, "clusters"))]
         for what in BINNED:
             lines += [f"mean wait (min) by {_TITLES[what]}", *text_table(self.cells(what), indent=2)]
+        lines += self.there_lines()
         for label in self.results:
             origins = self._first(label, "origins")
             if label != "siloed" and (origins["origin"] != "").any():

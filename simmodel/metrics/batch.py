@@ -117,6 +117,8 @@ def per_processor_slowdown(
 def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.float64]:
     """Return one number per job: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column.
 
+    ``asked_there``, of brokered jobs: the time asked for, times the slowdown at the cluster where the job ran.
+
     Waits and turnarounds count from the instant at which a job was eligible, if the result has it.
 
     Raises
@@ -138,6 +140,8 @@ def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.fl
         return bounded_slowdown(jobs["wait"], jobs["run"], tau)
     if value == "per_processor_slowdown":
         return per_processor_slowdown(jobs["wait"], jobs["run"], jobs["processors"], tau)
+    if value == "asked_there" and "asked" in jobs and "slowdown" in jobs:
+        return np.asarray(jobs["asked"] * jobs["slowdown"], dtype=np.float64)
     if value not in jobs or jobs[value].dtype.kind not in "fiub":
         numeric = [name for name, column in jobs.items() if column.dtype.kind in "fiub"]
         raise unknown("value", value, dict.fromkeys([*_VALUES, *numeric]))

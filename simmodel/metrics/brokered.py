@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 WEEK = 7 * 86400.0  # s
-_WALLTIME = ("asked", "requested")
+_WALLTIME = ("asked", "asked_there", "requested")
 
 
 def side_by_side(

@@ -183,6 +183,7 @@ def test_without_a_folder_for_temporary_files_workers_ask(monkeypatch: pytest.Mo
 COMMANDS = {
     "compare": ["compare", "probe-4", "--policies", "fcfs,easy", "--processors", "12"],
     "explore": ["explore", "--platforms", "small", "--workloads", "probe-4", "--policies", "fcfs,easy", "--seeds", "2"],
+    "identify": ["identify", "probe-4", "jobs.csv", "--policies", "fcfs,easy", "--processors", "12"],
     "meta": ["meta", "probe-4", "--clusters", "12,12", "--broker", "random,sgs-t", "--repeat", "2"],
     "portfolio": ["portfolio", "probe-4", "--policies", "fcfs,sjf", "--processors", "12"],
     "whatif": ["whatif", "s.json", "--policies", "fcfs,easy"],
@@ -199,6 +200,7 @@ def test_every_command_with_workers_runs_on_a_dask_cluster(
 
     monkeypatch.chdir(tmp_path)
     assert main(["batch", "probe-4", "--snapshot", "s.json", "--at", "955", "-q"]) == 0
+    assert main(["batch", "probe-4", "--processors", "12", "--schedule", "jobs.csv", "-q"]) == 0
     taking = [
         path.stem for path in Path(commands.__file__).parent.glob("*.py") if "add_workers(parser)" in path.read_text()
     ]

@@ -20,6 +20,7 @@ def test_the_contest_has_the_tables_of_the_paper() -> None:
     assert found.sizes["paper sgs-t"][-1] == 681.7
     assert "(928.6" in found.summary()
     assert found.walltimes["jobs"][-1] == 260
+    assert "times the slowdown where a job ran" in found.summary()
     fewer = broker_study(log, SETUPS["equal"], 2, edges=20, simulate_edges=False, policy="conservative")
     assert fewer.comparison.by("processors")["jobs"][-1] == 260
     with pytest.raises(InputError, match="unknown setup 'other'"):
@@ -40,6 +41,10 @@ def test_the_slower_cluster_gives_each_figure_of_the_paper_for_sgs_t() -> None:
     figures = {name: wait[1] for name, wait in PAPER["slower"].items()}
     assert dict(zip(table["bin"].tolist(), np.round(table["sgs-t"], 1).tolist(), strict=True)) == figures
     assert found.by("walltime")["jobs"].tolist() == [2344, 5344, 1662, 7918, 2865, 992, 597, 21_722]
+    there = found.there("sgs-t")  # the paper's table by requested time: that of the cluster where a job ran
+    assert there is not None
+    assert there["jobs"][:7].tolist() == [1263, 5012, 2512, 8272, 2925, 1137, 365]
+    assert np.round(there["wait"][:7], 1).tolist() == [641.5, 443.1, 439.2, 469.7, 1057.2, 2021.1, 2310.0]
 
 
 def test_equal_clusters_come_within_a_hundredth_of_the_paper() -> None:
