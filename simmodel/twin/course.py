@@ -201,6 +201,8 @@ def replay_audit(
                 advisor = _advisor((policy or known[0], fallback or known[1]), executor, trust)
         elif record.kind == "state" and (course is None or values["whole"]):
             course = Course.of(head, values, _remade(head, values["mirror"], str(path), trust))
+            if advisor is not None:
+                course.mirror.learn_for(advisor.policy)
         elif course is not None:
             if record.kind == "advice" and advisor is not None:
                 said = Advice.of(values["advice"])

@@ -22,6 +22,7 @@ from simmodel.twin.reconcile import SLACK, missing
 from simmodel.twin.refused import Refused
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.jobs import RunningWork, WorkState
@@ -111,6 +112,7 @@ class Mirror(Shown):
         self._clock = clock
         self._ahead = ahead
         self._live: MirroredCluster | None = None
+        self._advising: list[Policy] = []
         self._learned: dict[str, Any] = {}  # by the cluster that was live before: usage and predictions
         self._taken: ClusterSnapshot | None = None  # the snapshot, while nothing changes
 
@@ -253,10 +255,18 @@ class Mirror(Shown):
                 self.refused,
                 self._unlimited,
             )
+            for advising in self._advising:
+                advising.attach(live.system)
             live.take_down(self.nodes.down())
             live.take_over(self._learned, self.ledger.alive())
             self._live = live
         return self._live
+
+    def learn_for(self, policy: Policy) -> None:
+        """Keep what another policy needs to know of the past, such as the consumption of users, from now on."""
+        if not any(each is policy for each in self._advising):
+            self._forget_live()
+            self._advising.append(policy)
 
     def _forget_live(self) -> None:
         """Build the live cluster from scratch when it is needed next."""

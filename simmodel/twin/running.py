@@ -44,8 +44,15 @@ def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
     spec, advise = config.spec(trust=trust), config.advise
     clock = wall.time if config.clock == "wall" else None
 
+    advisor: Advisor | None = None
+    if advise is not None:
+        advisor = Advisor(advise.policy, fallback=advise.fallback or config.policy, deadline=advise.deadline)
+
     def remake(document: Mapping[str, Any]) -> Mirror:
-        return Mirror.from_document(document, spec, config.policy, clock=clock)
+        mirror = Mirror.from_document(document, spec, config.policy, clock=clock)
+        if advisor is not None:
+            mirror.learn_for(advisor.policy)
+        return mirror
 
     with ExitStack() as stack:
         source = config.settings().open(config.cluster, config.folder_path)
@@ -53,10 +60,8 @@ def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
         audit = None if config.audit is None else stack.enter_context(AuditLog(config.path(config.audit)))
         past = None if audit is None else continued(audit.path, spec, config.cluster, remake)
         mirror = Mirror(spec, config.cluster, config.policy, clock=clock) if past is None else past.mirror
-        advisor: Advisor | None = None
         how: dict[str, Any] = {}
-        if advise is not None:
-            advisor = Advisor(advise.policy, fallback=advise.fallback or config.policy, deadline=advise.deadline)
+        if advise is not None and advisor is not None:
             how = {"when": advise.when, "settle": advise.settle, "every": advise.every}
             if advise.workers > 1 or advise.deadline is not None:  # what hangs can be left in another process alone
                 pool = _Pool(advisor, advise.workers)

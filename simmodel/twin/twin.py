@@ -84,6 +84,8 @@ class Twin:
         past: Course | None = None,
         clock: Callable[[], float] = wall.time,
     ) -> None:
+        if advisor is not None:
+            mirror.learn_for(advisor.policy)
         self.source = source
         self.mirror = mirror
         self.advisor = advisor

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from simmodel.errors import InputError
 from simmodel.futures import worker_pool
 from simmodel.generators import lublin
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.twin import Advice, Advisor, Mirror, Twin, replay_log
+from simmodel.twin import Advice, Advisor, Mirror, Twin, replay_audit, replay_log
 from simmodel.twin.sources.log import AdvisedLog
 
 COUNTS = ClusterSpec.simple(64)
@@ -73,6 +74,18 @@ def test_advice_names_the_nodes_that_the_simulation_gives(policy: str) -> None:
         compared += len(expected)
         assert all(sum(cores for _, cores in each.nodes) >= before[each.job].processors for each in advice.starts)
     assert compared == len(LOG)
+
+
+@pytest.mark.parametrize("policy", ["multifactor", "portfolio(multifactor, fcfs, backfill=easy, objective=wait_mean)"])
+def test_the_mirror_keeps_the_consumption_of_users_that_the_advising_policy_asks_for(
+    policy: str, tmp_path: Path
+) -> None:
+    log = LOG.replace(user=np.random.default_rng(1).integers(0, 4, len(LOG)))
+    audit = tmp_path / "audit.jsonl"
+    found = replay_log(COUNTS, log, policy, scheduler="easy", audit=audit)
+    assert (found.advised.jobs["start"] == simulate(COUNTS, log, policy).jobs["start"]).all()
+    assert (found.advised.jobs["start"] != simulate(COUNTS, log, "easy").jobs["start"]).any()
+    assert replay_audit(audit).reproduced == len(found.advices)
 
 
 class Shuffled(Policy):
