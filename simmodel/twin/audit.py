@@ -61,8 +61,8 @@ class AuditLog:
 
     Attributes
     ----------
-    lines
-        the number of its lines
+    lines, size
+        the number of its lines, and of its bytes; added ones count
     failed
         why it cannot be written, or ``""``
 
@@ -83,7 +83,7 @@ class AuditLog:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.lines = 0
+        self.lines = self.size = 0
         self.failed = ""
         self._before = ""
         self._waiting: list[bytes] = []
@@ -115,7 +115,7 @@ class AuditLog:
         good, last = _last_line(self._file, size)
         if good < size:
             os.ftruncate(self._file, good)
-        self._end = good
+        self._end = self.size = good
         if last:
             values = _read_line(last, None, str(self.path))
             self.lines, self._before = values["line"], sha256(last).hexdigest()
@@ -130,6 +130,7 @@ class AuditLog:
         line = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
         self._before = sha256(line).hexdigest()
         self.lines = number
+        self.size += len(line) + 1
         self._waiting.append(line + b"\n")
 
     def flush(self, *, sync: bool = False) -> None:

@@ -47,7 +47,8 @@ class Twin:
     settle, every
         as above; the least seconds between two decisions
     report_every, state_every
-        seconds between full reports, and between states in the audit log
+        seconds between full reports; the least seconds between states in the audit log, of which they are at most a
+        quarter
     told
         functions that are called with each advice
     past
@@ -104,6 +105,7 @@ class Twin:
         self._due_since = wall.monotonic()
         self._decided_at = -self.every
         self._stated_at = wall.monotonic()
+        self._next_state = 0  # the size of the audit log from which on another state may be written
         self._unplaced = False  # whether there are events in the audit log after the last position
         self._gap = False  # whether events are missing at the end of the audit log
         self._tried_at = -_AGAIN
@@ -266,7 +268,7 @@ class Twin:
         self._flush(sync=True)
 
     def _write_state(self, *, whole: bool = False) -> None:
-        self._stated_at = wall.monotonic()
+        self._stated_at, size = wall.monotonic(), 0 if self.audit is None else self.audit.size
         advisor = None if self.advisor is None else self.advisor.state()
         self._write(
             "state",
@@ -276,6 +278,8 @@ class Twin:
             position=self._position,
             whole=whole,
         )
+        if self.audit is not None:
+            self._next_state = self.audit.size + 3 * (self.audit.size - size)
 
     def _write(self, kind: str, **values: Any) -> None:
         if self.audit is not None and not self._gap:
@@ -298,7 +302,7 @@ class Twin:
             elif read and self._unplaced:
                 self._write("position", position=self._position)
                 self._unplaced = False
-                if now - self._stated_at >= self.state_every:
+                if now - self._stated_at >= self.state_every and audit.size >= self._next_state:
                     self._write_state()
             audit.flush(sync=sync)
         except AuditError as error:

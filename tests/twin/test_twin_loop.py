@@ -341,6 +341,15 @@ def test_states_are_written_now_and_then(tmp_path: Path, monkeypatch: pytest.Mon
     assert replay_audit(audit).reproduced == 12
 
 
+def test_states_are_a_small_part_of_the_log(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    made(Script(*batches(80)), audit, when="passed", state_every=0.0).run()
+    lines = audit.read_bytes().splitlines()
+    states = [line for line in lines if json.loads(line)["kind"] == "state"]
+    assert len(states) > 3
+    assert sum(map(len, states)) < 0.4 * sum(map(len, lines))
+
+
 def test_a_full_disk_stops_the_advice_but_not_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("simmodel.twin.twin.wall.monotonic", lambda: now[0])
