@@ -175,10 +175,11 @@ class SlurmCluster:
         """Return how many jobs wait, run or are completing."""
         return len(self.run("squeue", "-h", "-o", "%i").split())
 
-    def cancel_all(self) -> None:
-        """Cancel every job, and wait until none is left."""
+    def clear(self) -> None:
+        """Cancel every job, and wait until none is left and every node is idle."""
         self.run("scancel", f"--user={self.user.pw_name}")
         wait_until(lambda: not self.unfinished(), 60, "the end of the cancelled jobs")
+        wait_until(lambda: self.states() == {"idle": self.nodes}, 30, lambda: f"idle nodes: {self.states()}")
 
     def stop(self) -> None:
         """End the daemons and whatever runs in this cluster, by process id, and remove its folder."""
@@ -322,4 +323,4 @@ def slurm(shared_slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv("SLURM_CONF", str(shared_slurm.conf))
     monkeypatch.setenv("PATH", shared_slurm.environment["PATH"])
     yield shared_slurm
-    shared_slurm.cancel_all()
+    shared_slurm.clear()
