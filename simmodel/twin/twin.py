@@ -170,7 +170,13 @@ class Twin:
         if isinstance(event, Noticed):
             self._wants_report = True
             return
-        changed = self.mirror.apply(event)
+        try:
+            changed = self.mirror.apply(event)
+        except Exception as error:  # or the same event would stop the twin again after each restart
+            sentence = f"{event.kind} cannot be applied: {type(error).__name__}: {error}"
+            self.mirror.refused.count(sentence)
+            self.log.error(sentence)
+            return
         if changed:
             self._events[event.kind] += 1
             self._lag = max(0.0, self.clock() - event.time)

@@ -211,6 +211,22 @@ def test_what_is_hostile_is_counted_and_stops_nothing(tmp_path: Path) -> None:
     assert replay_audit(audit).reproduced == 1
 
 
+def test_an_event_that_the_mirror_fails_on_does_not_stop_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Mirror.apply
+
+    def failing(mirror: Mirror, event: Event) -> bool:
+        if isinstance(event, Submitted) and event.job == 2:
+            raise ZeroDivisionError("no reason")
+        return apply(mirror, event)
+
+    monkeypatch.setattr(Mirror, "apply", failing)
+    twin = made(Script([submitted(1, 1.0), submitted(2, 1.0), submitted(3, 1.0), Passed(**ABOUT, time=1.0)]))
+    twin.when = "passed"
+    twin.run()
+    assert dict(twin.status.refused) == {"submitted cannot be applied: ZeroDivisionError: no reason": 1}
+    assert [start.job for start in twin.last.starts] == [1, 3]
+
+
 # ---------------------------------------------------------------------- clocks
 
 
