@@ -141,10 +141,19 @@ class Mirror(Shown):
         """Take what a full report shows to be missing."""
         events = missing(report, self.ledger, self.nodes)
         again = any(isinstance(each, Submitted) and each.key in self.ledger.entries for each in events)
-        changes = [self._take(each) for each in events]
+        changes = [self._take_reported(each, report) for each in events]
         if again:
-            changes += [self._take(each) for each in missing(report, self.ledger, self.nodes)]
+            changes += [self._take_reported(each, report) for each in missing(report, self.ledger, self.nodes)]
         return any(changes)
+
+    def _take_reported(self, event: Event, report: StateReport) -> bool:
+        why = self._why_not(event)
+        if why is None and _latest(event) > report.time + self._ahead:
+            why = f"report: instants must be at most {self._ahead:g} s after its own"
+        if why is not None:
+            self.refused.count(why)
+            return False
+        return self._take(event)
 
     def _take(self, event: Event) -> bool:
         self.advance(event.time)
@@ -159,8 +168,7 @@ class Mirror(Shown):
     def _why_not(self, event: Event) -> str | None:
         if event.cluster != self.cluster:
             return f"must be of cluster {self.cluster!r}, got {shown(event.cluster)}"
-        latest = max(event.time, event.submit) if isinstance(event, Submitted) else event.time
-        if self._clock is not None and latest > self._clock() + self._ahead:
+        if self._clock is not None and _latest(event) > self._clock() + self._ahead:
             return f"time: must be at most {self._ahead:g} s ahead of the clock"
         if isinstance(event, JobEvent) and isinstance(event.job, str) and len(event.job) > _LONGEST:
             return f"job: must be an id of at most {_LONGEST} characters"
@@ -368,6 +376,11 @@ class Mirror(Shown):
     def __repr__(self) -> str:
         jobs = self.jobs
         return f"<Mirror of {self.cluster} at {self.now:g} s: {jobs['running']} running, {jobs['waiting']} waiting>"
+
+
+def _latest(event: Event) -> float:
+    """Return the latest instant (s) that an event names."""
+    return max(event.time, event.submit) if isinstance(event, JobEvent) else event.time
 
 
 def _number(work: WorkState) -> int:

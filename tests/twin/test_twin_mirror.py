@@ -11,7 +11,19 @@ from hypothesis import given, settings, strategies as st
 from simmodel import what_if
 from simmodel.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
-from simmodel.twin import Changed, Ended, Event, Mirror, NodesChanged, Passed, Request, Requeued, Started
+from simmodel.twin import (
+    Changed,
+    Ended,
+    Event,
+    JobReport,
+    Mirror,
+    NodesChanged,
+    Passed,
+    Request,
+    Requeued,
+    Started,
+    StateReport,
+)
 from tests.helpers.told_events import ALPS, NODES, about, check, histories, running, same, submitted, told, waiting
 
 
@@ -144,6 +156,18 @@ def test_what_cannot_be_is_counted_and_changes_nothing() -> None:
     assert [mirror.apply(event) for event in wrong] == [False] * len(wrong)
     assert mirror.refused.total() == len(wrong)
     same(mirror.snapshot(), before)
+
+
+def test_instants_of_a_report_that_cannot_be_are_refused() -> None:
+    jobs = [
+        JobReport(job=1, submit=1e300, state="waiting", request=Request()),
+        JobReport(job=2, submit=1.0, state="running", started=1e300, request=Request()),
+        JobReport(job="z" * 5000, submit=1.0, state="waiting", request=Request()),
+        JobReport(job=3, submit=1.0, state="running", started=0.5, request=Request()),
+    ]
+    mirror = told(Mirror(4, "alps"), StateReport(**ALPS, time=10.0, jobs=tuple(jobs)))
+    assert (mirror.now, running(mirror), waiting(mirror)) == (10.0, {3: 1.0}, [2])
+    assert mirror.refused.total() == 3
 
 
 def test_jobs_that_the_platform_cannot_run_are_outside_and_counted() -> None:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, Job
-from simmodel.errors import InputError
+from simmodel.errors import ImpossibleWork, InputError
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec, ReservationSpec
+from simmodel.resources.allocation import Allocation
 from simmodel.work.workload import Workload
 
 
@@ -109,3 +111,58 @@ def test_what_cannot_be_is_refused(tell, message):
 
     with pytest.raises(InputError, match=message):
         run()
+
+
+def test_a_start_told_late_counts_from_its_instant() -> None:
+    env = Environment()
+    cluster = Cluster(env, 4, execution="mirrored")
+    env.run(until=50)
+    late = cluster.submit(Job(id="late", processors=3, run=100), since=10)
+    first = cluster.submit(Job(id="first", processors=3, run=100), since=5)
+    assert [job.id for job in cluster.view.waiting] == ["first", "late"]
+    cluster.execution.start(late, since=20)
+    assert (late.started, late.run.expected_end, cluster.places[0].free) == (20, 120, 1)
+    assert [(run.id, run.started) for run in cluster.snapshot().running] == [("late", 20)]
+    cluster.execution.leave(first)
+    assert (first.state, list(cluster.view.waiting)) == ("left", [])
+    with pytest.raises(InputError, match="job late cannot be taken out at 50 s: it is running"):
+        cluster.execution.leave(late)
+    with pytest.raises(InputError, match="since: must be an instant <= 50 s, got 51"):
+        cluster.submit(Job(run=1), since=51)
+    with pytest.raises(InputError, match="number: must be None for a cluster that keeps a record, got 7"):
+        cluster.submit(Job(run=1), number=7)
+
+
+def test_numbers_order_jobs_of_one_instant() -> None:
+    cluster = Cluster(Environment(), 4, execution="mirrored", record=False)
+    for number in (5, 2, 9):
+        cluster.submit(Job(id=f"job {number}", run=1), number=number)
+    assert [job.id for job in cluster.view.waiting] == ["job 2", "job 5", "job 9"]
+    assert cluster.submitted == 10
+
+
+def test_a_job_starts_as_told_against_limits_dependencies_windows_and_drains() -> None:
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4)], max_requested=50)],
+        queues=[QueueSpec(name="one", max_running=1)],
+        outages=[OutageSpec(kind="maintenance", at=60, until=90, nodes=[0, 1, 2])],
+        reservations=[ReservationSpec(name="course", start=100, end=120, nodes=[0])],
+    )
+    env = Environment()
+    cluster = Cluster(env, spec, execution="mirrored")
+    pool = cluster.places[0]
+    first, second = (cluster.submit(Job(nodes=1, cores_per_node=4, run=500, queue="one")) for _ in "ab")
+    blocked = cluster.submit(Job(nodes=1, cores_per_node=4, run=500, dependencies=[first.id]))
+    cluster.execution.start(first)
+    assert (second.state, blocked.state) == ("held", "blocked")
+    pool.take_down([2])
+    for job, node in ((second, 1), (blocked, 2)):
+        cluster.execution.start(job, pool, Allocation.of([(node, 4, 0, 0)]))
+    assert [run.nodes for run in cluster.snapshot(actual=False).running] == [(0,), (1,), (2,)]
+    env.run(until=110)
+    assert {job.state for job in (first, second, blocked)} == {"running"}, "no window stops what is told to run"
+    more = cluster.submit(Job(nodes=1, cores_per_node=1, run=5))
+    with pytest.raises(InputError, match="cannot be started on batch"):
+        cluster.execution.start(more, pool, Allocation.of([(1, 1, 0, 0)]))
+    with pytest.raises(ImpossibleWork):
+        cluster.submit(Job(nodes=4, run=5))
