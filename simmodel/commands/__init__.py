@@ -32,6 +32,7 @@ ACTIONS = {
         "describe": "describe the cluster of a scheduler as a platform",
         "shadow": "compare what a scheduler does with what a policy would do",
         "install-hooks": "write the scripts that tell a stream what a scheduler does",
+        "predict": "predict when waiting jobs start",
         "replay": "replay a log on a simulated cluster that takes the advice",
         "replay-audit": "make each decision of an audit log again",
         "run": "follow a cluster as a configuration says",

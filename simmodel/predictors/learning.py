@@ -1,16 +1,21 @@
-"""An observer that teaches a predictor while a simulation plans with other times."""
+"""What teaches a predictor: a simulation that plans with other times, or a log."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from simmodel.scheduling.observer import Observer
+from simmodel.work.job import Job
+from simmodel.work.prepare import prepare
 
 if TYPE_CHECKING:
     from simmodel.scheduling.prediction import Predictor
     from simmodel.work.job import Run
+    from simmodel.work.workload import Workload
 
-__all__ = ["Learning"]
+__all__ = ["Learning", "learn_from"]
 
 
 class Learning(Observer):
@@ -42,3 +47,37 @@ class Learning(Observer):
             speed = run.place.speed_of(job, run.grant.nodes) if run.place.paced else 1.0
             before = job.past.executed if job.past is not None else 0.0
             self.predictor.learn(job, float(run.place.env.now - run.started) * speed + before)
+
+
+def learn_from(predictor: Predictor, workload: Workload) -> int:
+    """Teach a predictor the run times of a log, in the order of the ends; return the number of jobs learned from.
+
+    Jobs without recorded waits count as started at their submission; jobs that did not run teach nothing.
+
+    >>> from simmodel import Workload
+    >>> from simmodel.predictors import RecentTwo
+    >>> past = RecentTwo()
+    >>> learn_from(past, Workload({"submit": [0, 0], "run": [10, 20], "processors": [1, 1], "requested": [60, 60]}))
+    2
+    >>> from simmodel import Job
+    >>> past.predict(Job(run=1, requested=60))
+    15.0
+    """
+    ready = prepare(workload, None)
+    wait = np.nan_to_num(np.maximum(0.0, workload.get("wait", 0.0).astype(np.float64)))
+    end = ready.submit + wait + ready.duration
+    names = [workload[name].tolist() if name in workload else None for name in ("user", "group")]
+    rows = ready.rows[np.argsort(end[ready.rows], kind="stable")].tolist()
+    for row in rows:
+        user, group = (None if column is None else column[row] for column in names)
+        seconds = float(ready.duration[row])
+        asked = float(ready.requested[row])
+        job = Job(
+            user=user,
+            group=group,
+            processors=int(ready.processors[row]),
+            run=seconds,
+            requested=asked if asked > 0 else None,
+        )
+        predictor.learn(job, seconds)
+    return len(rows)

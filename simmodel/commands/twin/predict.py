@@ -1,0 +1,125 @@
+"""``simmodel twin predict``: when waiting jobs start."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from simmodel.commands.outputs import add_output, check_outputs, write_and_say
+from simmodel.commands.progress import add_progress
+from simmodel.commands.shared import add_seed, add_trust, add_workers, process_pool
+from simmodel.commands.values import number, whole
+
+if TYPE_CHECKING:
+    from simmodel.twin.config import TwinConfig
+    from simmodel.twin.mirror import Mirror
+
+__all__ = ["EXAMPLES", "add", "run"]
+
+_QUIET = 1.0  # seconds without events after which all is told
+
+EXAMPLES = (
+    "simmodel twin predict twin.toml 4711",
+    "simmodel twin predict twin.toml --history sacct.txt --table starts.csv",
+)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the action."""
+    parser.add_argument("config", metavar="CONFIG", help="the configuration of the twin (TOML)")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help="ids of waiting jobs (default: all)")
+    drawn = parser.add_argument_group("prediction")
+    drawn.add_argument(
+        "--predictor", metavar="NAME", help="of run times (default: predicted with --history, else request)"
+    )
+    drawn.add_argument("--history", metavar="LOG", help="jobs that have ended, from which the predictor learns")
+    share = number("a number between 0 and 1", lambda value: 0 < value < 1)
+    drawn.add_argument(
+        "--quantiles", type=share, nargs="+", default=[0.1, 0.5, 0.9], metavar="Q", help="(default: 0.1 0.5 0.9)"
+    )
+    drawn.add_argument("--draws", type=whole, default=100, metavar="N", help="futures to draw (default: 100)")
+    add_seed(parser)
+    add_workers(parser)
+    add_trust(parser)
+    add_progress(parser)
+    files = parser.add_argument_group("output files")
+    add_output(files, "table", "OUT.csv", "one line a job: its predicted start, and quantiles (s)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print when waiting jobs will start: as predicted, and quantiles over futures with drawn run times.
+
+    The state is that of the audit log, of a full report of the source, or of its events. Nothing is changed.
+    """
+    from simmodel.display import text_table
+    from simmodel.futures.start_times import predict_starts
+    from simmodel.metrics.report import duration
+    from simmodel.scheduling.prediction import predictor as predictor_of
+    from simmodel.twin.config import read_config
+
+    check_outputs(options, "table")
+    config = read_config(options.config)
+    mirror = _state(config, trust=options.trust)
+    chosen: Any = options.predictor or ("predicted" if options.history is not None else "request")
+    if options.history is not None:
+        chosen = _taught(predictor_of(chosen), options.history)
+    with process_pool(options) as executor:
+        found = predict_starts(
+            mirror.snapshot(),
+            [int(job) if job.isdecimal() else job for job in options.jobs] or None,
+            quantiles=options.quantiles,
+            draws=options.draws,
+            predictor=chosen,
+            executor=executor,
+            seed=options.seed,
+        )
+    now = mirror.now
+    names = found.names[2:]
+    rows = [["job", *names]]
+    rows += [[str(row["job"]), *(duration(max(0.0, row[name] - now)) for name in names)] for row in found.rows()]
+    head = f"{config.cluster} at {now:.10g} s: jobs start after (as predicted, on average, and by each probability)"
+    said = [head, *text_table(rows)]
+    write_and_say(said, options, {"table": found.to_csv}, indent="")
+
+
+def _state(config: TwinConfig, *, trust: bool) -> Mirror:
+    """Return the mirror as the audit log has it, or as the source tells."""
+    from simmodel.errors import InputError
+    from simmodel.twin.course import continued
+    from simmodel.twin.mirror import Mirror
+
+    spec = config.spec(trust=trust)
+
+    def remake(document: Any) -> Mirror:
+        return Mirror.from_document(document, spec, config.policy)
+
+    past = None if config.audit is None else continued(config.path(config.audit), spec, config.cluster, remake)
+    if past is not None:
+        return past.mirror
+    mirror = Mirror(spec, config.cluster, config.policy)
+    source = config.settings().open(config.cluster, config.folder_path)
+    try:
+        report = source.report()
+        if report is not None:
+            mirror.apply(report)
+            return mirror
+        told = True
+        while told and not source.over:
+            told = False
+            for event in source.events(_QUIET):
+                told = True
+                mirror.apply(event)
+    finally:
+        source.close()
+    if mirror.now == float("-inf"):
+        raise InputError("must tell something, got no event", place="source")
+    return mirror
+
+
+def _taught(predictor: Any, log: str) -> Any:
+    """Return a predictor that has learned from a log."""
+    from simmodel.catalogue import load_workload
+    from simmodel.predictors.learning import learn_from
+
+    learn_from(predictor, load_workload(log))
+    return predictor
