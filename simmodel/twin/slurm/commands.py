@@ -53,7 +53,6 @@ TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "comment": "%k",
         },
         "nodes": {"name": "%N", "state": "%T", "cpus": "%c", "partition": "%P"},
-        "starts": {"id": "%A", "array": "%F", "task": "%K", "submit": "%V", "start": "%S", "name": "%j"},
     }
 )
 """The fields of the tables, each with its letter in the format of ``squeue`` and ``sinfo``."""
@@ -67,7 +66,6 @@ READS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "jobs": ("squeue", "--noheader", "--all", "--array", "--states=all", _format("jobs")),
         "nodes": ("sinfo", "--noheader", "--all", "--Node", _format("nodes")),
-        "starts": ("squeue", "--noheader", "--all", "--array", "--start", _format("starts")),
         "jobs.json": ("squeue", "--all", "--states=all", "--json"),
         "nodes.json": ("sinfo", "--all", "--json"),
         "config": ("scontrol", "show", "config"),

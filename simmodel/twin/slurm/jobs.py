@@ -83,6 +83,8 @@ class JobRecord(Fields):
         seconds; ``None``: no limit
     dependency
         the jobs that it waits for, as Slurm writes them
+    started
+        its start (s); of a job that waits, the one that Slurm expects
     nodes
         of a job that has started: their names and its CPUs on each, 0 where these are not told
     comment
@@ -216,6 +218,7 @@ def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = Fal
             request=request,
             started=started,
             ended=record.ended if state in _ENDED.values() else None,
+            foretold=record.started if state == "waiting" else None,
             **where,
         )
 

@@ -96,7 +96,7 @@ def _record(row: Row) -> JobRecord:
         name=row["name"][:LONGEST_NAME],
         comment=row["comment"],
         dependency="" if values.is_none(row["dependency"]) else row["dependency"],
-        started=values.instant(row["start"]) if names else None,
+        started=values.instant(row["start"]),
         ended=values.instant(row["end"]),
         nodes=tuple((name, 0) for name in names),
     )

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from simmodel.errors import InputError
 from simmodel.twin.events import JobReport, Request
 from simmodel.twin.refused import Refused
+from simmodel.twin.slurm import values
 from simmodel.twin.slurm.commands import TABLES, SlurmCommands
 from simmodel.twin.slurm.jobs import LimitFrom, queue_of
 from simmodel.twin.slurm.source import SlurmSource
@@ -60,6 +61,14 @@ def test_a_waiting_job() -> None:
             priority=5.0, name="sim",
         ),
     )  # fmt: skip
+
+
+def test_a_waiting_job_has_the_start_that_slurm_expects() -> None:
+    job = read(S="2026-01-02T03:04:05")
+    assert (job.state, job.started) == ("waiting", None)
+    assert job.foretold == values.instant("2026-01-02T03:04:05")
+    assert read(S="N/A").foretold is None
+    assert read(S="2026-01-02T03:04:05", r="JobHeldUser").foretold is None  # held: it will not start then
 
 
 def test_a_running_job_has_nodes_and_a_start_but_no_end_yet() -> None:
