@@ -141,6 +141,27 @@ class SlurmCluster:
         self.controller.kill()
         self.controller.wait()
 
+    def keep_state(self) -> Path:
+        """End slurmctld properly, which saves its state; return a copy of the state, and start slurmctld again."""
+        assert self.controller is not None
+        self.controller.terminate()
+        self.controller.wait(30)
+        kept = Path(tempfile.mkdtemp(dir=self.folder)) / "state"
+        shutil.copytree(self.folder / "state", kept)
+        self.start_controller()
+        return kept
+
+    def lose_state(self, kept: Path) -> None:
+        """End slurmctld as a crash does, and put back a state of before: what was saved since is lost."""
+        self.kill_controller()
+        state = self.folder / "state"
+        for file in [*state.iterdir()]:
+            if file.is_file() and not (kept / file.name).exists():
+                file.unlink()
+        for file in kept.iterdir():
+            if file.is_file():
+                shutil.copyfile(file, state / file.name)
+
     def run(self, *command: str, text: str | None = None) -> str:
         """Run a command as the cluster's user and return what it prints."""
         done = subprocess.run(

@@ -128,17 +128,14 @@ def test_after_a_crash_of_slurm_an_id_used_again_is_a_new_job(slurm: SlurmCluste
     followed = Followed(slurm)
     first = slurm.submit("-N1", "--exclusive", seconds=600)
     followed.until(lambda: followed.of(first).get("started"))
-    for _ in range(5):
-        time.sleep(6)  # Slurm saves its state some seconds later, and now and then at once
-        lost = slurm.submit("-N1", "--exclusive", "--hold", seconds=600)
-        followed.until(lambda job=lost: followed.of(job))
-        slurm.kill_controller()
-        followed.read(2.0)
-        assert followed.source.trouble
-        slurm.start_controller()
-        again = slurm.submit("-N2", "--exclusive", "--hold", seconds=600)
-        if again == lost:
-            break
+    kept = slurm.keep_state()
+    lost = slurm.submit("-N1", "--exclusive", "--hold", seconds=600)
+    followed.until(lambda: followed.of(lost))
+    slurm.lose_state(kept)
+    followed.read(2.0)
+    assert followed.source.trouble
+    slurm.start_controller()
+    again = slurm.submit("-N2", "--exclusive", "--hold", seconds=600)
     assert again == lost
     followed.until(lambda: followed.of(lost) == {"submitted": 2, "ended": 1})
     assert followed.of(first) == {"submitted": 1, "started": 1}
