@@ -12,6 +12,7 @@ __all__ = ["ACTIONS", "COMMANDS"]
 COMMANDS = {
     "batch": "replay a log under a policy",
     "compare": "replay a log under several policies",
+    "explain": "say why a job waits, and what would start it",
     "explore": "vary platforms, workloads, policies and seeds",
     "generate": "draw a workload from a model",
     "grid": "run jobs on a grid of sites under a broker",
