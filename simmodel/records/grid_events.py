@@ -75,7 +75,7 @@ class GridEvents(GridWatch):
     def __init__(self, grid: Any, sink: RowSink) -> None:
         super().__init__(grid, sink)
         self._features: dict[int, Row] = {}
-        self._run_of: dict[Any, Run] = {}
+        self._host_of: dict[Any, str] = {}
 
     def _event(
         self,
@@ -92,14 +92,15 @@ class GridEvents(GridWatch):
         free = counts.free if site is None else counts.free_now()
         name = "" if site is None else site.name
         about: Row = ("", 0) if job is None else (job.id, self.grid.ledger.attempts[job.row])
-        host = self.host(self._run_of.get(job)) if job is not None else ""
+        host = self._host_of.get(job, "")
         what = float(self.env._now), event, *about, name, host, file, size, source, detail
         state = counts.queued, counts.running, counts.finished, counts.failed
         self._add("events", (*what, len(self.grid.queue), free, *state))
 
     def _at_site(self, event: str, job: Any, site: Any, detail: str = "") -> None:
         """Note what happens to a job at a site (hot path of :meth:`_event`)."""
-        counts, grid, pool = self.at[site], self.grid, self.at[site].pool
+        counts, grid = self.at[site], self.grid
+        pool = counts.pool
         self._add(
             "events",
             (
@@ -107,8 +108,8 @@ class GridEvents(GridWatch):
                 event,
                 job.id,
                 grid.ledger.attempts[job.row],
-                site.name,
-                self.host(self._run_of[job]) if job in self._run_of else "",
+                counts.name,
+                self._host_of.get(job, ""),
                 "",
                 0.0,
                 "",
@@ -124,18 +125,19 @@ class GridEvents(GridWatch):
 
     def job_created(self, job: Any) -> None:
         """Note a submission, with what is known then."""
-        counts, now = self.all, float(self.env._now)
+        counts, now, pending = self.all, float(self.env._now), self.grid.queue.count
         files: Row = (0, 0, 0, 0)
         if getattr(job, "inputs", ()) or getattr(job, "outputs", ()):
             catalogue = self.grid.data.catalogue
             size = sum(catalogue.size(file) for file in job.inputs if file in catalogue)
             files = len(job.inputs), size, len(job.outputs), sum(file.size for file in job.outputs)
-        self._features[job.row] = (
-            *(job.id, now, int(now % 86400 // 3600), job.processors, job.limit),
-            *("" if job.user is None else job.user, "" if job.home is None else job.home.name),
-            *(*files, self.grid.queue.count, counts.queued, counts.running, counts.free, counts.finished),
-        )
-        self._event("created", job)
+        name, user, home = job.id, job.user, job.home
+        user, home = "" if user is None else user, "" if home is None else home.name
+        queued, running, free, finished = counts.queued, counts.running, counts.free, counts.finished
+        about = name, now, int(now % 86400 // 3600), job.processors, job.limit, user, home
+        self._features[job.row] = (*about, *files, pending, queued, running, free, finished)
+        attempts, state = self.grid.ledger.attempts[job.row], (queued, running, finished, counts.failed)
+        self._add("events", (now, "created", name, attempts, "", "", "", 0.0, "", "", pending, free, *state))
 
     def job_assigned(self, job: Any, site: Any) -> None:
         """Note the choice of a site."""
@@ -153,7 +155,7 @@ class GridEvents(GridWatch):
     def began(self, run: Run, site: Any) -> None:
         """Note that a job holds its cores."""
         if run.grant.nodes:
-            self._run_of[run.job] = run
+            self._host_of[run.job] = self.host(run)
         self._at_site("running", run.job, site)
 
     def released(self, run: Run, site: Any, status: str) -> None:
@@ -163,26 +165,35 @@ class GridEvents(GridWatch):
     def went_back(self, job: Any, site: Any, reason: str) -> None:
         """Note a failure at a site after which the job is assigned again."""
         self._at_site("retried", job, site, reason)
-        self._run_of.pop(job, None)
+        self._host_of.pop(job, None)
 
     def ended(self, job: Any, site: Any) -> None:
         """Note the end of a job, and its row in the table of jobs."""
-        row, ledger = job.row, self.grid.ledger
+        row, ledger, state = job.row, self.grid.ledger, job.state
         reason = ledger.errors.get(row, "")
-        state = "finished" if job.state in ("completed", "timeout") else job.state
+        if state == "completed" or state == "timeout":
+            state = "finished"
         self._at_site(state, job, site, reason)
-        self._run_of.pop(job, None)
+        self._host_of.pop(job, None)
         features = self._features.pop(row, None)
         if features is None:
             return
-        submit = features[1]
-        start, end, now = ledger.start[row], ledger.end[row], float(self.env._now)
+        submit, start = features[1], ledger.start[row]
+        wait, held, stay = start - submit, ledger.end[row] - start, float(self.env._now) - submit
         self._add(
             "jobs",
             (
-                *(*features, state, site.name, ledger.attempts[row], ledger.assigned[row]),
-                *(_known(start - submit), _known(end - start), now - submit),
-                *(ledger.bytes_in[row], ledger.bytes_out[row], reason),
+                *features,
+                state,
+                site.name,
+                ledger.attempts[row],
+                ledger.assigned[row],
+                wait if wait == wait else None,
+                held if held == held else None,
+                stay,
+                ledger.bytes_in[row],
+                ledger.bytes_out[row],
+                reason,
             ),
         )
 
@@ -247,7 +258,3 @@ class GridEvents(GridWatch):
 
 
 _PHASES = {"staging in": "staging in", "inside": "staging in", "executing": "executing", "writing": "staging out"}
-
-
-def _known(value: float) -> float | None:
-    return value if value == value else None

@@ -29,17 +29,18 @@ class Counts:
 
     Attributes
     ----------
-    free, pool
-        free cores; the only pool of cores, or ``None``
+    name, free, pool
+        the name of the site; free cores; the only pool of cores, or ``None``
     queued, running
         jobs in the queue of the site; jobs that hold cores
     finished, failed
         jobs that have ended well; jobs that have failed for good
     """
 
-    __slots__ = ("_pools", "failed", "finished", "free", "pool", "queued", "running")
+    __slots__ = ("_pools", "failed", "finished", "free", "name", "pool", "queued", "running")
 
-    def __init__(self, sites: Sequence[Any]) -> None:
+    def __init__(self, sites: Sequence[Any], name: str = "") -> None:
+        self.name = name
         self._pools = [pool for site in sites for pool in site.system.places if pool.part_of is None]
         self.pool = self._pools[0] if len(self._pools) == 1 else None
         self.queued = self.running = self.finished = self.failed = 0
@@ -71,7 +72,7 @@ class GridWatch(Observer):
         self.env = grid.env
         self._sink = sink
         self._add: Callable[[str, Row], None] = sink.add
-        self.at = {site: Counts([site]) for site in grid.places}
+        self.at = {site: Counts([site], site.name) for site in grid.places}
         self.all = Counts(grid.places)
         self._started: dict[Any, Run] = {}
 

@@ -12,6 +12,8 @@ from simmodel.results.unfinished import UnfinishedFile
 
 __all__ = ["DataSet"]
 
+_MOST_VALUES = 999  # of a statement; what every SQLite takes
+
 
 class DataSet:
     """Takes rows of tables and writes them to an SQLite file in batches; at the end also to CSV or Parquet.
@@ -64,9 +66,10 @@ class DataSet:
         if "parquet" in (folders or {}):
             pyarrow()
         self._folders = dict(folders or {})
-        self._keep, self._batch = keep, batch
+        self._keep = keep
         self._tables = {name: tuple(columns) for name, columns in tables.items()}
-        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in tables}
+        self._values: dict[str, list[Any]] = {name: [] for name in tables}  # the values of row after row
+        self._full = {name: batch * len(columns) for name, columns in tables.items()}
         self._insert: dict[str, str] = {}
         self.written = dict.fromkeys(tables, 0)
         self._meta = {"simmodel": "data set", **(meta or {})}
@@ -75,23 +78,30 @@ class DataSet:
             for name, columns in self._tables.items():
                 listed = ", ".join(f'"{column}"' for column in columns)
                 connection.execute(f'CREATE TABLE "{name}" (_ID INTEGER PRIMARY KEY, {listed})')
-                self._insert[name] = f'INSERT INTO "{name}" ({listed}) VALUES ({", ".join("?" * len(columns))})'
+                self._insert[name] = f'INSERT INTO "{name}" ({listed}) VALUES'
         self._file.put_meta({**self._meta, "unfinished": True})
 
     def add(self, table: str, row: tuple[Any, ...]) -> None:
         """Take a row; every so many rows they are written."""
-        rows = self._rows[table]
-        rows.append(row)
-        if len(rows) >= self._batch:
+        values = self._values[table]
+        values.extend(row)
+        if len(values) >= self._full[table]:
             self.flush()
 
     def flush(self) -> None:
         """Write the rows taken so far."""
         with self._file.writing() as connection:
-            for name, rows in self._rows.items():
-                connection.executemany(self._insert[name], rows)
-                self.written[name] += len(rows)
-                rows.clear()
+            for name, values in self._values.items():
+                insert, width = self._insert[name], len(self._tables[name])
+                marks, many = f"({', '.join('?' * width)})", max(_MOST_VALUES // width, 1)
+                most = len(values) // width // many * many * width
+                statement = f"{insert} {', '.join([marks] * many)}"  # in which a row costs less than in its own
+                for begin in range(0, most, many * width):
+                    connection.execute(statement, values[begin : begin + many * width])
+                for begin in range(most, len(values), width):
+                    connection.execute(f"{insert} {marks}", values[begin : begin + width])
+                self.written[name] += len(values) // width
+                values.clear()
 
     # ------------------------------------------------------------------ the end
 
