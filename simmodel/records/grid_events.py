@@ -74,6 +74,8 @@ class GridEvents(GridWatch):
 
     def __init__(self, grid: Any, sink: RowSink) -> None:
         super().__init__(grid, sink)
+        sink.shorten("events of jobs", "events", {"file": "", "bytes": 0.0, "source": ""})
+        self._queue = grid.queue
         self._features: dict[int, Row] = {}
         self._host_of: dict[Any, str] = {}
 
@@ -99,22 +101,19 @@ class GridEvents(GridWatch):
 
     def _at_site(self, event: str, job: Any, site: Any, detail: str = "") -> None:
         """Note what happens to a job at a site (hot path of :meth:`_event`)."""
-        counts, grid = self.at[site], self.grid
+        counts = self.at[site]
         pool = counts.pool
         self._add(
-            "events",
+            "events of jobs",
             (
                 float(self.env._now),
                 event,
                 job.id,
-                grid.ledger.attempts[job.row],
+                self.grid.ledger.attempts[job.row],
                 counts.name,
                 self._host_of.get(job, ""),
-                "",
-                0.0,
-                "",
                 detail,
-                grid.queue.count,
+                self._queue.count,
                 counts.free_now() if pool is None else pool.free,
                 counts.queued,
                 counts.running,
@@ -125,9 +124,9 @@ class GridEvents(GridWatch):
 
     def job_created(self, job: Any) -> None:
         """Note a submission, with what is known then."""
-        counts, now, pending = self.all, float(self.env._now), self.grid.queue.count
+        counts, now, pending = self.all, float(self.env._now), self._queue.count
         files: Row = (0, 0, 0, 0)
-        if getattr(job, "inputs", ()) or getattr(job, "outputs", ()):
+        if hasattr(job, "inputs") and (job.inputs or job.outputs):
             catalogue = self.grid.data.catalogue
             size = sum(catalogue.size(file) for file in job.inputs if file in catalogue)
             files = len(job.inputs), size, len(job.outputs), sum(file.size for file in job.outputs)
@@ -136,8 +135,11 @@ class GridEvents(GridWatch):
         queued, running, free, finished = counts.queued, counts.running, counts.free, counts.finished
         about = name, now, int(now % 86400 // 3600), job.processors, job.limit, user, home
         self._features[job.row] = (*about, *files, pending, queued, running, free, finished)
-        attempts, state = self.grid.ledger.attempts[job.row], (queued, running, finished, counts.failed)
-        self._add("events", (now, "created", name, attempts, "", "", "", 0.0, "", "", pending, free, *state))
+        attempts, failed = self.grid.ledger.attempts[job.row], counts.failed
+        self._add(
+            "events of jobs",
+            (now, "created", name, attempts, "", "", "", pending, free, queued, running, finished, failed),
+        )
 
     def job_assigned(self, job: Any, site: Any) -> None:
         """Note the choice of a site."""

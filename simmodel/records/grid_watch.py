@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.scheduling.observer import Observer
@@ -21,6 +21,10 @@ class RowSink(Protocol):
 
     def add(self, table: str, row: Row, /) -> None:
         """Take a row."""
+        ...
+
+    def shorten(self, form: str, table: str, values: Mapping[str, str | float], /) -> None:
+        """Take rows of a table also under another name, without columns that then have these values."""
         ...
 
 
@@ -74,7 +78,7 @@ class GridWatch(Observer):
         self._add: Callable[[str, Row], None] = sink.add
         self.at = {site: Counts([site], site.name) for site in grid.places}
         self.all = Counts(grid.places)
-        self._started: dict[Any, Run] = {}
+        self._started: dict[Any, tuple[Run, Any, Counts]] = {}
 
     def _mine(self, job: Any) -> bool:
         try:
@@ -90,7 +94,8 @@ class GridWatch(Observer):
 
     def _look(self, counts: Counts) -> None:
         """Bring the free cores of the grid up to date after a change at a site."""
-        free = counts.free_now()
+        pool = counts.pool
+        free = counts.free_now() if pool is None else pool.free
         self.all.free += free - counts.free
         counts.free = free
 
@@ -115,7 +120,7 @@ class GridWatch(Observer):
             counts.running += 1
             everything.queued -= 1
             everything.running += 1
-            self._started[job] = run
+            self._started[job] = run, site, counts
             self.began(run, site)
 
     def began(self, run: Run, site: Any) -> None:
@@ -123,14 +128,14 @@ class GridWatch(Observer):
 
     def job_ended(self, run: Run, status: str) -> None:
         """Count a job that releases its cores."""
-        self._let_go(run.job, status)
+        if run.job in self._started:
+            self._let_go(run.job, status)
 
     def _let_go(self, job: Any, status: str) -> None:
         """Count a job that has released its cores, which the grid may tell before its cluster does."""
-        run = self._started.pop(job, None)
-        if run is not None:
-            site = self.grid.sites[run.place.name]
-            counts = self.at[site]
+        started = self._started.pop(job, None)
+        if started is not None:
+            run, site, counts = started
             self._look(counts)
             counts.running -= 1
             self.all.running -= 1

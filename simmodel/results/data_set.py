@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from simmodel.results.parts import parts_of, write_csv_parts, write_parquet_parts
 from simmodel.results.stores import folder_of, pyarrow
 from simmodel.results.unfinished import UnfinishedFile
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 __all__ = ["DataSet"]
 
@@ -68,9 +71,12 @@ class DataSet:
         self._folders = dict(folders or {})
         self._keep = keep
         self._tables = {name: tuple(columns) for name, columns in tables.items()}
-        self._values: dict[str, list[Any]] = {name: [] for name in tables}  # the values of row after row
-        self._full = {name: batch * len(columns) for name, columns in tables.items()}
-        self._insert: dict[str, str] = {}
+        self._batch = batch
+        self._forms = {name: _Form(name, name, columns, {}) for name, columns in self._tables.items()}
+        self._kept: dict[str, list[tuple[_Form, list[Any]]]] = {name: [] for name in tables}
+        self._before = dict.fromkeys(tables, 0)  # rows kept before the last ones, which are of one form
+        self._open: dict[str, list[Any]] = {}  # the values of these last ones, by the name of their form
+        self._full: dict[str, int] = {}
         self.written = dict.fromkeys(tables, 0)
         self._meta = {"simmodel": "data set", **(meta or {})}
         self._file = UnfinishedFile(self.path, force=force)
@@ -78,30 +84,52 @@ class DataSet:
             for name, columns in self._tables.items():
                 listed = ", ".join(f'"{column}"' for column in columns)
                 connection.execute(f'CREATE TABLE "{name}" (_ID INTEGER PRIMARY KEY, {listed})')
-                self._insert[name] = f'INSERT INTO "{name}" ({listed}) VALUES'
         self._file.put_meta({**self._meta, "unfinished": True})
 
-    def add(self, table: str, row: tuple[Any, ...]) -> None:
-        """Take a row; every so many rows they are written."""
-        values = self._values[table]
+    def shorten(self, form: str, table: str, values: Mapping[str, str | float]) -> None:
+        """Take rows of a table from now on also under the name ``form``, without columns that then have these values.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder, DataSet(f"{folder}/rows.db", {"events": ["time", "file"]}) as data:
+        ...     data.shorten("no file", "events", {"file": ""})
+        ...     data.add("no file", (1.5,)); data.add("events", (2.5, "a")); data.flush()
+        ...     data.written
+        {'events': 2}
+        """
+        self._forms[form] = _Form(form, table, self._tables[table], values)
+
+    def add(self, form: str, row: tuple[Any, ...]) -> None:
+        """Take a row of a table, or of a form of it; every so many rows they are written."""
+        try:
+            values = self._open[form]
+        except KeyError:
+            values = self._turn_to(form)
         values.extend(row)
-        if len(values) >= self._full[table]:
+        if len(values) >= self._full[form]:
             self.flush()
+
+    def _turn_to(self, name: str) -> list[Any]:
+        """Go on with rows of another form of a table, after those that it has."""
+        form = self._forms[name]
+        table, kept = form.table, self._kept[form.table]
+        if kept:
+            last, values = kept[-1]
+            self._before[table] += len(values) // last.width
+            del self._open[last.name]
+        values = self._open[name] = []
+        kept.append((form, values))
+        self._full[name] = (self._batch - self._before[table]) * form.width
+        return values
 
     def flush(self) -> None:
         """Write the rows taken so far."""
         with self._file.writing() as connection:
-            for name, values in self._values.items():
-                insert, width = self._insert[name], len(self._tables[name])
-                marks, many = f"({', '.join('?' * width)})", max(_MOST_VALUES // width, 1)
-                most = len(values) // width // many * many * width
-                statement = f"{insert} {', '.join([marks] * many)}"  # in which a row costs less than in its own
-                for begin in range(0, most, many * width):
-                    connection.execute(statement, values[begin : begin + many * width])
-                for begin in range(most, len(values), width):
-                    connection.execute(f"{insert} {marks}", values[begin : begin + width])
-                self.written[name] += len(values) // width
-                values.clear()
+            for name, kept in self._kept.items():
+                for form, values in kept:
+                    self.written[name] += form.write(connection, values)
+                kept.clear()
+                self._before[name] = 0
+        self._open.clear()
 
     # ------------------------------------------------------------------ the end
 
@@ -137,3 +165,34 @@ class DataSet:
             self.close()
         else:
             self.leave()
+
+
+class _Form:
+    """Rows of a table, without columns that have the same values in all of them."""
+
+    __slots__ = ("_one", "_several", "_several_width", "name", "table", "width")
+
+    def __init__(self, name: str, table: str, columns: Sequence[str], values: Mapping[str, str | float]) -> None:
+        self.name, self.table = name, table
+        self.width = len(columns) - len(values)
+        several = max(_MOST_VALUES // self.width, 1)
+        listed = ", ".join(f'"{column}"' for column in columns)
+        marks = ", ".join(_literal(values[column]) if column in values else "?" for column in columns)
+        insert = f'INSERT INTO "{table}" ({listed}) VALUES '
+        self._one = f"{insert}({marks})"
+        self._several = insert + ", ".join([f"({marks})"] * several)
+        self._several_width = several * self.width
+
+    def write(self, connection: Connection, values: list[Any]) -> int:
+        """Write the values of row after row and return the number of rows; each costs less in a statement of many."""
+        width, step = self.width, self._several_width
+        most = len(values) // step * step
+        for begin in range(0, most, step):
+            connection.execute(self._several, values[begin : begin + step])
+        for begin in range(most, len(values), width):
+            connection.execute(self._one, values[begin : begin + width])
+        return len(values) // width
+
+
+def _literal(value: str | float) -> str:
+    return repr(value) if isinstance(value, (int, float)) else "'" + value.replace("'", "''") + "'"

@@ -132,6 +132,33 @@ def test_csv_and_parquet_equal_the_database(tmp_path):
     assert meta["rows"]["jobs"] == 13
 
 
+@pytest.mark.parametrize("batch", [1, 7, 5000])
+def test_rows_of_several_forms_keep_their_order_and_values(tmp_path, batch):
+    """More rows than a statement takes, and fewer; a form leaves out columns that always have the same values."""
+    path = tmp_path / "events.sqlite"
+    with DataSet(path, {"events": ["number", "file", "size"], "other": ["number"]}, batch=batch) as data:
+        data.shorten("no file", "events", {"file": "it's", "size": 0.0})
+        for number in range(2000):
+            if number < 700 or number % 3:
+                data.add("no file", (number,))
+            else:
+                data.add("events", (number, f"f{number}", 1.5))
+            data.add("other", (-number,))
+    plain = [("it's", 0.0) if number < 700 or number % 3 else (f"f{number}", 1.5) for number in range(2000)]
+    found = [tuple(row.values()) for row in table(path, "events")]
+    assert found == [(number + 1, number, *values) for number, values in enumerate(plain)]
+    assert [row["number"] for row in table(path, "other")] == [-number for number in range(2000)]
+    assert data.written == {"events": 2000, "other": 2000}
+
+
+def test_a_row_with_too_few_values_is_refused(tmp_path):
+    data = DataSet(tmp_path / "events.sqlite", {"events": ["number", "file"]})
+    data.add("events", (1,))
+    with pytest.raises(sqlite3.ProgrammingError):
+        data.flush()
+    data._file.leave()
+
+
 def test_a_data_set_that_is_not_closed_says_so(tmp_path):
     _, data = ran(tmp_path)
     data.leave()
