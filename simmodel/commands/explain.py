@@ -12,7 +12,7 @@ __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = (
     "simmodel explain probe-4 3 --processors 12 --policy easy",
-    "simmodel explain lublin-128-week 300 --policy fcfs --at 4d --plot",
+    "simmodel explain lublin-128-week 300 --policy fcfs --at 90h --plot",
 )
 
 

@@ -53,7 +53,7 @@ from simmodel.platform import (
 )
 from simmodel.policies import Portfolio
 from simmodel.records import BrokerRecord, EventRecorder, GridRecord, JobRecord, NetworkRecorder, Steps, UsageMeter
-from simmodel.referee import identify, verify
+from simmodel.referee import explain, identify, verify
 from simmodel.resources import Grant, Lost, Network, Preempted
 from simmodel.runs import Missing, Scenario, simulate
 from simmodel.scheduling import Objective
@@ -326,6 +326,7 @@ def _advice() -> Iterator[Any]:
 def _judged() -> Iterator[Any]:
     log = Workload({"submit": [0, 1, 2], "run": [10, 5, 20], "processors": [4, 4, 1]}, name="<log>", processors=5)
     verdict = verify(log, {1: 0, 2: 10, 3: 2}, policy="fcfs")
+    yield explain(5, log, "fcfs", 2)
     yield from (
         verdict,
         verdict.judgement,
