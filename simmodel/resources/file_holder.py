@@ -90,6 +90,7 @@ class FileHolder:
         self._on_dropped: tuple[Callable[..., object], ...] = ()
         if catalogue is not None:
             catalogue.watch(name, self.reconsider)
+            catalogue.share(name, self.files)
         env.on_hooks_changed(self._find_hooks)
         env.register_waits(self)
 
@@ -368,12 +369,13 @@ class FileHolder:
 
     def _remove(self, file: str, cause: str) -> None:
         """Remove a file that is out of the account of loose bytes."""
-        size = self.files.pop(file)
+        size = self.files[file]
         self.used -= ceil(size)
         if self._order is not None:
             self._order.remove(file)
         if self.catalogue is not None:
-            self.catalogue.remove(file, self.name)
+            self.catalogue.remove(file, self.name)  # which reads the size from here
+        del self.files[file]
         for call in self._on_dropped:
             call(self, file, size, cause)
 

@@ -370,6 +370,46 @@ def test_a_catalogue_of_columns() -> None:
     assert catalogue.state() == state
 
 
+@pytest.mark.parametrize("first", ["catalogue", "storage"])
+def test_a_catalogue_and_its_storages_come_back_in_any_order(first: str) -> None:
+    before = Catalogue(["a", "b"])
+    storage = Storage(Environment(), StorageSpec(capacity=100), before, name="a")
+    for file in "xyz":
+        storage.add(file, 20)
+    before.declare("nowhere", 5)
+    storage.add("late", 7)
+    storage.drop("x", last=True)
+    storage.add("x", 20)  # the oldest in the catalogue, the youngest in the storage
+    after = Catalogue(["a", "b"])
+    copy = Storage(Environment(), StorageSpec(capacity=100), after, name="a")
+    if first == "catalogue":
+        after.restore(before.state())
+        copy.restore(storage.state())
+    else:
+        copy.restore(storage.state())
+        after.restore(before.state())
+    assert (copy.state(), after.state()) == (storage.state(), before.state())
+    assert list(copy.files) == ["y", "z", "late", "x"]
+    assert after.names() == ["x", "y", "z", "nowhere", "late"]
+    assert (after.size("x"), after.size("nowhere"), after.bytes_at("a"), copy.used) == (20, 5, 67, 67)
+
+
+def test_a_catalogue_knows_sizes_of_replicas_that_no_storage_has() -> None:
+    catalogue = Catalogue.from_columns(["a", "b"], ["x", "y"], [20, 30], ["b", "a"])
+    a = Storage(Environment(), StorageSpec(capacity=100), catalogue, name="a")
+    b = Storage(Environment(), StorageSpec(capacity=100), catalogue, name="b")
+    assert (list(a.files), list(b.files)) == ([], [])
+    a.add("x", 20)
+    b.add("y", 30)
+    catalogue.remove("y", "a")
+    a.drop("x")
+    catalogue.add("z", "a", 7)
+    assert (list(a.files), list(b.files), catalogue.sites_of("x")) == ([], ["y"], ("b",))
+    assert [catalogue.size(file) for file in "xyz"] == [20, 30, 7]
+    b.drop("y", last=True)
+    assert (catalogue.size("y"), catalogue.bytes_at("a"), catalogue.bytes_at("b")) == (30, 7, 20)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
