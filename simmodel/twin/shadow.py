@@ -212,10 +212,15 @@ class Shadow:
         now = self.mirror.now
         if not self._told or now - self._foretold_at < self.foretell:
             return
-        waiting = [key for key in self._told if self._jobs[key].start is None and self._jobs[key].end is None]
+        waiting = []
         for key in self._told:
-            if self._jobs[key].start is not None:
-                self._jobs[key].foretold = self._jobs[key].start  # it started at once: nothing to foretell
+            job = self._jobs.get(key)
+            if job is None:  # it waits again
+                continue
+            if job.start is not None:
+                job.foretold = job.start  # it started at once: nothing to foretell
+            elif job.end is None:
+                waiting.append(key)
         self._told, self._foretold_at = [], now
         if not waiting:
             return

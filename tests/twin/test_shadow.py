@@ -8,7 +8,7 @@ import pytest
 from simmodel import simulate, start
 from simmodel.errors import InputError
 from simmodel.generators import lublin
-from simmodel.twin.events import Event, JobReport, Passed, Request, StateReport
+from simmodel.twin.events import Event, JobReport, Passed, Request, Requeued, Started, StateReport, Submitted
 from simmodel.twin.mirror import Mirror
 from simmodel.twin.recorder import EventsOf
 from simmodel.twin.shadow import Shadow, shadow_of
@@ -112,3 +112,14 @@ def test_wrong_options_are_refused(options: dict[str, Any], sentence: str) -> No
     with pytest.raises(InputError) as caught:
         Shadow(Mirror(4, "alps"), **options)
     assert str(caught.value).startswith(sentence)
+
+
+def test_a_job_that_is_requeued_before_anything_is_foretold_does_not_stop_the_shadow() -> None:
+    shadow = Shadow(Mirror(4, "alps"), "fcfs")
+    about: dict[str, Any] = {"cluster": "alps", "submit": 0.0}
+    shadow.take(Submitted(**about, job=1, time=0.0, request=Request(processors=4, requested=9.0)))
+    shadow.take(Started(**about, job=1, time=0.0))
+    shadow.take(Requeued(**about, job=1, time=1.0))
+    shadow.take(Passed(cluster="alps", time=1.0))
+    assert len(shadow.report().jobs) == 0
+    assert shadow.mirror.jobs["waiting"] == 1
