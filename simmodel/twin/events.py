@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.errors import InputError, Plain, clipped, shown, unknown
 from simmodel.platform.strict import made_from, strict_converter
 from simmodel.work.job import Dependency, Job, partitions_in
 
@@ -60,6 +60,12 @@ def _instant(_instance: Any, attribute: attrs.Attribute[Any], value: float | Non
 def _finite(_instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
     if value is not None and not isfinite(value):
         raise ValueError(f"{attribute.name}: must be a finite number, got {value!r}")
+
+
+def _amounts(_instance: Any, _attribute: attrs.Attribute[Any], values: Mapping[str, float]) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -inf < value < inf:
+            raise InputError(f"must be a finite number, got {shown(value)}", place=f"consumables.{clipped(name)}")
 
 
 def job_id(text: int | str) -> int | str:
@@ -110,7 +116,7 @@ class Request(Fields):
     cores_per_node: int = 1
     gpus_per_node: int = 0
     memory_per_node: float = attrs.field(default=0.0, validator=_finite)
-    consumables: Mapping[str, float] = attrs.field(factory=dict)
+    consumables: Mapping[str, float] = attrs.field(factory=dict, validator=_amounts)
     requested: float | None = attrs.field(default=None, validator=_finite)
     user: int | str | None = None
     group: int | str | None = None

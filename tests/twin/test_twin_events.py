@@ -93,6 +93,16 @@ def test_every_kind_is_among_those_that_come_back() -> None:
             '{"kind": "submitted", "cluster": "a", "time": 1, "job": 1, "submit": 1, "request": {"processors": "4"}}',
             "request.processors: must be a whole number, got '4'",
         ),
+        (
+            '{"kind": "submitted", "cluster": "a", "time": 1, "job": 1, "submit": 1, "request": {"consumables": '
+            '{"matlab": Infinity}}}',
+            "request.consumables.matlab: must be a finite number, got inf",
+        ),
+        (
+            '{"kind": "submitted", "cluster": "a", "time": 1, "job": 1, "submit": 1, "request": {"consumables": '
+            '{"matlab": "two"}}}',
+            "request.consumables.matlab: must be a finite number, got 'two'",
+        ),
     ],
 )
 def test_what_is_no_event_is_refused_in_one_sentence(line: str, sentence: str) -> None:

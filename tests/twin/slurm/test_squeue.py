@@ -181,6 +181,7 @@ def test_the_order_is_that_of_the_queue() -> None:
         ({"V": "N/A"}, "squeue, job '7'.submit: must be known"),
         ({"T": "FLYING"}, "job '7'.state: must be a state of jobs such as PENDING, got FLYING"),
         ({"C": "0"}, "squeue, job '7'.cpus: must be a whole number >= 1, got '0'"),
+        ({"W": "matlab:INFINITE"}, "job '7'.consumables.matlab: must be a finite number, got inf"),
     ],
 )
 def test_rows_that_make_no_sense_are_counted_and_the_others_read(changes: dict[str, str], sentence: str) -> None:
