@@ -45,7 +45,7 @@ def check_config(config: TwinConfig, *, trust: bool = False) -> Iterator[str]:
         fallback = config.advise.fallback or config.policy
         yield f"policy {config.policy}; advice by {config.advise.policy}, if late by {fallback}"
     kind = config.source["kind"]
-    with closing(config.settings().open(config.cluster, config.folder_path)) as source:
+    with closing(config.open_source()) as source:
         for line in check_source(source, spec, config.policy):
             yield f"source {kind} of {config.cluster}: {line}"
     if config.audit is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -23,6 +24,8 @@ from simmodel.units import parse_quantity
 
 if TYPE_CHECKING:
     from cattrs import Converter
+
+    from simmodel.twin.source import Source
 
 __all__ = ["AdviseSettings", "ServeSettings", "TwinConfig", "read_config"]
 
@@ -142,14 +145,24 @@ class TwinConfig(Fields):
         """Return the settings of the source."""
         return source_settings(self.source)
 
+    def open_source(self) -> Source:
+        """Return the source.
+
+        Raises
+        ------
+        SimmodelError
+            it cannot be opened
+        """
+        return self.settings().open(self.cluster, Path(self.folder))
+
     @property
-    def folder_path(self) -> Path:
-        """The folder of relative paths."""
-        return Path(self.folder)
+    def now(self) -> Callable[[], float] | None:
+        """The clock of this machine; ``None``: events have a time of their own."""
+        return time if self.clock == "wall" else None
 
     def path(self, name: str) -> Path:
         """Return a path of the configuration."""
-        return self.folder_path / name
+        return Path(self.folder) / name
 
     def spec(self, *, trust: bool = False) -> ClusterSpec:
         """Return the platform.

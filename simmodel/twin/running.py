@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time as wall
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from simmodel.futures.executors import stop_workers
@@ -42,8 +42,7 @@ def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
         a part of it cannot be opened
     """
     spec, advise = config.spec(trust=trust), config.advise
-    clock = wall.time if config.clock == "wall" else None
-
+    clock = config.now
     advisor: Advisor | None = None
     if advise is not None:
         advisor = Advisor(advise.policy, fallback=advise.fallback or config.policy, deadline=advise.deadline)
@@ -55,7 +54,7 @@ def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
         return mirror
 
     with ExitStack() as stack:
-        source = config.settings().open(config.cluster, config.folder_path)
+        source = config.open_source()
         stack.callback(source.close)
         audit = None if config.audit is None else stack.enter_context(AuditLog(config.path(config.audit)))
         past = None if audit is None else continued(audit.path, spec, config.cluster, remake)
@@ -103,9 +102,9 @@ class _Pool:
 
 def follow(twin: Twin, until: Callable[[], bool], server: StatusServer | None = None) -> None:
     """Run a twin until its source is over or a function says so; a server shows its status every second."""
-    shown = wall.monotonic()
+    shown = monotonic()
     while not (twin.source.over or until()):
         twin.step()
-        if server is not None and wall.monotonic() - shown >= _SHOWN_EVERY:
-            shown = wall.monotonic()
+        if server is not None and monotonic() - shown >= _SHOWN_EVERY:
+            shown = monotonic()
             server.show(twin.status)

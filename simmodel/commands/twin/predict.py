@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.twin.config import read_config
 
     check_outputs(options, "table")
-    config = read_config(options.config)
+    config = read_config(options.config, trust=options.trust)
     mirror = _state(config, trust=options.trust)
     chosen: Any = options.predictor or ("predicted" if options.history is not None else "request")
     if options.history is not None:
@@ -84,6 +84,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _state(config: TwinConfig, *, trust: bool) -> Mirror:
     """Return the mirror as the audit log has it, or as the source tells."""
+    from contextlib import closing
+
     from simmodel.errors import InputError
     from simmodel.twin.course import continued
     from simmodel.twin.mirror import Mirror
@@ -97,8 +99,7 @@ def _state(config: TwinConfig, *, trust: bool) -> Mirror:
     if past is not None:
         return past.mirror
     mirror = Mirror(spec, config.cluster, config.policy)
-    source = config.settings().open(config.cluster, config.folder_path)
-    try:
+    with closing(config.open_source()) as source:
         report = source.report()
         if report is not None:
             mirror.apply(report)
@@ -109,8 +110,6 @@ def _state(config: TwinConfig, *, trust: bool) -> Mirror:
             for event in source.events(_QUIET):
                 told = True
                 mirror.apply(event)
-    finally:
-        source.close()
     if mirror.now == float("-inf"):
         raise InputError("must tell something, got no event", place="source")
     return mirror

@@ -87,18 +87,15 @@ def run(options: argparse.Namespace) -> None:
 
 def _opened(options: argparse.Namespace) -> tuple[Source, Mirror, Any, Any]:
     """Return the source, a mirror, and the policies of a configuration or a log."""
-    import time
-
     from simmodel.twin.mirror import Mirror
 
     if Path(options.source).suffix == ".toml":
         from simmodel.twin.config import read_config
 
-        config = read_config(options.source)
-        clock = time.time if config.clock == "wall" else None
-        mirror = Mirror(config.spec(trust=options.trust), config.cluster, config.policy, clock=clock)
+        config = read_config(options.source, trust=options.trust)
+        mirror = Mirror(config.spec(trust=options.trust), config.cluster, config.policy, clock=config.now)
         advised = None if config.advise is None else config.advise.policy
-        return config.settings().open(config.cluster, config.folder_path), mirror, config.policy, advised
+        return config.open_source(), mirror, config.policy, advised
     from simmodel.catalogue import load_workload
     from simmodel.referee.verification import cluster_of
     from simmodel.twin.sources.log import RecordedLog

@@ -63,3 +63,14 @@ def test_what_does_not_wait_is_refused(config: Path, capsys: pytest.CaptureFixtu
     config.with_name("events.jsonl").write_text("")
     assert main(["twin", "predict", str(config)]) == 2
     assert "source: must tell something, got no event" in capsys.readouterr().err
+
+
+def test_a_policy_that_imports_code_needs_trust(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.with_name("policy_of_predict.py").write_text("from simmodel.policies import Easy as Own\n")
+    monkeypatch.syspath_prepend(str(config.parent))
+    config.write_text('policy = "policy_of_predict:Own"\n' + config.read_text("utf-8"))
+    assert main(["twin", "predict", str(config)]) == 2
+    assert "policy: must be a known policy" in capsys.readouterr().err
+    assert starts(config, "2", "--trust") == ["2,0,3600"]

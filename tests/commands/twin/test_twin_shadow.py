@@ -45,6 +45,25 @@ def test_a_configuration_names_source_policies_and_platform(tmp_path: Path, caps
     assert not (tmp_path / "audit.jsonl").exists()
 
 
+def test_a_policy_that_imports_code_needs_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tmp_path / "log.swf", "easy")
+    (tmp_path / "policy_of_shadow.py").write_text("from simmodel.policies import Easy as Own\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = tmp_path / "twin.toml"
+    config.write_text(
+        'cluster = "alps"\nplatform = "machine.toml"\npolicy = "policy_of_shadow:Own"\nclock = "events"\n'
+        '[source]\nkind = "log"\nlog = "log.swf"\n'
+    )
+    (tmp_path / "machine.toml").write_text('kind = "cluster"\n[[partitions]]\nprocessors = 32\n')
+    assert main(["twin", "shadow", str(config)]) == 2
+    assert "policy: must be a known policy" in capsys.readouterr().err
+    assert main(["twin", "shadow", str(config), "--trust"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[-2:] for line in said if "explained by" in line] == [["100", "%"]]
+
+
 def test_a_log_without_waits_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["twin", "shadow", "probe-4"]) == 2
     assert "probe-4: must have jobs with recorded waits, got 4 without" in capsys.readouterr().err
