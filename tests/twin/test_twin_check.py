@@ -92,7 +92,7 @@ def test_what_slurm_tells() -> None:
     assert jobs.startswith("squeue: 1 job in ")
     assert seen.startswith("sinfo: 1 node in ")
     assert memory == "Slurm allocates memory: the source should have memory = true"
-    assert runs == "it runs sacct, scontrol, sinfo, squeue, with arguments that only read"
+    assert runs == "it runs scontrol, sinfo, squeue, with arguments that only read"
     assert len(list(check_slurm(told, memory=True))) == 4
 
 

@@ -71,20 +71,10 @@ READS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "config": ("scontrol", "show", "config"),
         "partition": ("scontrol", "--all", "--oneliner", "show", "partition"),
         "node": ("scontrol", "--all", "--oneliner", "show", "node"),
-        "job": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
         "reservation": ("scontrol", "--oneliner", "show", "reservation"),
         "license": ("scontrol", "--oneliner", "show", "license"),
         "topology": ("scontrol", "--oneliner", "show", "topology"),
         "ping": ("scontrol", "ping"),
-        "version": ("squeue", "--version"),
-        "ended": (
-            "sacct",
-            "--allusers",
-            "--allocations",
-            "--noheader",
-            "--parsable2",
-            "--format=JobIDRaw,JobID,State,Submit,Start,End,TimelimitRaw,NNodes,NCPUS,Partition,User,Account,QOS",
-        ),
     }
 )
 """All that the twin ever runs of Slurm, by name: each only reads."""

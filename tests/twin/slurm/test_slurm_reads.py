@@ -87,12 +87,12 @@ def test_variables_that_would_change_the_answers_are_not_passed_on(
     for name in ("SQUEUE_STATES", "SQUEUE_FORMAT", "SINFO_PARTITION", "SLURM_CLUSTERS", "SLURM_BITSTR_LEN"):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
-    told = SlurmCommands(folder=str(tmp_path)).read("version")
+    told = SlurmCommands(folder=str(tmp_path)).read("jobs.json")
     assert "SQUEUE_" not in told
     assert "SINFO_" not in told
     assert "SLURM_CONF=/etc/slurm.conf" in told
     assert "SLURM_TIME_FORMAT=%s" in told
-    assert "SLURM_CONF=/own.conf" in SlurmCommands(folder=str(tmp_path), conf="/own.conf").read("version")
+    assert "SLURM_CONF=/own.conf" in SlurmCommands(folder=str(tmp_path), conf="/own.conf").read("jobs.json")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_command_that_fails_is_one_sentence(tmp_path: Path, program: str, sent
     (tmp_path / "squeue").write_text(program)
     (tmp_path / "squeue").chmod(0o755)
     with pytest.raises(SlurmError) as error:
-        SlurmCommands(folder=str(tmp_path), timeout=0.2).read("version")
+        SlurmCommands(folder=str(tmp_path), timeout=0.2).read("jobs.json")
     assert str(error.value).startswith(f"{tmp_path}/squeue: {sentence}")
 
 
