@@ -73,14 +73,8 @@ class Identification(Shown):
         """The share of starts that no candidate explains."""
         none = np.ones(len(self.schedule.start), dtype=bool)
         for each in self.judgements.values():
-            none &= ~self.explains(each)
+            none &= ~each.explains(self.tolerance)
         return float(none.mean()) if len(none) else float("nan")
-
-    def explains(self, judgement: Judgement) -> Any:
-        """Return which starts a candidate explains, in the order of the starts."""
-        jobs = judgement.jobs
-        soon = (jobs["kind"] == "late") & (jobs["start"] - jobs["wanted"] <= self.tolerance)
-        return (jobs["kind"] == "same") | soon
 
     @property
     def table(self) -> Table:
@@ -125,7 +119,7 @@ class Identification(Shown):
         from simmodel.view.referee_plots import explained
 
         shown = {name: self.judgements[name] for name in list(self.shares)[:most]}
-        curves = {name: (each.jobs["start"], self.explains(each)) for name, each in shown.items()}
+        curves = {name: (each.jobs["start"], each.explains(self.tolerance)) for name, each in shown.items()}
         return explained(curves, title=title, figsize=figsize)
 
 

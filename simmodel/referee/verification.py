@@ -60,12 +60,17 @@ class Judgement(Shown):
     jobs: Table
     departures: tuple[Departure, ...]
 
+    def explains(self, tolerance: float = 0.0) -> NDArray[np.bool_]:
+        """Return which starts are the policy's, or come at most so many seconds after it wanted them."""
+        jobs = self.jobs
+        soon = (jobs["kind"] == "late") & (jobs["start"] - jobs["wanted"] <= tolerance)
+        found: NDArray[np.bool_] = (jobs["kind"] == "same") | soon
+        return found
+
     def explained(self, tolerance: float = 0.0) -> float:
-        """Return the share of starts that are the policy's, or come at most so many seconds after it wanted them."""
-        same = self.jobs["kind"] == "same"
-        if tolerance > 0:
-            same |= (self.jobs["kind"] == "late") & (self.jobs["start"] - self.jobs["wanted"] <= tolerance)
-        return float(same.mean()) if len(same) else float("nan")
+        """Return the share of the starts that it explains (see :meth:`explains`)."""
+        found = self.explains(tolerance)
+        return float(found.mean()) if len(found) else float("nan")
 
     def _cells(self) -> Cells:
         counts = Counter(self.jobs["kind"].tolist())
