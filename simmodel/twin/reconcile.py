@@ -149,11 +149,11 @@ def _of_nodes(report: StateReport, nodes: NodeLedger) -> Iterator[Event]:
         return
     told = dict.fromkeys(report.draining or (), "draining") | dict.fromkeys(report.down or (), "down")
     states: tuple[Literal["up", "down", "draining"], ...] = ("up", "draining", "down")
-    out = nodes.out
     for state in states:
-        names = [name for name, each in told.items() if each == state] if state != "up" else [*out]
         if state == "up":
-            names = [name for name in out if name not in told]
+            names = [name for name in nodes.out if name not in told]
+        else:
+            names = [name for name, each in told.items() if each == state]
         changed = [name for name in names if nodes.state(name)[1] != state and nodes.state(name)[0] < report.time]
         if changed:
             yield NodesChanged(cluster=report.cluster, time=report.time, state=state, nodes=tuple(changed))

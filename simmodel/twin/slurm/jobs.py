@@ -15,6 +15,7 @@ from simmodel.errors import InputError, shown
 from simmodel.loading import check_count
 from simmodel.platform.strict import inside
 from simmodel.twin.events import JobReport, JobState, Request
+from simmodel.twin.job_history import natural_order
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.answers import Given, parser_of
 from simmodel.twin.slurm.values import amounts, count_of, gres, nodes_of
@@ -162,7 +163,7 @@ def queue_of(
             if refused is None:
                 raise wrong from None
             refused.count(wrong)
-    found.sort(key=lambda each: (each[0], each[1].submit, _numbers(each[1].job)))
+    found.sort(key=lambda each: (each[0], each[1].submit, natural_order(each[1].job)))
     return tuple(report for _, report in found)
 
 
@@ -171,10 +172,6 @@ def _with_whole_nodes(record: JobRecord, sizes: Mapping[str, int]) -> JobRecord:
     size = max((sizes.get(each, 1) for each in (record.partition or "").split(",")), default=1)
     nodes = max(record.least_nodes, 1)
     return attrs.evolve(record, cpus=max(record.cpus, nodes * size), most_nodes=nodes)
-
-
-def _numbers(job: int | str) -> tuple[tuple[int, str], ...]:
-    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in str(job).split("_"))
 
 
 def _positive(text: str) -> float | None:

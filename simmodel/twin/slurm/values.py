@@ -14,7 +14,7 @@ import attrs
 
 from simmodel.errors import InputError, shown
 from simmodel.formats import cells
-from simmodel.platform.node_lists import node_list, node_names
+from simmodel.platform.node_lists import node_names
 
 __all__ = [
     "Gres",
@@ -25,7 +25,6 @@ __all__ = [
     "instant",
     "is_none",
     "memory",
-    "node_list",
     "nodes_of",
     "seconds",
     "split_list",
