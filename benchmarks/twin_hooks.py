@@ -5,7 +5,7 @@ the stream frozen, on a machine with nothing else to do; starting ``sh`` and Pyt
 
 Measured with real-time priority (``chrt -f 10``), so undisturbed: 64 ms at the 99th percentile with the stream frozen
 (50 of them are the budget of the stream), 20 with it there, 19 with it away; ``sh`` and Python alone take 7.6. At
-normal priority beside ten busy processes on two cores: 100 ms in the median and 140 at the 99th percentile.
+a high priority (nice -19) beside ten busy processes on two cores: 100 ms in the median and 140 at the 99th percentile.
 """
 
 from __future__ import annotations
