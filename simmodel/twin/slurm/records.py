@@ -5,8 +5,8 @@ Times are in seconds, instants in seconds since 1970, memory in bytes. ``None`` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Set as AbstractSet
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -22,10 +22,33 @@ __all__ = [
     "ReservationRecord",
     "Site",
     "SwitchRecord",
+    "service_of",
 ]
 
-_DOWN = frozenset(("DOWN", "ERROR", "FAIL", "FUTURE", "INVAL", "INVALID_REG"))
-_DRAINING = frozenset(("DRAIN", "DRAINING", "DRAINED", "FAILING", "NOT_RESPONDING", "NO_RESPOND"))
+Service: TypeAlias = Literal["up", "down", "draining"]
+
+_DOWN = frozenset(("DOWN", "ERROR", "FAIL", "FUTURE", "INVAL", "INVALID_REG", "UNKNOWN"))
+_DRAINING = frozenset(
+    (
+        *("DRAIN", "DRAINING", "DRAINED", "FAILING", "NOT_RESPONDING", "NO_RESPOND"),
+        *("BLOCKED", "POWERING_DOWN", "REBOOT", "REBOOT_ISSUED"),
+    )
+)
+_MAINTENANCE = frozenset(("MAINT", "MAINTENANCE"))  # sinfo tells it of nodes without jobs alone
+_BUSY = frozenset(("ALLOCATED", "MIXED"))
+
+
+def service_of(states: AbstractSet[str]) -> Service:
+    """Return whether jobs run and start on a node, by the words of its state: not at all if it is down.
+
+    >>> service_of({"IDLE"}), service_of({"IDLE", "DRAIN"}), service_of({"MAINT"}), service_of({"MIXED", "MAINTENANCE"})
+    ('up', 'draining', 'draining', 'up')
+    """
+    if states & _DOWN:
+        return "down"
+    if states & _DRAINING or (states & _MAINTENANCE and not states & _BUSY):
+        return "draining"
+    return "up"
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -56,15 +79,9 @@ class NodeRecord(Fields):
     reason: str = ""
 
     @property
-    def service(self) -> Literal["up", "down", "draining"]:
-        """Whether jobs run and start there: not at all if it is down, only run if it is draining.
-
-        >>> [NodeRecord(name="n", cpus=1, states=frozenset(states)).service for states in (["IDLE"], ["IDLE", "DRAIN"])]
-        ['up', 'draining']
-        """
-        if self.states & _DOWN:
-            return "down"
-        return "draining" if self.states & _DRAINING else "up"
+    def service(self) -> Service:
+        """Whether jobs run and start there: not at all if it is down, only run if it is draining."""
+        return service_of(self.states)
 
 
 @attrs.frozen(kw_only=True, repr=False)

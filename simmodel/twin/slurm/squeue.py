@@ -11,6 +11,7 @@ from simmodel.platform.strict import inside
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm import values
 from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord
+from simmodel.twin.slurm.records import service_of
 
 __all__ = ["NodesOut", "Row", "node_sizes", "nodes_out", "records_in"]
 
@@ -20,8 +21,6 @@ Row: TypeAlias = Mapping[str, str]
 NodesOut: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of the nodes that are down, and of those that take no new jobs."""
 
-_DOWN = frozenset(("down", "error", "fail", "future", "inval", "unknown"))
-_DRAINING = frozenset(("drained", "draining", "failing", "maint", "reboot", "blocked", "powering_down"))
 _MARKS = "*~#!%$@^-+"  # of states of nodes
 
 
@@ -132,11 +131,11 @@ def nodes_out(rows: Iterable[Row]) -> NodesOut:
     >>> nodes_out([{"name": "n1", "state": "down*"}, {"name": "n2", "state": "draining"}])
     (('n1',), ('n2',))
     """
-    down, draining = [], []
+    down: list[str] = []
+    draining: list[str] = []
     for name, state in {row["name"]: row["state"] for row in rows}.items():  # one row for each partition of a node
-        word = state.rstrip(_MARKS).lower()
-        if word in _DOWN:
-            down.append(name)
-        elif word in _DRAINING or "*" in state:  # *: it does not answer
-            draining.append(name)
+        silent = {"NOT_RESPONDING"} if "*" in state else set()
+        service = service_of({state.rstrip(_MARKS).upper()} | silent)
+        if service != "up":
+            (down if service == "down" else draining).append(name)
     return tuple(down), tuple(draining)

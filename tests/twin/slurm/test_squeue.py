@@ -13,6 +13,7 @@ from simmodel.twin.refused import Refused
 from simmodel.twin.slurm import values
 from simmodel.twin.slurm.commands import TABLES, SlurmCommands
 from simmodel.twin.slurm.jobs import LimitFrom, queue_of
+from simmodel.twin.slurm.records import NodeRecord
 from simmodel.twin.slurm.source import SlurmSource
 from simmodel.twin.slurm.squeue import node_sizes, nodes_out, records_in
 from tests.helpers.slurm_stub import JOB, write_stub
@@ -218,3 +219,19 @@ def test_states_of_nodes() -> None:
     states |= {"h": "maint", "i": "idle~", "j": "allocated+", "k": "planned", "l": "down$"}
     down, draining = nodes_out({"name": name, "state": state} for name, state in states.items())
     assert (down, draining) == (("b", "g", "l"), ("c", "d", "f", "h"))
+
+
+@pytest.mark.parametrize(
+    ("of_sinfo", "of_json"),
+    [
+        ("idle", ["IDLE"]), ("down*", ["DOWN", "NOT_RESPONDING"]), ("mixed", ["MIXED"]), ("drained", ["IDLE", "DRAIN"]),
+        ("idle*", ["IDLE", "NOT_RESPONDING"]), ("maint", ["IDLE", "MAINTENANCE"]), ("mixed", ["MIXED", "MAINTENANCE"]),
+        ("reboot^", ["IDLE", "REBOOT_ISSUED"]), ("blocked", ["IDLE", "BLOCKED"]), ("unknown", ["UNKNOWN"]),
+        ("powering_down", ["IDLE", "POWERING_DOWN"]), ("inval", ["IDLE", "INVALID_REG"]),
+        ("planned", ["IDLE", "PLANNED"]),
+    ],
+)  # fmt: skip
+def test_a_node_is_out_of_service_whether_sinfo_or_json_tells_it(of_sinfo: str, of_json: list[str]) -> None:
+    service = NodeRecord(name="n", cpus=1, states=frozenset(of_json)).service
+    expected = ({"down": ("n",)}.get(service, ()), {"draining": ("n",)}.get(service, ()))
+    assert nodes_out([{"name": "n", "state": of_sinfo}]) == expected
