@@ -25,6 +25,7 @@ from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.systems.kinds import work_of
+from simmodel.work.given import Frame
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ def _is_work(given: Sequence[object]) -> bool:
 
 
 def _label(given: Any) -> str:
+    if isinstance(given, Frame):
+        return "data frame"
     if isinstance(given, Path):
         return given.name
     if isinstance(given, str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,9 +13,8 @@ import numpy as np
 
 from simmodel.errors import InputError, Plain
 from simmodel.metrics.statistics import replication_seeds
-from simmodel.systems.cluster.replay import specs as jobs_of
+from simmodel.work.given import JobsGiven, as_workload
 from simmodel.work.job import Job
-from simmodel.work.prepare import prepare
 from simmodel.work.transformations import between, shift
 from simmodel.work.workload import Workload
 
@@ -25,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrivals", "draw_arrivals", "with_jobs"]
 
-Arrivals: TypeAlias = Workload | Iterable[Job] | Mapping[str, Any] | Callable[[np.random.Generator], Workload]
-"""A workload or jobs with absolute submission times; or generator settings or ``function(rng)``, drawn relative to the
-snapshot."""
+Arrivals: TypeAlias = JobsGiven | Mapping[str, Any] | Callable[[np.random.Generator], Workload]
+"""A workload, a data frame or jobs with absolute submission times; or generator settings or ``function(rng)``, drawn
+relative to the snapshot."""
 
 
 def draw_arrivals(
@@ -79,14 +77,12 @@ def draw_arrivals(
     return seeds, [_cut(_renamed(shift(_drawn(arrivals, each), now), names), now, until) for each in seeds]
 
 
-def _given(arrivals: Workload | Iterable[Job], taken: list[int | str]) -> Workload:
-    if isinstance(arrivals, Workload):
-        _check_names([*taken, *arrivals["job"].tolist()])
-        return arrivals
-    jobs: list[Any] = list(arrivals) if isinstance(arrivals, Iterable) else [arrivals]
-    if not all(isinstance(job, Job) for job in jobs):
-        raise InputError(f"arrivals: must be a workload, jobs, generator settings or a function, got {arrivals!r}")
-    return with_jobs(None, jobs, taken)
+def _given(arrivals: JobsGiven, taken: list[int | str]) -> Workload:
+    workload = as_workload(arrivals, name="arrivals", place="arrivals")
+    if workload.specs is not None and not isinstance(arrivals, Workload):
+        return with_jobs(None, workload.specs, taken)
+    _check_names([*taken, *workload["job"].tolist()])
+    return workload
 
 
 def _drawn(arrivals: Mapping[str, Plain] | Callable[[np.random.Generator], Workload], seed: int) -> Workload:
@@ -148,10 +144,7 @@ def with_jobs(workload: Workload | None, jobs: Iterable[Job], taken: Iterable[in
     """
     if workload is None:
         return Workload.from_jobs(_named(jobs, taken), name="arrivals")
-    specs = workload.specs
-    if specs is None:
-        prepared = prepare(workload, sys.maxsize, "requested", "stop")
-        specs = [job for _, job in jobs_of(workload, prepared)]
+    specs = workload.jobs(strict=False)
     named = [job.id for job in specs if job.id is not None]
     return Workload.from_jobs([*specs, *_named(jobs, [*taken, *named])], name=workload.name)
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simmodel.scheduling.observer import Observer
+from simmodel.work.given import as_workload
 from simmodel.work.job import Job
 from simmodel.work.prepare import prepare
 
 if TYPE_CHECKING:
     from simmodel.scheduling.prediction import Predictor
+    from simmodel.work.given import JobsGiven
     from simmodel.work.job import Run
-    from simmodel.work.workload import Workload
 
 __all__ = ["Learning", "learn_from"]
 
@@ -49,8 +50,10 @@ class Learning(Observer):
             self.predictor.learn(job, float(run.place.env.now - run.started) * speed + before)
 
 
-def learn_from(predictor: Predictor, workload: Workload) -> int:
+def learn_from(predictor: Predictor, workload: JobsGiven) -> int:
     """Teach a predictor the run times of a log, in the order of the ends; return the number of jobs learned from.
+
+    The log may be a workload, a data frame with its columns, or jobs.
 
     Jobs without recorded waits count as started at their submission; jobs that did not run teach nothing.
 
@@ -63,6 +66,7 @@ def learn_from(predictor: Predictor, workload: Workload) -> int:
     >>> past.predict(Job(run=1, requested=60))
     15.0
     """
+    workload = as_workload(workload)
     ready = prepare(workload, None)
     wait = np.nan_to_num(np.maximum(0.0, workload.get("wait", 0.0).astype(np.float64)))
     end = ready.submit + wait + ready.duration

@@ -17,17 +17,16 @@ from simmodel.referee.schedules import GivenSchedule, Schedule, schedule_of
 from simmodel.referee.verification import Judgement, cluster_of, judge
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_of
+from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
-from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.figure import Figure
 
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size
 
 __all__ = ["CANDIDATES", "Identification", "identify"]
@@ -134,7 +133,7 @@ def _judged(shared: _Shared, policy: PolicyLike) -> Judgement:
 
 
 def identify(
-    workload: Workload | str | Path,
+    workload: GivenWork,
     schedule: GivenSchedule = None,
     platform: GivenPlatform = None,
     candidates: Mapping[str, PolicyLike] | Iterable[PolicyLike] = CANDIDATES,
@@ -166,16 +165,15 @@ def identify(
     InputError
         a file cannot be read, the schedule is of other jobs, there is no candidate, or a name is unknown
 
+    >>> from simmodel import Workload
     >>> log = Workload({"submit": [0, 1, 2], "run": [10, 5, 5], "processors": [3, 4, 1]}, processors=4)
     >>> found = identify(log, {1: 0, 2: 10, 3: 2}, candidates=["fcfs", "easy"])
     >>> found.best, found.shares["fcfs"] < 1
     ('easy', True)
     """
-    from simmodel.catalogue import load_workload
-
     if not 0 <= tolerance < float("inf"):
         raise InputError(f"must be a number >= 0 (s), got {tolerance!r}", place="tolerance")
-    log = workload if isinstance(workload, Workload) else load_workload(workload)
+    log = read_workload(workload)
     chosen = labelled(candidates, "policy", "policies", purpose=" to try", check=policy_of)
     shared = _Shared(cluster_of(platform, log), schedule_of(log, schedule), options)
     found = map_calls(_judged, shared, list(chosen.values()), executor, progress)

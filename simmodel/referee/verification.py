@@ -21,6 +21,7 @@ from simmodel.referee.schedules import Fault, GivenSchedule, Schedule, schedule_
 from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.registry import policy as policy_of
+from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
 from simmodel.work.workload import Workload
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size
     from simmodel.work.prepare import Estimates
 
@@ -250,7 +252,7 @@ def _listed(jobs: tuple[int | str, ...], most: int = 4) -> str:
 
 
 def verify(
-    workload: Workload | str | Path,
+    workload: GivenWork,
     schedule: GivenSchedule = None,
     platform: GivenPlatform = None,
     policy: PolicyLike | None = None,
@@ -269,7 +271,7 @@ def verify(
     Parameters
     ----------
     workload
-        the jobs, or a log
+        the jobs or a log, in any form that :func:`~simmodel.runs.simulating.simulate` takes
     schedule
         see :func:`~simmodel.referee.schedules.schedule_of`; default: the recorded waits of the log
     platform
@@ -298,9 +300,7 @@ def verify(
       first: at 2 s the schedule starts job 3, the policy does not: it starts no job; job 2 is at the head, 1 ...
     ...
     """
-    from simmodel.catalogue import load_workload
-
-    log = workload if isinstance(workload, Workload) else load_workload(workload)
+    log = read_workload(workload)
     spec = cluster_of(platform, log)
     found = schedule_of(log, schedule)
     processors = spec.processors

@@ -29,6 +29,7 @@ from simmodel.systems.policy_state import (
     stream_states,
 )
 from simmodel.systems.system import System
+from simmodel.work.given import as_workload
 from simmodel.work.job import Job, LiveJob, Refusal, Run, rule_of
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 from simmodel.work.workload import Report
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.results.result import Result
     from simmodel.systems.system import EstimateBasis
+    from simmodel.work.given import JobsGiven
     from simmodel.work.prepare import Prepared
-    from simmodel.work.workload import Workload
 
 __all__ = ["Arrival", "JobSystem"]
 
@@ -198,9 +199,9 @@ class JobSystem(System[LiveJob]):
         self.waiting.add(job)
         self._queued_work += work_units(job.processors, job.expected)
 
-    def replay(self, workload: Workload, home: str | None = None) -> Prepared:
+    def replay(self, workload: JobsGiven, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects."""
-        workload, repeated = distinct_jobs(workload)
+        workload, repeated = distinct_jobs(as_workload(workload))
         if workload.specs is not None:
             check_specs(zip(workload["job"].tolist(), workload.specs, strict=True), self._ids, self.check_names)
             self._ids.update(job.id for job in workload.specs)

@@ -102,11 +102,18 @@ class Kind(Fields):
         """Return whether a system with this spec runs ``"jobs"`` or ``"tasks"``."""
         return self.work
 
+    def of_nodes(self, spec: Any) -> frozenset[str]:
+        """Return what jobs can request of the nodes of each of its places: ``"cores"``, ``"memory"``; none if counted.
+
+        The tasks of workflows that run as jobs request this much.
+        """
+        return frozenset()
+
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
         """Return the submissions of a workload, and the spec as completed by the workload and the inputs."""
-        return read_submissions(self.work_of(spec), given, seed=seed), spec
+        return read_submissions(self.work_of(spec), given, of_nodes=self.of_nodes(spec), seed=seed), spec
 
     def build(
         self,

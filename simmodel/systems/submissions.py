@@ -5,15 +5,16 @@ A scenario stores each part as its name or path, or else as columns if it is sma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
 from simmodel.errors import InputError, Plain, unknown
 from simmodel.systems.system import Live
 from simmodel.work.chunks import ChunkedWorkload
+from simmodel.work.given import JobsGiven, as_workload
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 
@@ -24,7 +25,18 @@ if TYPE_CHECKING:
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
 
-__all__ = ["INLINE", "GivenTasks", "GivenWork", "Log", "Logs", "Submissions", "Tasks", "in_chunks", "read_submissions"]
+__all__ = [
+    "INLINE",
+    "GivenTasks",
+    "GivenWork",
+    "Log",
+    "Logs",
+    "Submissions",
+    "Tasks",
+    "in_chunks",
+    "read_submissions",
+    "read_workload",
+]
 
 INLINE = 100_000
 """Maximum number of jobs or tasks without a source file that a scenario stores."""
@@ -32,29 +44,9 @@ INLINE = 100_000
 GivenTasks: TypeAlias = (
     "TaskSet | Workflow | str | Path | Iterable[TaskSet | Workflow | tuple[float, TaskSet | Workflow]]"
 )
-GivenJobs = (
-    Workload
-    | ChunkedWorkload
-    | Job
-    | str
-    | Path
-    | Iterable[Job]
-    | Iterable[Workload | str | Path]
-    | Mapping[str | None, Any]
-)
+GivenJobs = JobsGiven | ChunkedWorkload | str | Path | Iterable[JobsGiven | str | Path] | Mapping[str | None, Any]
 GivenWork: TypeAlias = "GivenJobs | GivenTasks"
 """Accepted workloads: see :func:`~simmodel.runs.simulating.simulate`."""
-
-
-@runtime_checkable
-class Frame(Protocol):
-    """A table such as a ``pandas.DataFrame``, whose columns are those of a workload."""
-
-    columns: Any
-
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        """Return the columns with their names."""
-        ...
 
 
 class Submissions:
@@ -161,24 +153,33 @@ def _inlined(log: Workload | ChunkedWorkload) -> dict[str, Any]:
     return described
 
 
-def workload_of(given: GivenWork) -> Log:
-    """Return the workload given as a Workload, as jobs, by name or as a file."""
-    if isinstance(given, Workload):
-        return Log(given)
-    if isinstance(given, ChunkedWorkload):
-        return Log(given, source=given.source)
+def read_workload(given: GivenWork, *, of_nodes: Collection[str] = (), place: str = "workload") -> Workload:
+    """Return one workload of jobs, given in any form: a name or a path, or as to :func:`as_workload`.
+
+    Raises
+    ------
+    InputError
+        if it is anything else, or cannot be read
+
+    >>> read_workload("probe-4")
+    <Workload probe-4: 4 jobs, 12 processors>
+    """
     if isinstance(given, (str, Path)):
         from simmodel.catalogue import load_workload
 
-        return Log(load_workload(given), source=str(given))
-    frame: Any = given
-    if isinstance(frame, Frame):
-        return Log(Workload(dict(frame.items())))
-    found: list[object] = list(given) if isinstance(given, Iterable) else [given]
-    jobs = [job for job in found if isinstance(job, Job)]
-    if len(jobs) < len(found):
-        raise InputError(f"must be a workload, jobs, a name or a path, got {given!r}", place="workload")
-    return Log(Workload.from_jobs(jobs))
+        return load_workload(given)
+    if isinstance(given, ChunkedWorkload):
+        raise InputError(f"must be a whole workload, got {given!r}, which is read in chunks", place=place)
+    jobs: Any = given
+    return as_workload(jobs, of_nodes=of_nodes, place=place)
+
+
+def workload_of(given: GivenWork, of_nodes: Collection[str] = ()) -> Log:
+    """Return one workload given in any form, with its source."""
+    if isinstance(given, ChunkedWorkload):
+        return Log(given, source=given.source)
+    source = str(given) if isinstance(given, (str, Path)) else None
+    return Log(read_workload(given, of_nodes=of_nodes), source=source)
 
 
 def in_chunks(given: GivenWork) -> ChunkedWorkload:
@@ -197,18 +198,18 @@ def in_chunks(given: GivenWork) -> ChunkedWorkload:
     return workload if isinstance(workload, ChunkedWorkload) else ChunkedWorkload.of(workload)
 
 
-def _logs(given: GivenWork, homes: Sequence[str]) -> list[Log]:
+def _logs(given: GivenWork, homes: Sequence[str], of_nodes: Collection[str]) -> list[Log]:
     """Return the given workloads: one, or several, by home or in the order of the places."""
     if isinstance(given, Mapping):
         for home in given:
             if home is not None and home not in homes:
                 raise unknown("place", str(home), homes)
-        return [attrs.evolve(workload_of(each), home=home) for home, each in given.items()]
+        return [attrs.evolve(workload_of(each, of_nodes), home=home) for home, each in given.items()]
     if isinstance(given, (list, tuple)) and given and homes and not any(isinstance(each, Job) for each in given):
         if len(given) > len(homes):
             raise InputError(f"must be at most {len(homes)}, one per place, got {len(given)}", place="workloads")
-        return [attrs.evolve(workload_of(each), home=home) for home, each in zip(homes, given, strict=False)]
-    return [workload_of(given)]
+        return [attrs.evolve(workload_of(each, of_nodes), home=home) for home, each in zip(homes, given, strict=False)]
+    return [workload_of(given, of_nodes)]
 
 
 @attrs.frozen
@@ -292,6 +293,7 @@ def read_submissions(
     given: GivenWork,
     *,
     homes: Sequence[str] = (),
+    of_nodes: Collection[str] = (),
     seed: int = 0,
     machine: MachineSpec | None = None,
     config: HetSimConfig | None = None,
@@ -306,6 +308,8 @@ def read_submissions(
         one workload or several; objects, names or files
     homes
         names of the places that can be homes of workloads
+    of_nodes
+        for workflows run as jobs: see :func:`~simmodel.work.given.as_workload`
     seed, machine, config
         for generated tasks: see :func:`~simmodel.catalogue.load_tasks`
 
@@ -318,7 +322,7 @@ def read_submissions(
     >>> len(read_submissions("tasks", [(5.0, TaskSet([3.0, 4.0]))]))
     2
     """
-    return Logs(_logs(given, homes)) if what == "jobs" else _tasks(given, seed, machine, config)
+    return Logs(_logs(given, homes, of_nodes)) if what == "jobs" else _tasks(given, seed, machine, config)
 
 
 def submissions_of_document(what: str, parts: Sequence[Mapping[str, Plain]]) -> GivenWork:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Handler, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.work.chunks import ChunkedWorkload
+    from simmodel.work.given import JobsGiven
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.table import Table
-    from simmodel.work.workload import Workload
 
 __all__ = ["EstimateBasis", "Offers", "RunningBelow", "System", "Timing"]
 
@@ -153,7 +153,7 @@ class System(Generic[Live]):
             if one is unknown
         """
 
-    def replay(self, workload: Workload, home: str | None = None) -> Prepared:
+    def replay(self, workload: JobsGiven, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.
 
         Parameters

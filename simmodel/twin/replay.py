@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.catalogue import load_workload
 from simmodel.display import Cells, Shown, text_table
 from simmodel.metrics.report import duration
 from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.registry import label
+from simmodel.systems.submissions import read_workload
 from simmodel.twin.advisor import Advice, Advisor
 from simmodel.twin.audit import AuditLog
 from simmodel.twin.mirror import Mirror
 from simmodel.twin.sources.log import AdvisedLog
 from simmodel.twin.twin import Twin
 from simmodel.work.table import Table
-from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,9 +107,7 @@ def replay_log(
 
 def _recorded_waits(workload: GivenWork) -> Any:
     """Return the recorded waits (s) of the jobs that have one."""
-    log = load_workload(workload) if isinstance(workload, (str, Path)) else workload
-    if not isinstance(log, Workload):
-        return np.empty(0)
+    log = read_workload(workload)
     wait = log["recorded_start"] - log["submit"] if "recorded_start" in log else log.get("wait", np.nan)
     return wait[wait >= 0]
 

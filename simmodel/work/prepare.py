@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import attrs
 import numpy as np
 
+from simmodel.work.rows import distinct_ids, never_run, processors_of
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
@@ -134,18 +135,10 @@ def prepare(
     """
     report = Report()
     submit, run = workload["submit"], workload["run"]
-    allocated = np.asarray(workload["processors"], dtype=np.int64)
-    processors = allocated
-    if "requested_processors" in workload:
-        asked = np.asarray(workload["requested_processors"], dtype=np.int64)
-        missing = (asked <= 0) & (allocated > 0)
-        processors = np.where(asked > 0, asked, allocated)
-        _count(report.repaired, "requested processors missing: allocated ones used", missing)
+    processors, missing = processors_of(workload.table)
+    _count(report.repaired, "requested processors missing: allocated ones used", missing)
     reasons = (
-        ("run time missing", ~(run >= 0)),
-        ("submission time missing", ~np.isfinite(submit)),
-        ("no processors", processors <= 0),
-        ("circular preceding jobs", _circular(workload)),
+        *never_run(workload.table, processors, linked=workload.specs is None),
         (too_large, processors > (2**62 if capacity is None else capacity)),
     )
     rejected: dict[int, str] = {}
@@ -176,43 +169,12 @@ def prepare(
     return Prepared(rows, submit, waiting, expected, duration, processors, cut, rejected, report, stopped)
 
 
-def _circular(workload: Workload) -> NDArray[np.bool_]:
-    """Return whether each job of a log precedes itself, directly or through the jobs that precede it.
-
-    >>> same = {"submit": [0] * 3, "run": [1] * 3, "processors": [1] * 3}
-    >>> _circular(Workload({"job": [1, 2, 3], **same, "preceding": [2, 1, 1]}))
-    array([ True,  True, False])
-    """
-    circular = np.zeros(len(workload), dtype=bool)
-    if "preceding" not in workload or "job" not in workload or workload.specs is not None:
-        return circular
-    if workload["preceding"].dtype.kind in "iu" and (workload["preceding"] == -1).all():
-        return circular  # as in most logs
-    jobs, before = workload["job"].tolist(), workload["preceding"].tolist()
-    row_of = {job: row for row, job in enumerate(jobs)}
-    ahead = {
-        row: row_of[other] for row, other in enumerate(before) if other not in (-1, "", jobs[row]) and other in row_of
-    }
-    seen: set[int] = set()
-    for first in ahead:
-        path: dict[int, int] = {}
-        row: int | None = first
-        while row is not None and row not in seen:
-            seen.add(row)
-            path[row] = len(path)
-            row = ahead.get(row)
-        if row in path:
-            circular[list(path)[path[row] :]] = True
-    return circular
-
-
 def _count(counts: Counter[str], reason: str, mask: NDArray[np.bool_]) -> None:
     number = int(mask.sum())
     if number:
         counts[reason] += number
 
 
-_CHUNK = 1 << 20
 REPEATED = "duplicate job id: a new one assigned"
 
 
@@ -224,49 +186,7 @@ def distinct_jobs(workload: Workload) -> tuple[Workload, int]:
     >>> distinct["job"], repaired
     (array([7, 8, 9]), 1)
     """
-    ids = workload["job"]
-    again = _repeated(ids)
-    count = len(again)
-    if workload.specs is not None or not count:
+    if workload.specs is not None:
         return workload, 0
-    renamed = ids.copy()
-    if ids.dtype.kind in "iu":
-        renamed[again] = int(ids.max()) + 1 + np.arange(count)
-    else:
-        taken = set(ids.tolist())
-        renamed = renamed.astype(object)
-        for row in again.tolist():
-            number = 2
-            while (name := f"{ids[row]}.{number}") in taken:
-                number += 1
-            taken.add(name)
-            renamed[row] = name
-    return workload.replace(job=renamed), count
-
-
-def _repeated(ids: NDArray[np.generic]) -> NDArray[np.intp]:
-    """Return the rows whose id occurred in an earlier row."""
-    if ids.dtype.kind not in "iu":
-        seen: set[object] = set()
-        found_again = []
-        for row, name in enumerate(ids.tolist()):
-            if name in seen:
-                found_again.append(row)
-            seen.add(name)
-        return np.array(found_again, dtype=np.intp)
-    if len(ids) < 2 or bool((ids[1:] > ids[:-1]).all()):  # type: ignore[operator]
-        return np.zeros(0, dtype=np.intp)
-    least, most = int(ids.min()), int(ids.max())
-    if most - least > 64 * len(ids) + 1024:  # too sparse for a bit per number
-        _, first = np.unique(ids, return_index=True)
-        return np.setdiff1d(np.arange(len(ids)), first)
-    met = np.zeros(most - least + 1, dtype=bool)
-    found = []
-    for begin in range(0, len(ids), _CHUNK):
-        part = ids[begin : begin + _CHUNK].astype(np.int64) - least
-        _, first = np.unique(part, return_index=True)
-        new = np.zeros(len(part), dtype=bool)
-        new[first] = ~met[part[first]]
-        met[part] = True
-        found.append(np.flatnonzero(~new) + begin)
-    return np.concatenate(found)
+    ids, renamed = distinct_ids(workload["job"])
+    return (workload.replace(job=ids) if renamed else workload), renamed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -13,6 +13,7 @@ import attrs
 
 from simmodel.display import html_page
 from simmodel.errors import InputError, Plain, unknown
+from simmodel.work.job import Dependency, Job
 from simmodel.work.precedence import levels_of, longest_path, topological_order
 from simmodel.work.task import CPU_CORES, DataObject, File, RecordedMachine, Task
 from simmodel.work.workload import Report
@@ -417,6 +418,46 @@ class Workflow:
             )
 
         return self.map(moved)
+
+    def jobs(self, *, nodes: bool = False, memory: bool = False) -> list[Job]:
+        """Return the tasks as batch jobs, submitted at 0: each waits for the success of its parents.
+
+        A job has the id, name, run time, cores (rounded up) and priority of its task. Data move in no time.
+
+        Parameters
+        ----------
+        nodes
+            whether each job requests its cores on one node, instead of any processors
+        memory
+            whether it requests the memory of its task too, on that node
+
+        Raises
+        ------
+        InputError
+            a task has no run time, or ``memory`` is requested without ``nodes``
+
+        >>> flow = Workflow([Task(id="a", run=2, cores=4), Task(id="b", run=3)], [("a", "b")])
+        >>> flow.jobs()[1]
+        Job(id='b', processors=1, run=3, dependencies=(Dependency(job='a', after='success'),))
+        >>> flow.jobs(nodes=True)[0].nodes, flow.jobs()[0].processors
+        (1, 4)
+        """
+        if memory and not nodes:
+            raise InputError("must be False without nodes=True: memory is requested of nodes", place="memory")
+        found = []
+        for task in self:
+            if task.run is None:
+                message = "must have a run time (run, in s) to be a batch job, got none"
+                raise InputError(message, place=f"{self.name}, task {task.id!r}")
+            cores = ceil(task.cores)
+            asked: dict[str, Any] = {"nodes": 1, "cores_per_node": cores} if nodes else {"processors": cores}
+            if memory:
+                asked["memory_per_node"] = task.memory
+            waits = [Dependency(parent, after="success") for parent in self._parents[task.id]]
+            found.append(
+                Job(id=task.id, name=task.name, run=task.run, priority=task.priority, dependencies=waits, **asked)
+            )
+        return found
 
     @cached_property
     def graph(self) -> nx.DiGraph[Any]:

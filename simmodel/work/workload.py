@@ -189,6 +189,38 @@ class Workload:
         workload.specs = specs
         return workload
 
+    def jobs(self, *, nodes: bool = True, strict: bool = True) -> list[Job]:
+        """Return the jobs as :class:`~simmodel.work.job.Job` values, in order of the rows; the inverse of `from_jobs`.
+
+        They request what a simulation of the workload requests, after its repairs: the allocated processors if the
+        requested ones are missing, and a new id for one that occurs twice. A queue or partition that the platform lacks
+        is ignored in a log, but is an error in jobs.
+
+        Parameters
+        ----------
+        nodes
+            whether to keep a log's requests of nodes, GPUs and memory, which counted processors cannot meet
+        strict
+            whether a job that can never run is an error; otherwise such jobs are left out, and no job waits for them
+
+        Raises
+        ------
+        InputError
+            with ``strict``: a run time, an instant of submission or the processors are missing, or a job precedes
+            itself
+
+        >>> log = Workload({"submit": [0, 5], "run": [10, 10], "processors": [1, 4], "preceding": [-1, 1]})
+        >>> [(job.id, job.submit, job.processors, job.dependencies) for job in log.jobs()][1]
+        (2, 5.0, 4, (Dependency(job=1),))
+        >>> Workload.from_jobs(log.jobs())
+        <Workload jobs: 2 jobs>
+        """
+        if self.specs is not None:
+            return list(self.specs)
+        from simmodel.work.rows import runnable_jobs
+
+        return runnable_jobs(self.table, self.name, on_nodes=nodes, strict=strict)
+
     def __len__(self) -> int:
         return len(self.table)
 

@@ -57,6 +57,11 @@ class BrokerKind(Kind):
         below = [name for place in spec.places.values() for name in _kind(place).option_names(place)]
         return list(dict.fromkeys([*BrokerOptions.names()[:-1], *below]))
 
+    def of_nodes(self, spec: Any) -> frozenset[str]:
+        """Return what jobs can request of nodes at each place."""
+        found = [_kind(place).of_nodes(place) for place in spec.places.values()]
+        return frozenset.intersection(*found) if found else frozenset()
+
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
@@ -64,7 +69,8 @@ class BrokerKind(Kind):
         slowdowns: Slowdowns = inputs.get("slowdowns")
         if slowdowns is not None:
             spec = attrs.evolve(spec, slowdowns=slowdowns)
-        return read_submissions(self.work_of(spec), given, homes=list(spec.places), seed=seed), spec
+        homes, of_nodes = list(spec.places), self.of_nodes(spec)
+        return read_submissions(self.work_of(spec), given, homes=homes, of_nodes=of_nodes, seed=seed), spec
 
     def build(
         self,

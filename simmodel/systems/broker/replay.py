@@ -13,6 +13,7 @@ from simmodel.systems.broker.arrivals import Coming
 from simmodel.systems.chunks import ChunkReader, follows
 from simmodel.systems.cluster.replay import check_specs, known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
+from simmodel.work.given import as_workload
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from simmodel.systems.broker.core import BrokerCore
     from simmodel.systems.destination import Destination
     from simmodel.work.chunks import ChunkedWorkload
+    from simmodel.work.given import JobsGiven
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
@@ -31,9 +33,9 @@ BLOCK = 16_384
 """How many arriving jobs are made at once."""
 
 
-def replay_workload(broker: BrokerCore, workload: Workload, home: Destination | None) -> Prepared:
+def replay_workload(broker: BrokerCore, workload: JobsGiven, home: Destination | None) -> Prepared:
     """Schedule the jobs of a workload, all of one home, on a broker: see :meth:`Broker.replay`."""
-    workload, repeated = distinct_jobs(workload)
+    workload, repeated = distinct_jobs(as_workload(workload))
     if workload.specs is not None:
         _check(broker, home, zip(workload["job"].tolist(), workload.specs, strict=True))
     prepared = _prepare(broker, home, workload)

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, System
+    from simmodel.work.given import JobsGiven
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.table import Table
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
-    from simmodel.work.workload import Workload
 
 __all__ = ["Broker", "Slowdowns"]
 
@@ -106,7 +106,7 @@ class Broker(BrokerCore):
     stream: BrokerStream | None = None
     """What writes the record as the run goes on, if anything does."""
 
-    def replay(self, workload: Workload, home: Any = None) -> Prepared:
+    def replay(self, workload: JobsGiven, home: Any = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.
 
         Jobs that no system can ever run are recorded as rejected. May be called for several workloads.

@@ -26,11 +26,18 @@ __all__ = ["CLUSTER", "ClusterKind"]
 class ClusterKind(Kind):
     """The kind of clusters; the platform may come from the log, and its number of processors may be replaced."""
 
+    def of_nodes(self, spec: Any) -> frozenset[str]:
+        """Return ``"cores"`` if all partitions have nodes, and ``"memory"`` if any of these has some."""
+        if spec is None or not all(partition.nodes for partition in spec.partitions):
+            return frozenset()
+        memory = any(node.memory for partition in spec.partitions for node in partition.nodes)
+        return frozenset({"cores", "memory"} if memory else {"cores"})
+
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
         """Return the submissions and the cluster's spec, by default that of the log."""
-        work = read_submissions("jobs", given)
+        work = read_submissions("jobs", given, of_nodes=self.of_nodes(spec))
         assert isinstance(work, Logs)
         processors = inputs.get("processors")
         if processors is not None:

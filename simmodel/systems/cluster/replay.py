@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from simmodel.errors import InputError, unknown
-from simmodel.work.job import ANY, Dependency, Job, partitions_in
+from simmodel.work.job import ANY, Job
+from simmodel.work.rows import jobs_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator
@@ -23,7 +23,6 @@ __all__ = ["LeftOut", "check_names", "check_specs", "known_here", "name_of", "ne
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
 _SHAPES = ("nodes", "cores_per_node", *_OF_NODES)
-_USED = {"job", "requested", "think_time", "user", "group", "queue", "partition", *_DETAILS, *_SHAPES}
 
 
 def needs_specs(workload: Workload, offers: Offers) -> bool:
@@ -49,53 +48,10 @@ def _any(column: Any) -> bool:
 
 def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iterator[tuple[int, Job]]:
     """Yield (row, job) for the rows that can run, in order of submission; node requests only if ``on_nodes``."""
+    rows = prepared.rows.tolist()
     if workload.specs is not None:
-        for row in prepared.rows.tolist():
-            yield row, workload.specs[row]
-        return
-    table = workload.table
-    columns = [(name, table[name].tolist()) for name in table.names if name in _USED]
-    names, run, submit = set(table["job"].tolist()), table["run"].tolist(), table["submit"].tolist()
-    processors = prepared.processors.tolist()
-    for row in prepared.rows.tolist():
-        known: dict[str, Any] = {}
-        for name, column in columns:
-            value = column[row]
-            if value is not None and value == value and value != -1:
-                known[name] = value
-        dependencies: tuple[Dependency, ...] = ()
-        preceding = known.get("preceding")
-        if preceding:
-            if preceding in names and preceding != known.get("job"):
-                dependencies = (Dependency(preceding, think_time=max(0.0, known.get("think_time", 0.0))),)
-            else:
-                prepared.report.repaired["preceding job not in the log: dependency ignored"] += 1
-        requested = known.get("requested", 0.0)
-        asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue")}
-        asked |= partitions_in(known.get("partition"))
-        asked["processors"] = int(processors[row])
-        if on_nodes:
-            for name in ("nodes", "cores_per_node", "gpus_per_node"):
-                if known.get(name, 0) > 0:
-                    asked[name] = ceil(known[name])
-                    if asked[name] != known[name]:
-                        prepared.report.repaired[f"{name}: shares rounded up"] += 1
-            if "nodes" in asked and "cores_per_node" not in asked:
-                asked["cores_per_node"] = -(-asked["processors"] // asked["nodes"])
-            asked["memory_per_node"] = max(0.0, known.get("memory_per_node", 0.0))
-        yield (
-            row,
-            Job(
-                id=known["job"] if known.get("job", "") != "" else f"row {row + 1}",
-                submit=max(0.0, submit[row]),
-                run=run[row],
-                requested=requested if requested > 0 else None,
-                dependencies=dependencies,
-                priority=known.get("priority", 0.0),
-                cancel=known.get("cancel"),
-                **asked,
-            ),
-        )
+        return zip(rows, map(workload.specs.__getitem__, rows), strict=True)
+    return jobs_of_rows(workload.table, rows, prepared.processors, prepared.report.repaired, on_nodes)
 
 
 class LeftOut:

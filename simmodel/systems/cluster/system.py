@@ -24,9 +24,10 @@ from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.cluster.record import columns_of_log
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
+from simmodel.work.given import as_workload
 from simmodel.work.job import OVER, Job, LiveJob
 from simmodel.work.prepare import REPEATED, Estimates, Overrun, Prepared, distinct_jobs
-from simmodel.work.workload import Report, Workload
+from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.environment import Call
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.predictions import Predictions
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.chunks import ChunkedWorkload
+    from simmodel.work.given import JobsGiven
 
 __all__ = ["Cluster"]
 
@@ -299,19 +301,16 @@ class Cluster(System[LiveJob]):
             self.intake.take_in(job)
         return job.index
 
-    def replay(self, workload: Workload, home: str | None = None) -> Prepared:
+    def replay(self, workload: JobsGiven, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.
 
+        A list of jobs, a data frame and a workflow are workloads too: see :func:`~simmodel.work.given.as_workload`.
         Jobs that can never run are recorded as rejected and counted. A job with a preceding job waits for the end of
         that job and then for its think time.
         """
         if home is not None:
             raise InputError(f"must be None for a cluster, whose jobs have no home, got {home!r}", place="home")
-        given: Any = workload
-        if not isinstance(given, Workload):
-            message = f"must be a Workload (Workload.from_jobs(jobs) makes one), got {workload!r}"
-            raise InputError(message, place="workload")
-        workload, repeated = distinct_jobs(workload)
+        workload, repeated = distinct_jobs(as_workload(workload))
         prepared = self.intake.prepare(workload)
         if repeated:
             prepared.report.repaired[REPEATED] += repeated

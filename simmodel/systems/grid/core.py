@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, System
     from simmodel.work.chunks import ChunkedWorkload
+    from simmodel.work.given import JobsGiven
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.prepare import Prepared
     from simmodel.work.taskset import TaskSet
-    from simmodel.work.workload import Workload
 
 __all__ = ["GridCore", "site_policies"]
 
@@ -168,7 +168,7 @@ class GridCore(Broker):
             self.stream.came()
         return super().accept(work, home, at=at)
 
-    def replay(self, workload: Workload, home: Any = None) -> Prepared:
+    def replay(self, workload: JobsGiven, home: Any = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.
 
         Jobs that no site can ever run are recorded as rejected. A column ``site`` names the home of each job.

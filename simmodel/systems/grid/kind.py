@@ -34,11 +34,19 @@ class GridKind(Kind):
     asks = ("places", "systems")
     homes = True
 
+    def of_nodes(self, spec: Any) -> frozenset[str]:
+        """Return ``"cores"`` if all sites have hosts, and ``"memory"`` if any of these has some."""
+        if not all(site.hosts for site in spec.sites):
+            return frozenset()
+        memory = any(host.memory for site in spec.sites for host in site.hosts)
+        return frozenset({"cores", "memory"} if memory else {"cores"})
+
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
         """Return the submissions, whose homes are sites, and the spec."""
-        return read_submissions("jobs", given, homes=[site.name for site in spec.sites], seed=seed), spec
+        homes = [site.name for site in spec.sites]
+        return read_submissions("jobs", given, homes=homes, of_nodes=self.of_nodes(spec), seed=seed), spec
 
     def build(
         self,

@@ -16,6 +16,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
+from simmodel.systems.submissions import read_workload
 from simmodel.twin.events import Ended, Event, Passed, Request, Started, StateReport, Submitted
 from simmodel.twin.recorder import EventsOf
 from simmodel.twin.refused import Refused
@@ -23,6 +24,7 @@ from simmodel.work.prepare import Prepared, prepare
 
 if TYPE_CHECKING:
     from simmodel.runs.simulation import Simulation
+    from simmodel.systems.submissions import GivenWork
     from simmodel.twin.advisor import Advice
     from simmodel.work.workload import Workload
 
@@ -133,7 +135,7 @@ class RecordedLog(_Replay):
     Parameters
     ----------
     workload
-        the log; its jobs must have recorded waits or starts
+        the log, as a workload, a data frame, a name or a path; its jobs must have recorded waits or starts
     cluster
         the name of the cluster
     speed
@@ -157,9 +159,9 @@ class RecordedLog(_Replay):
     <BLANKLINE>
     """
 
-    def __init__(self, workload: Workload, cluster: str, *, speed: float | None = None) -> None:
+    def __init__(self, workload: GivenWork, cluster: str, *, speed: float | None = None) -> None:
         super().__init__(cluster, speed)
-        self.workload = workload
+        self.workload = workload = read_workload(workload)
         ready = prepare(workload, None, overrun="continue")
         start = _recorded_starts(workload, ready)
         told = ready.rows[np.isfinite(start[ready.rows])]
@@ -196,7 +198,7 @@ class RecordedLog(_Replay):
 
     def _event(self, kind: int, row: int, time: float) -> Event:
         about: dict[str, Any] = {"cluster": self.cluster, "time": time}
-        about |= {"job": self.workload["job"][row].item(), "submit": float(self._ready.submit[row])}
+        about |= {"job": self.workload["job"][row : row + 1].tolist()[0], "submit": float(self._ready.submit[row])}
         if kind == 1:
             return Submitted(**about, request=_request(self.workload, self._ready, row))
         return Started(**about) if kind == 2 else Ended(**about)

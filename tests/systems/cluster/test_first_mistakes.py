@@ -21,9 +21,14 @@ def test_submitted_jobs_are_events():
     assert seen == [4]
 
 
-def test_a_list_of_jobs_is_no_workload():
-    with pytest.raises(InputError, match=r"workload: must be a Workload \(.*\), got \[Job"):
-        Cluster(Environment(), 4).replay([Job(run=3)])
+def test_a_list_of_jobs_is_a_workload_and_other_lists_are_not():
+    env = Environment()
+    cluster = Cluster(env, 4)
+    cluster.replay([Job(run=3)])
+    env.run()
+    assert cluster.result().jobs["end"].tolist() == [3]
+    with pytest.raises(InputError, match=r"workload: must be a workload, a data frame, jobs or a workflow, got \[3\]"):
+        cluster.replay([3])
 
 
 def test_an_environment_of_simpy_alone():
