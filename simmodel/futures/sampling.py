@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrivals", "draw_arrivals", "with_jobs"]
 
-Arrivals: TypeAlias = JobsGiven | Mapping[str, Any] | Callable[[np.random.Generator], Workload]
+Arrivals: TypeAlias = JobsGiven | Mapping[str, Any] | Callable[[np.random.Generator], JobsGiven]
 """A workload, a data frame or jobs with absolute submission times; or generator settings or ``function(rng)``, drawn
 relative to the snapshot."""
 
@@ -78,24 +78,23 @@ def draw_arrivals(
 
 
 def _given(arrivals: JobsGiven, taken: list[int | str]) -> Workload:
-    workload = as_workload(arrivals, name="arrivals", place="arrivals")
+    also = ", or generator settings or a function"
+    workload = as_workload(arrivals, name="arrivals", place="arrivals", also=also)
     if workload.specs is not None and not isinstance(arrivals, Workload):
         return with_jobs(None, workload.specs, taken)
     _check_names([*taken, *workload["job"].tolist()])
     return workload
 
 
-def _drawn(arrivals: Mapping[str, Plain] | Callable[[np.random.Generator], Workload], seed: int) -> Workload:
+def _drawn(arrivals: Mapping[str, Plain] | Callable[[np.random.Generator], JobsGiven], seed: int) -> Workload:
     if isinstance(arrivals, Mapping):
         from simmodel.generators.settings import generate
 
         return generate(arrivals, seed=seed, source="arrivals")
     rng = np.random.default_rng(seed)
     by_name = "rng" in inspect.signature(arrivals).parameters  # as the built-in generators take it
-    workload = arrivals(rng=rng) if by_name else arrivals(rng)  # type: ignore[call-arg]
-    if not isinstance(workload, Workload):
-        raise InputError(f"arrivals: the function must return a workload, got {workload!r}")
-    return workload
+    drawn = arrivals(rng=rng) if by_name else arrivals(rng)  # type: ignore[call-arg]
+    return as_workload(drawn, name="arrivals", place="arrivals returned by the function")
 
 
 def _renamed(workload: Workload, taken: list[int | str]) -> Workload:

@@ -29,7 +29,7 @@ JobsGiven: TypeAlias = Workload | Workflow | Frame | Job | Iterable[Job]
 
 
 def as_workload(
-    given: JobsGiven, *, of_nodes: Collection[str] = (), name: str = "jobs", place: str = "workload"
+    given: JobsGiven, *, of_nodes: Collection[str] = (), name: str = "jobs", place: str = "workload", also: str = ""
 ) -> Workload:
     """Return a workload as it is, or the workload of a data frame, of jobs or of the tasks of a workflow.
 
@@ -43,6 +43,8 @@ def as_workload(
         of the workload, if it is made of jobs
     place
         the argument that errors name
+    also
+        what else the argument may be, for its errors
 
     Raises
     ------
@@ -68,7 +70,7 @@ def as_workload(
             raise InputError(str(error), place=place) from None
     found: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(job, Job) for job in found):
-        raise InputError(f"must be a workload, a data frame, jobs or a workflow, got {given!r}", place=place)
+        raise InputError(f"must be a workload, a data frame, jobs or a workflow{also}, got {given!r}", place=place)
     return Workload.from_jobs(found, name=name)
 
 

@@ -425,8 +425,16 @@ def test_a_snapshot_may_be_a_file(week: ClusterSnapshot, tmp_path) -> None:
         (["easy"], {"deadline": -1}, "deadline: must be a finite number > 0 (s), got -1"),
         (["easy"], {"samples": 0}, "samples: must be a whole number >= 1, got 0"),
         (["easy"], {"objective": "speed"}, "speed"),
-        (["easy"], {"arrivals": [1, 2]}, "arrivals: must be a workload, jobs"),
-        (["easy"], {"arrivals": lambda rng: 5}, "arrivals: the function must return a workload, got 5"),
+        (
+            ["easy"],
+            {"arrivals": [1, 2]},
+            "arrivals: must be a workload, a data frame, jobs or a workflow, or generator settings",
+        ),
+        (
+            ["easy"],
+            {"arrivals": lambda rng: 5},
+            "arrivals returned by the function: must be a workload, a data frame, jobs or a workflow, got 5",
+        ),
         (["easy"], {"arrivals": {"generator": "lublim"}}, "generator: unknown generator 'lublim'"),
         (["easy"], {"arrivals": [Job(run=1)]}, "arrivals: must be submitted at or after 1 s, got 1 earlier"),
         (["easy"], {"arrivals": [Job(id=3, submit=5, run=1)]}, "arrivals: duplicate job 3"),
