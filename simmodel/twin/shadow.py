@@ -125,6 +125,7 @@ class Shadow:
         self._due = False
         self._told: list[JobKey] = []  # jobs that came since the last foretelling
         self._foretold_at = -np.inf
+        self._reported = -np.inf
         self._low = False
 
     def __repr__(self) -> str:
@@ -135,6 +136,10 @@ class Shadow:
     def take(self, event: Event) -> None:
         """Apply an event to the mirror, and compare."""
         if isinstance(event, StateReport) and event.cluster == self.mirror.cluster:
+            if event.time < self._reported:
+                self.mirror.refused.count("report older than the last one")
+                return
+            self._reported = event.time
             self.mirror.advance(event.time)
             for each in missing(event, self.mirror.ledger, self.mirror.nodes):
                 self.take(each)

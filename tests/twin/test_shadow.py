@@ -123,3 +123,14 @@ def test_a_job_that_is_requeued_before_anything_is_foretold_does_not_stop_the_sh
     shadow.take(Passed(cluster="alps", time=1.0))
     assert len(shadow.report().jobs) == 0
     assert shadow.mirror.jobs["waiting"] == 1
+
+
+def test_a_report_older_than_the_last_one_is_refused_as_by_a_mirror() -> None:
+    shadow, mirror = Shadow(Mirror(4, "alps"), "fcfs"), Mirror(4, "alps")
+    job = JobReport(job=1, submit=0.0, state="waiting", request=Request(processors=4, requested=9.0))
+    for report in (StateReport(cluster="alps", time=10.0, jobs=(job,)), StateReport(cluster="alps", time=5.0)):
+        shadow.take(report)
+        mirror.apply(report)
+    assert shadow.mirror.jobs == mirror.jobs
+    assert mirror.jobs["waiting"] == 1
+    assert shadow.mirror.refused == mirror.refused
