@@ -290,10 +290,11 @@ class Shadow:
         log = self.log
         if len(log) < 2 * _BATCHES:
             return None
-        result = simulate(log.processors, log, policy, overrun="continue")
+        rows = np.arange(len(log))  # as names of the jobs: schedulers use an id again
+        result = simulate(log.processors, log.replace(job=rows), policy, overrun="continue")
         own = dict(zip(result.jobs["job"].tolist(), result.jobs["wait"].tolist(), strict=True))
         order = np.argsort(log["submit"], kind="stable")
-        waits = np.array([own[job] for job in log["job"].tolist()], dtype=np.float64)
+        waits = np.array([own[row] for row in rows.tolist()], dtype=np.float64)
         return batch_means((log["wait"] - waits)[order], _BATCHES, 0.95)
 
 

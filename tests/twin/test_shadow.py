@@ -8,7 +8,7 @@ import pytest
 from simmodel import simulate, start
 from simmodel.errors import InputError
 from simmodel.generators import lublin
-from simmodel.twin.events import Event, JobReport, Passed, Request, Requeued, Started, StateReport, Submitted
+from simmodel.twin.events import Ended, Event, JobReport, Passed, Request, Requeued, Started, StateReport, Submitted
 from simmodel.twin.mirror import Mirror
 from simmodel.twin.recorder import EventsOf
 from simmodel.twin.shadow import Shadow, shadow_of
@@ -134,3 +134,17 @@ def test_a_report_older_than_the_last_one_is_refused_as_by_a_mirror() -> None:
     assert shadow.mirror.jobs == mirror.jobs
     assert mirror.jobs["waiting"] == 1
     assert shadow.mirror.refused == mirror.refused
+
+
+def test_the_gain_is_that_of_each_job_although_ids_are_used_again() -> None:
+    shadow = Shadow(Mirror(4, "alps"), "fcfs", "fcfs")
+    request = Request(processors=4, requested=9.0)
+    for turn in range(40):
+        first, second = (turn, 100 + turn) if turn < 20 else (200 + turn, turn - 20)
+        for job, submit, begin in ((first, 100.0 * turn, 50.0), (second, 100.0 * turn + 1, 61.0)):
+            shadow.take(Submitted(cluster="alps", job=job, submit=submit, time=submit, request=request))
+            shadow.take(Started(cluster="alps", job=job, submit=submit, time=100.0 * turn + begin))
+            shadow.take(Ended(cluster="alps", job=job, submit=submit, time=100.0 * turn + begin + 9))
+    gain = shadow.report().gain
+    assert gain is not None
+    assert gain.mean == pytest.approx(((50 - 0) + (60 - 8)) / 2)
