@@ -35,7 +35,10 @@ FLOW = Workflow([Task(id="a", run=10)])
     [
         (lambda: simulate(True, PROBE), "a number of processors, a name or a path, got True"),
         (lambda: simulate(12.5, PROBE), "a number of processors, a name or a path, got 12.5"),
-        (lambda: simulate(12, 3), "workload: must be a workload, jobs, a name or a path, got 3"),
+        (
+            lambda: simulate(12, 3),
+            "must be a workload, a data frame, jobs or a workflow, a name or a path, got 3",
+        ),
         (lambda: simulate(12, PROBE, processors="4"), "processors: must be a whole number > 0, got '4'"),
         (lambda: simulate(12, PROBE, until=nan), "until: must be > 0 s, the current time, got nan"),
         (lambda: simulate(12, PROBE, seed=-1), "seed: must be a whole number >= 0, or None, got -1"),

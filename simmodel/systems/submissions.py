@@ -171,7 +171,7 @@ def read_workload(given: GivenWork, *, of_nodes: Collection[str] = (), place: st
     if isinstance(given, ChunkedWorkload):
         raise InputError(f"must be a whole workload, got {given!r}, which is read in chunks", place=place)
     jobs: Any = given
-    return as_workload(jobs, of_nodes=of_nodes, place=place)
+    return as_workload(jobs, of_nodes=of_nodes, place=place, also=", a name or a path")
 
 
 def workload_of(given: GivenWork, of_nodes: Collection[str] = ()) -> Log:
