@@ -167,7 +167,7 @@ class Follower(Policy):
             self._at_end()
 
     def _departs(self, kind: str, job: int | str, view: View, proposed: list[LiveJob]) -> None:
-        head = view.waiting.head()
+        head = next(iter(view.waiting), None)
         instead = tuple(each.id for each in proposed)
         free = sum(place.free for place in view.places)
         self.departures.append(Departure(view.now, kind, job, None if head is None else head.id, free, instead))

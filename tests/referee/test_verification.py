@@ -10,6 +10,7 @@ import pytest
 from simmodel import Job, simulate
 from simmodel.errors import InputError
 from simmodel.formats.schedules import read_schedule
+from simmodel.platform import ClusterSpec, PartitionSpec
 from simmodel.referee import verify
 from simmodel.referee.mistakes import MistakenEasy
 from simmodel.work.job import Dependency
@@ -118,6 +119,13 @@ def test_a_departure_says_what_should_have_been() -> None:
         "job 2 is at the head, 1 processors are free"
     ]
     assert verdict.plot(title="") is not None
+
+
+def test_a_departure_on_several_partitions_is_told() -> None:
+    spec = ClusterSpec(partitions=[PartitionSpec(name="a", processors=2), PartitionSpec(name="b", processors=2)])
+    jobs = [Job(id=name, processors=2, run=9, partition=part) for name, part in ((1, "a"), (2, "b"))]
+    verdict = verify(Workload.from_jobs(jobs), {1: 0.0, 2: 5.0}, spec, "fcfs", mistakes=False)
+    assert [each[:4] for each in verdict.departures] == [(0.0, "late", 2, 2)]
 
 
 # ---------------------------------------------------------------------- what cannot be
