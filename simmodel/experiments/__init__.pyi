@@ -6,9 +6,11 @@ from .comparison import (
     replicate as replicate,
 )
 from .exploration import Exploration as Exploration, explore as explore
+from .parameters import Parameter as Parameter, Space as Space
 from .portfolio_comparison import (
     PortfolioComparison as PortfolioComparison,
     PortfolioReplications as PortfolioReplications,
     compare_portfolio as compare_portfolio,
     replicate_portfolio as replicate_portfolio,
 )
+from .trials import Study as Study, Trial as Trial

@@ -1,5 +1,6 @@
 """Paths into a value: attributes by a dot, items by ``[0]``, ``['any name']`` or, if names are unique, ``.name``.
 
+A property of an attrs value can be changed if the value has the method ``with_PROPERTY``, such as the speed of a site.
 ``changed`` returns the value with several of its parts replaced. Each value on the way is rebuilt once, with all its
 changes, so that checks see no intermediate state.
 """
@@ -7,7 +8,7 @@ changes, so that checks see no intermediate state.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -64,10 +65,16 @@ def _key(value: Any, part: Part, path: str) -> Part:
         raise InputError(f"{path}: {unknown('name', str(part), names).message}")
     if attrs.has(type(value)):
         fields = [field.alias or field.name for field in attrs.fields(type(value)) if field.init]
-        if part in fields:
+        if part in fields or _setter(value, part) is not None:
             return part
+        fields += [name.removeprefix("with_") for name in dir(value) if name.startswith("with_")]
         raise InputError(f"{path}: {unknown('field', str(part), fields).message}")
     raise InputError(f"{path}: cannot look up {part!r}: {value!r} has no parts")
+
+
+def _setter(value: Any, part: Part) -> Callable[[Any], Any] | None:
+    """Return the method ``with_part`` of a value, which gives the value with a property changed."""
+    return getattr(value, f"with_{part}", None) if hasattr(type(value), str(part)) else None
 
 
 def _child(value: Any, key: Part) -> Any:
@@ -134,8 +141,13 @@ def _rebuilt(value: Any, tree: Any) -> Any:
         return {**value, **children}
     if isinstance(value, Sequence):
         return type(value)(children.get(i, each) for i, each in enumerate(value))  # type: ignore[call-arg]
+    fields = {field.alias for field in attrs.fields(type(value))}
     try:
-        return attrs.evolve(value, **children)
+        new = attrs.evolve(value, **{str(key): each for key, each in children.items() if key in fields})
+        for key, each in children.items():
+            if key not in fields and (setter := _setter(new, key)) is not None:
+                new = setter(each)
+        return new
     except InputError:
         raise
     except (TypeError, ValueError) as error:

@@ -13,7 +13,16 @@ import numpy as np
 import simmodel
 from simmodel.catalogue import FORMATS
 from simmodel.environment import Environment
-from simmodel.experiments import compare, compare_brokers, compare_portfolio, explore, replicate, replicate_portfolio
+from simmodel.experiments import (
+    Space,
+    Study,
+    compare,
+    compare_brokers,
+    compare_portfolio,
+    explore,
+    replicate,
+    replicate_portfolio,
+)
 from simmodel.formats import CGSimSites, CGSimStudy, HetSimConfig, SSTScenario
 from simmodel.futures import Branch, what_if
 from simmodel.generators import JobClass, TaskKind, lublin
@@ -275,6 +284,11 @@ def _experiments() -> Iterator[Any]:
     yield compare_brokers({"a": 4, "b": 4}, {"a": JOBS}, ["siloed", "sgs-t"])
     portfolio = Portfolio(["easy", "sjf+easy"], "slowdown_mean")
     yield compare_portfolio(4, JOBS, portfolio)
+    space = Space.of({"sites.<BNL>.speed": (0.5, 2, "log")})
+    yield from (space, space.parameters[0])
+    study = Study(document={})
+    study.add([{"sites.<BNL>.speed": 1.5}])
+    yield from (study, study.trials()[0])
     yield replicate_portfolio(32, lambda seed: lublin(10, 32, seed=seed), portfolio, seeds=2)
     yield fat_curve(fats=[0.2], ccrs=[1.0], seeds=2, shape={"n": 5})
     yield setup_study(["hrr", "heft"], seeds=2)
