@@ -476,6 +476,13 @@ class Environment(simpy.Environment):
         self._hook_listeners.append(listener)
         listener()
 
+    def forget(self, *parts: object) -> None:
+        """Forget parts of a system that has ended: as resources that report waiters, and as owners of listeners."""
+        self._waits = [each for each in self._waits if not _is_among(each, parts)]
+        self._hook_listeners = [
+            each for each in self._hook_listeners if not _is_among(getattr(each, "__self__", None), parts)
+        ]
+
     # ------------------------------------------------------------------ who is stuck
 
     def register_waits(self, resource: Waits) -> None:
@@ -669,6 +676,10 @@ class _Quiet:
 _RARE = (200_000, 50, 100)
 _MANY = 50_000
 _quiet = _Quiet()
+
+
+def _is_among(part: object, parts: tuple[object, ...]) -> bool:
+    return any(part is each for each in parts)
 
 
 @contextmanager

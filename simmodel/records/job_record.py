@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord", "runs_of"]
 
@@ -73,6 +75,8 @@ class JobRecord(Shown):
     claims
         one row per claim of a process: ``claim, start, end, place, processors, status, nodes`` and so on, as ``runs``;
         the status is released, lost (in a failure), preempted or held
+    workflows
+        by job, the record of the tasks of the workflow that ran inside its nodes; of its latest attempt
     events
         each state change with the state of its place: ``time, event, job, place, free, waiting, running, detail``
     places
@@ -104,6 +108,7 @@ class JobRecord(Shown):
     choices: Table | None = None
     nodes: Table | None = None
     claims: Table | None = None
+    workflows: Mapping[int | str, TaskRecord] = attrs.field(factory=dict)
     report: Report = attrs.field(factory=Report)
     decisions: dict[str, float] = attrs.field(factory=dict)
     scenario: dict[str, Any] = attrs.field(factory=dict)

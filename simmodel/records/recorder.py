@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
+    from simmodel.records.task_record import TaskRecord
     from simmodel.resources.claims import Claim, Grant
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
@@ -44,6 +45,14 @@ class Chooser(Protocol):
     @property
     def scores(self) -> Table:
         """The ``choices`` of the record: ``time, policy, score, chosen``."""
+        ...
+
+
+class Recorded(Protocol):
+    """A system that has a record."""
+
+    def result(self) -> TaskRecord:
+        """Return its record so far."""
         ...
 
 
@@ -140,6 +149,7 @@ class JobRecorder(Observer):
         self._changes: list[Change] = []
         self._claims: list[tuple[Claim, float, str]] = []  # ended: end and status
         self._claims_held: dict[Claim, None] = {}
+        self._workflows: dict[int | str, Recorded] = {}  # by job, of its latest attempt
         self._bind()
         if late or (late is None and not expected):
             self.hear_submissions()
@@ -271,6 +281,10 @@ class JobRecorder(Observer):
         index = run.job.index
         self._suspended.discard(index)
         self._resumed[index] = self._env.now
+
+    def workflow_started(self, job: LiveJob, machine: Recorded) -> None:
+        """Remember the machine on which the workflow of a job runs, for its record."""
+        self._workflows[job.id] = machine
 
     def claim_granted(self, claim: Claim) -> None:
         """Record a claim of one of the places."""
@@ -524,6 +538,7 @@ class JobRecorder(Observer):
             choices=None if chooser is None else chooser.scores,
             nodes=node_table(self._places),
             report=report or Report(),
+            workflows={job: machine.result() for job, machine in self._workflows.items()},
             decisions=dict(decisions or {}),
             scenario=dict(scenario or {}),
             **{key: value for key, value in given.items() if value is not None},

@@ -77,6 +77,13 @@ class ChangingLinks(Fluid):
             down = ", ".join(link.name for link in way.links if not link.capacity)
             yield f"{what} wait to be sent again; down: {down}"
 
+    def abandon(self) -> None:
+        """Cancel all transfers, and what waits until a route is up; nobody who waits for them is told."""
+        super().abandon()
+        for way, _, _ in self._resting:
+            self._unwatch(way.changing)
+        self._resting.clear()
+
     # ------------------------------------------------------------------ links change
 
     def _link(self, link: str | Link) -> Link:

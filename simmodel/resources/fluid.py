@@ -77,6 +77,13 @@ class Fluid:
     def _why_stuck(self, flow: Flow) -> str:
         return ""
 
+    def abandon(self) -> None:
+        """Cancel all flows; nobody who waits for them is told, but observers are."""
+        for flow in list(self._under_way):
+            if flow.callbacks:
+                flow.callbacks.clear()
+            flow.cancel()
+
     # ------------------------------------------------------------------ flows start and end
 
     def _next_number(self) -> int:

@@ -70,6 +70,10 @@ class ManyCores(Processor):
         """Return the process that takes a task through its phases."""
         return self._processes[task]
 
+    def processes(self) -> list[Process]:
+        """Return the processes of its queue and of its tasks that have not ended."""
+        return [*super().processes(), *self._processes.values()]
+
     def restore(self, state: QueueState) -> None:
         """Take over the state of another processor."""
         super().restore(state)

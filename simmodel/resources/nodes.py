@@ -119,7 +119,7 @@ class NodePool(ChangingNodes):
     def speed_of(self, job: LiveJob, nodes: Iterable[int] | None) -> float:
         """Return the speed at which a job runs on these nodes: that of the slowest; a body takes its own time."""
         spec = job._job
-        if not self.paced or not nodes or (spec is not None and spec.body is not None):
+        if not self.paced or not nodes or (spec is not None and spec.has_body):
             return 1.0
         speeds = self._speeds
         return min([speeds[node] for node in nodes])

@@ -15,6 +15,7 @@ from simpy.exceptions import Interrupt
 
 from simmodel.platform.machine import ProcessorSpec
 from simmodel.resources.cores import Core, CoreTicket, take_core
+from simmodel.resources.killing import kill
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.services import ProcessorServices
 from simmodel.resources.taskplace import TaskPlace
@@ -72,6 +73,17 @@ class Processor(TaskPlace):
         """Start in the middle of a task, in the phase of a snapshot."""
         self.current = task
         self.begin()
+
+    def processes(self) -> list[Process]:
+        """Return its processes that have not ended."""
+        return [] if self.process is None else [self.process]
+
+    def end(self) -> None:
+        """End its processes by force, and withdraw what only they waited for."""
+        for process in self.processes():
+            target = kill(process)
+            if target is not None and type(target) in (Event, Timeout) and target.triggered and not target.callbacks:
+                self.env.withdraw(target)
 
     def inside_own_phase(self, task: LiveTask) -> str | None:
         """Return the name of the task's current phase if the processor's class overrides it, else ``None``."""

@@ -14,6 +14,7 @@ from simmodel.records.broker_record import BrokerRecord
 from simmodel.results.result import Result
 
 if TYPE_CHECKING:
+    from simmodel.results.machine import MachineResult
     from simmodel.view.broker_plots import BrokerPlots
     from simmodel.work.table import Table
 
@@ -49,6 +50,11 @@ class BrokerResult(Result, BrokerRecord):
         if name not in self.clusters:
             raise KeyError(str(unknown("cluster", name, self.clusters)))
         return self.clusters[name]
+
+    def workflow_of(self, job: int | str) -> MachineResult:
+        """Return the result of the workflow that a job ran inside its nodes; raises ``InputError`` if it ran none."""
+        where = (result for result in self.clusters.values() if job in result.workflows)
+        return Result.workflow_of(next(where, self), job)
 
     @property
     def table(self) -> Table:

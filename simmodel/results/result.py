@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simmodel.errors import InputError, Plain, shown
+from simmodel.errors import InputError, Plain, clipped, shown
 from simmodel.metrics.names import METRICS, TAU, Cut
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stored import Common, Stored
@@ -17,6 +17,7 @@ from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    from simmodel.results.machine import MachineResult
     from simmodel.view.plots import ResultPlots
     from simmodel.work.workload import Workload
 
@@ -71,6 +72,33 @@ class Result(Stored, JobRecord):
         from simmodel.metrics.report import metric_text
 
         return metric_text
+
+    # ------------------------------------------------------------------ workflows inside jobs
+
+    def workflow_of(self, job: int | str) -> MachineResult:
+        """Return the result of the workflow that a job ran inside its nodes, in its latest attempt.
+
+        Stored results do not have them.
+
+        Raises
+        ------
+        InputError
+            the job ran no workflow
+
+        >>> from simmodel import Job, Task, Workflow, load_platform, simulate
+        >>> flow = Workflow([Task(id="a", run=10), Task(id="b", run=5)], [("a", "b")])
+        >>> job = Job(id="flow", submit=3, processors=4, workflow=flow, machine=load_platform("hetsim-slow"))
+        >>> result = simulate(4, [job], "easy")
+        >>> result.workflow_of("flow").tasks["end"], result.jobs["end"]
+        (array([13., 18.]), array([18.]))
+        """
+        from simmodel.results.machine import MachineResult
+
+        found = self.workflows.get(job)
+        if not isinstance(found, MachineResult):
+            known = ", ".join(map(clipped, [*self.workflows][:20])) or "none"
+            raise InputError(f"job {job!r} ran no workflow inside its nodes, or was stored; jobs that did: {known}")
+        return found
 
     # ------------------------------------------------------------------ stores
 

@@ -122,6 +122,10 @@ class Observer:
         """A job was withdrawn while it waited."""
 
     @hook
+    def workflow_started(self, job: LiveJob, machine: Any, /) -> None:
+        """The workflow of a job started inside its nodes, on a :class:`~simmodel.systems.machine.system.Machine`."""
+
+    @hook
     def claim_granted(self, claim: Claim, /) -> None:
         """A process got the capacity that it claimed."""
 

@@ -74,6 +74,11 @@ class ReadyTasks:
         self._count -= 1
         self.new = min(self.new, self._count)
 
+    def clear(self) -> None:
+        """Remove all tasks."""
+        self._tasks = []
+        self._first = self._count = self.new = 0
+
     def extend(self, tasks: list[LiveTask]) -> None:
         """Add tasks in this order."""
         self._tasks += tasks

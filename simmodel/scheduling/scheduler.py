@@ -572,6 +572,13 @@ class Scheduler:
         """List the planned wake-ups."""
         return [call.to_come("alarm") for call in self.alarms.values()]
 
+    def stop(self) -> None:
+        """Withdraw the planned wake-ups: its system has ended."""
+        self.asked_for = False
+        for call in self.alarms.values():
+            self.env.withdraw(call)
+        self.alarms.clear()
+
     def _alarm(self, at: float) -> None:
         self.alarms.pop(at, None)
         self._idle_alarms += 1

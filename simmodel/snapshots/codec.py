@@ -35,7 +35,7 @@ from simmodel.snapshots.types import (
     is_row,
     is_union,
 )
-from simmodel.work.job import Job
+from simmodel.work.job import PROGRAM, Job
 
 __all__ = ["read_state", "register_state", "write_fields"]
 
@@ -84,8 +84,8 @@ def _read_allocation(value: Plain) -> Allocation:
 
 
 def _write_job(job: Job) -> dict[str, Any]:
-    if job.body is not None:
-        raise SnapshotError(f"job {job.id}: work in a generator body cannot be copied")
+    if job.has_body:
+        raise SnapshotError(f"job {job.id} cannot be copied: {job.program}")
     # The number of processors is always written: its default depends on the rest of the request.
     return {"processors": _plain(job.processors), **_object_writer(Job)(job)}
 
@@ -136,7 +136,7 @@ _OWN: dict[type[Any], tuple[Callable[[Any], Any], Write]] = {
 @cache
 def _converter() -> Converter:
     fields_of(Job)
-    converter = strict_converter(omit=("body",))
+    converter = strict_converter(omit=tuple(PROGRAM))
     converter.register_structure_hook(float, _read_float)
     converter.register_structure_hook_func(lambda kind: kind is Any, lambda value, _kind: value)
     converter.register_structure_hook_func(made_from(Literal), _read_literal)
@@ -359,7 +359,7 @@ def _row_writer(kind: type) -> Write:
 
 @cache
 def _object_writer(kind: type) -> Callable[[Any], dict[str, Any]]:
-    writers = [(each.name, each.default, _writer(each.kind)) for each in fields_of(kind) if each.name != "body"]
+    writers = [(each.name, each.default, _writer(each.kind)) for each in fields_of(kind) if each.name not in PROGRAM]
 
     def write(state: attrs.AttrsInstance) -> dict[str, Any]:
         found = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import attrs
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANY",
     "OVER",
+    "PROGRAM",
     "Dependency",
     "History",
     "Job",
@@ -40,6 +41,9 @@ INFINITY = float("inf")
 OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
 """The final states of a job."""
 
+PROGRAM = {"body": None, "workflow": None, "machine": None, "workflow_policy": "hrr"}
+"""The fields of a job that make it a program, with their defaults: no snapshot has them."""
+
 ANY = "any"
 """The name that stands for all partitions of a cluster."""
 
@@ -47,6 +51,25 @@ _GUARDED = {"processors": "", "requested": " s", "expected": " s", "submit": " s
 """The fields of a live job that nothing but its system changes, with their units in errors."""
 
 _Number = TypeVar("_Number", bound=float | None)
+
+
+class Tasks(Protocol):
+    """The tasks of a workflow, by id."""
+
+    @property
+    def tasks(self) -> Mapping[Any, Any]:
+        """Its tasks."""
+        ...
+
+
+class Named(Protocol):
+    """The spec of a machine."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
 
 Body = Callable[[Any, "LiveJob", Any], Generator["Event", Any, Any]]
 
@@ -170,6 +193,10 @@ class Job(Fields):
         whether a requeued job keeps the work done so far (it writes checkpoints)
     body
         a generator function ``body(env, job, grant)`` that executes the job: the job ends when the body ends
+    workflow, machine, workflow_policy
+        instead of a body: a :class:`~simmodel.work.workflow.Workflow` that runs inside the nodes of the job, the
+        :class:`~simmodel.platform.machine.MachineSpec` of these nodes, and the policy there; the job ends with its last
+        task, and ``result.workflow_of(job)`` has its tasks
     grace
         seconds that a body has to clean up after the interrupt that stops it (Slurm's ``KillWait``); then it is killed
     inputs, outputs
@@ -180,7 +207,8 @@ class Job(Fields):
     Raises
     ------
     ValueError
-        a number is negative, neither ``run`` nor ``body`` is given, or both ``partition`` and ``partitions`` are
+        a number is negative, none of ``run``, ``body`` and ``workflow`` is given, both ``body`` and ``workflow`` are,
+        or both ``partition`` and ``partitions``
 
     >>> Job(processors=4, run=100, requested=120).processors
     4
@@ -218,16 +246,22 @@ class Job(Fields):
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_files)
     outputs: tuple[File, ...] = attrs.field(default=(), converter=_outputs)
     site: str | None = None
+    workflow: Tasks | None = None
+    machine: Named | None = None
+    workflow_policy: Any = PROGRAM["workflow_policy"]
 
     @processors.default
     def _default_processors(self) -> int:
         return 1
 
     def __attrs_post_init__(self) -> None:
-        if self.run is None and self.body is None:
-            raise ValueError(f"job {self.id if self.id is not None else self.name}: must have a run time or a body")
+        if self.run is None and not self.has_body:
+            name = self.id if self.id is not None else self.name
+            raise ValueError(f"job {name}: must have a run time, a body or a workflow")
         if self.body is not None and not callable(self.body):
             raise ValueError(f"body: must be a generator function body(env, job, grant), got {self.body!r}")
+        if self.workflow is not None:
+            self._check_workflow()
         if self.partitions and self.partition is not None:
             raise ValueError(f"partitions: must be left out beside partition={self.partition!r}, got {self.partitions}")
         for name, amount in self.consumables.items():
@@ -236,16 +270,34 @@ class Job(Fields):
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
 
+    def _check_workflow(self) -> None:
+        if self.machine is None:
+            raise ValueError("machine: must be the MachineSpec of the nodes in which the workflow runs, got None")
+        if self.body is not None:
+            raise ValueError(f"body: must be left out beside a workflow, got {self.body!r}")
+        if self.keeps_work:
+            raise ValueError("keeps_work: must be False for a job with a workflow, whose tasks start again")
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a generator executes it: its body, or what runs its workflow."""
+        return self.body is not None or self.workflow is not None
+
+    @property
+    def program(self) -> str:
+        """The words for what executes it, for errors about copies."""
+        return "it has a body, which is a generator" if self.body is not None else "it runs a workflow inside its nodes"
+
     @property
     def plain(self) -> bool:
         """Whether it requests only processors and time, besides files, dependencies and a priority."""
         named = self.queue is not None or self.partition is not None or self.partitions
         shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.consumables
-        return not (named or shaped or self.body is not None or self.cancel is not None)
+        return not (named or shaped or self.has_body or self.cancel is not None)
 
     def is_seen(self, run: float) -> bool:
         """Whether :meth:`as_seen` changes nothing."""
-        return self.run == run and self.body is None and self.cancel is None
+        return self.run == run and not self.has_body and self.cancel is None
 
     def as_seen(self, run: float) -> Job:
         """Return the job as a what-if knows it: it runs for so many seconds, and has no body and no cancellation.
@@ -258,7 +310,8 @@ class Job(Fields):
         for name in _FIELDS:
             put(seen, name, getattr(self, name))
         put(seen, "run", run)
-        put(seen, "body", None)
+        for name, default in PROGRAM.items():
+            put(seen, name, default)
         put(seen, "cancel", None)
         return seen
 
@@ -331,7 +384,7 @@ class JobRequest:
     Attributes
     ----------
     has_body
-        whether the job runs a body; such a job cannot be suspended
+        whether the job runs a body or a workflow; such a job cannot be suspended
     partition
         as in a log: several are ``"a,b"``
     """
@@ -379,7 +432,7 @@ class JobRequest:
         self.on_preempt = job.on_preempt
         self.keeps_work = job.keeps_work
         self.grace = job.grace
-        self.has_body = job.body is not None
+        self.has_body = job.has_body
 
     def __repr__(self) -> str:
         return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"
@@ -654,7 +707,7 @@ class LiveJob(LiveWork):
         job = self._job
         if job is not None and job.keeps_work:
             past.executed += float(now - started)
-            if job.body is None:
+            if not job.has_body:
                 self._duration = max(0.0, self._duration - (now - started) * speed)
                 return
         if past._whole is not None:

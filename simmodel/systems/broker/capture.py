@@ -75,8 +75,8 @@ def _home(home: Destination | None) -> str:
 
 
 def _check(job: int | str, spec: Job | None, when: str = "") -> None:
-    if spec is not None and spec.body is not None:
-        raise SnapshotError(f"job {job}{when} cannot be copied: it has a body, which is a generator")
+    if spec is not None and spec.has_body:
+        raise SnapshotError(f"job {job}{when} cannot be copied: {spec.program}")
 
 
 def _waiting(job: BrokeredJob, family: int) -> Arriving:

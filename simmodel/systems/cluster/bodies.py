@@ -10,6 +10,8 @@ from simpy.exceptions import Interrupt
 
 from simmodel.errors import JobFailed
 from simmodel.resources.claims import Grant, Lost, Preempted
+from simmodel.resources.killing import kill
+from simmodel.systems.cluster.inside import run_inside
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from simmodel.work.job import Job, Run
 
 __all__ = ["Bodies"]
-
-_CLOSES = 100  # attempts to close a generator that yields while it is closed
 
 
 class Bodies:
@@ -45,11 +45,11 @@ class Bodies:
 
     def begin(self, run: Run, spec: Job) -> None:
         """Start the body of a run; under ``overrun="stop"`` it is stopped at its requested time."""
-        assert spec.body is not None
         job, env, core = run.job, self._env, self._core
         grant = run.grant if run.grant.nodes is not None else Grant(job.processors)
         try:
-            run.process = process = Process(env, spec.body(env, job, grant))
+            body = run_inside(env, job, spec) if spec.body is None else spec.body(env, job, grant)
+            run.process = process = Process(env, body)
         except Exception as error:
             _name_job(error, run)
             raise
@@ -88,30 +88,8 @@ class Bodies:
             run.process.interrupt(run.stopping)
 
     def _kill(self, run: Run) -> None:
-        """Close the generator of a body and end its process now."""
-        process = run.process
-        assert process is not None
-        if not process.is_alive:
-            return
-        target = process.target
-        if target is not None and target.callbacks is not None and process._resume in target.callbacks:
-            target.callbacks.remove(process._resume)
-        env = self._env
-        env._active_proc = process
-        process._ok, process._value = True, None
-        try:
-            for _ in range(_CLOSES):
-                try:
-                    process._generator.close()
-                    break
-                except RuntimeError as error:
-                    if error.args != ("generator ignored GeneratorExit",):
-                        raise
-        except Exception as error:
-            process._ok, process._value = False, error
-        finally:
-            env._active_proc = None
-        env.schedule(process)
+        assert run.process is not None
+        kill(run.process)
 
     def _over(self, run: Run, event: Event) -> None:
         for calls in (self._limits, self._kills):

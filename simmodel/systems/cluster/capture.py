@@ -152,10 +152,9 @@ def _past(job: LiveJob) -> Past | None:
 
 
 def _actual(job: LiveJob) -> WorkState:
-    if job._job is not None and job._job.body is not None:
+    if job._job is not None and job._job.has_body:
         raise SnapshotError(
-            f"job {job.id} cannot be copied: it has a body, which is a generator "
-            "(snapshot(actual=False) has what policies know of it)"
+            f"job {job.id} cannot be copied: {job._job.program} (snapshot(actual=False) has what policies know of it)"
         )
     return _work(job)
 
@@ -214,8 +213,8 @@ def _submission(cluster: Cluster, submission: Submission) -> WorkState:
     spec = submission.job
     number = submission.number
     name = spec.id if spec.id is not None else spec.name or number + 1
-    if spec.body is not None:
-        raise SnapshotError(f"job {name} (not yet submitted) cannot be copied: it has a body, which is a generator")
+    if spec.has_body:
+        raise SnapshotError(f"job {name} (not yet submitted) cannot be copied: {spec.program}")
     assert spec.run is not None
     limit = spec.requested if spec.requested is not None else spec.run
     seconds = planned_seconds(spec.run, limit, cluster.core.estimates, cluster.core.overrun)

@@ -30,6 +30,7 @@ _HOOKS = (
     "job_suspended",
     "job_resumed",
     "job_cancelled",
+    "workflow_started",
     "claim_granted",
     "claim_ended",
     "place_changed",

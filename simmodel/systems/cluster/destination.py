@@ -102,7 +102,7 @@ class ClusterDestination(Destination):
         slowdown = self.slowdown(job)
         limit, run = job.limit * slowdown, job._length * slowdown
         cluster = self.system
-        if job._job is not None and job._job.body is not None:
+        if job._job is not None and job._job.has_body:
             return limit, limit, INFINITY
         if cluster.core.overrun == "stop" and run > limit:
             run = limit
@@ -165,7 +165,7 @@ class ClusterDestination(Destination):
             guest, _ = cluster.live(self.request(job))
             job.adopt(guest)
             job.watched, plain = True, False
-        if cluster.core.overrun == "stop" and job._length > job.limit and (spec is None or spec.body is None):
+        if cluster.core.overrun == "stop" and job._length > job.limit and not (spec and spec.has_body):
             job._outcome = "timeout"
         self.forecast.adds(job)
         self.handed.append((cluster.take_over(job, plain=plain), job.row))

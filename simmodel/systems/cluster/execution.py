@@ -89,7 +89,7 @@ class JobExecution:
             speed = place.speed_of(job, grant.nodes)
             expected, duration = expected / speed, duration / speed
         spec = job._job
-        simple = self.plans and job.course is None and (spec is None or spec.body is None)
+        simple = self.plans and job.course is None and (spec is None or not spec.has_body)
         if simple:
             end = now + duration
             run = Run(job, place, now, now + expected, grant, self._ends, end)
@@ -102,7 +102,7 @@ class JobExecution:
         job.started = now
         if simple:
             pass
-        elif spec is not None and spec.body is not None:
+        elif spec is not None and spec.has_body:
             self._bodies.begin(run, spec)
         elif job.course is not None:
             job.course(run)
@@ -256,7 +256,7 @@ class JobExecution:
         spec = job._job
         if spec is not None and spec.on_preempt == "no":
             return "the job forbids preemption"
-        if spec is not None and spec.body is not None and mode == "suspend":
+        if spec is not None and spec.has_body and mode == "suspend":
             return "a job with a body cannot be suspended"
         return None
 

@@ -99,7 +99,7 @@ class Intake:
         requested, expected, duration = (
             float(each) for each in planned_seconds(run, limit, core.estimates, core.overrun)
         )
-        if spec.body is not None:
+        if spec.has_body:
             requested, expected, duration = limit, limit, float("inf")
         name = self._name_of(spec, number)
         job = LiveJob(name, index, core.env.now, spec.processors, requested, expected, duration)
@@ -127,7 +127,12 @@ class Intake:
             job.request = pool.request_of(spec)
         job.place = pool
         job.priority += pool.priority
-        return job, reason or (job.rules.why_not(job) if job.rules is not None else None)
+        reason = reason or (job.rules.why_not(job) if job.rules is not None else None)
+        if reason is None and spec.workflow is not None:
+            from simmodel.systems.cluster.inside import why_not_inside
+
+            reason = why_not_inside(spec)
+        return job, reason
 
     def _name_of(self, spec: Job, number: int) -> int | str:
         """Return the name of a job: its id, its own name, or the next number that is no id of a submitted job."""

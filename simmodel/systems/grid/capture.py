@@ -98,8 +98,8 @@ def _refuse(grid: GridCore) -> None:
             raise SnapshotError(f"link {link.name} cannot be copied: a script has changed it")
     for job, stay in grid.stays.present.items():
         spec = job._job
-        if spec is not None and spec.body is not None:
-            raise SnapshotError(f"job {job.id} cannot be copied: it has a body, which is a generator")
+        if spec is not None and spec.has_body:
+            raise SnapshotError(f"job {job.id} cannot be copied: {spec.program}")
         if stay.access is not None and stay.access.end is not None:
             message = "its access ends at this instant; take the snapshot between events"
             raise SnapshotError(f"job {job.id} cannot be copied: {message}")

@@ -344,6 +344,15 @@ class DataMover:
         arrival = self.bring(data, spill, None, "write-back" if spill is self.home else "spill")
         self.leaves(data, pool, arrival)
 
+    def abandon(self) -> None:
+        """Call off all data in flight, and forget the claims for room."""
+        for pool in self.pools.values():
+            pool.claims.clear()
+            for arrival in pool.arriving.values():
+                if arrival.flight is not None and not self.contention and arrival.flight.moving.callbacks:
+                    self.env.withdraw(arrival.flight.moving)
+        self.network.abandon()
+
     def leaves(self, data: LiveData, pool: MemoryPool, arrival: Event) -> None:
         """Drop the copy in a pool once the data have arrived at their destination, unless it is used again."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError, PolicyError
@@ -16,6 +16,7 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.network import Network
 from simmodel.resources.processor import Processor
+from simmodel.resources.services import STAMPS
 from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready_tasks import ReadyTasks
@@ -153,6 +154,7 @@ class Machine(MachineState):
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
         self.changed: list[Callable[[], object]] = []
         self.submitted = 0
+        self.closed = False
         self._active = 0
         self._open = 0  # tasks that have arrived and not ended, and their expected work in units of 2^-20
         self._open_work = 0  # core seconds; both are kept from the first use of `load`
@@ -197,6 +199,8 @@ class Machine(MachineState):
             if a run time is unknown, or a task names an unknown type of processor
         """
         now = self.env._now
+        if self.closed:
+            raise InputError(f"{self.name}: cannot take work: it is closed")
         if at is not None and not now <= at < float("inf"):
             raise InputError(f"must be an instant >= {now:g} s, got {at!r}", place="at")
         submission = bring_to_life(self, TaskSet.of(work), now if at is None else at)
@@ -332,7 +336,9 @@ class Machine(MachineState):
     def stopped(self, task: LiveTask, processor: Processor, goes_back: bool) -> None:
         """Record that a task was stopped before its end."""
         if self._record and task.stamps is not None:
-            self.cut.append(CutExecution(task, processor, (*task.stamps, self.env._now)))
+            now = self.env._now
+            unmet = len(STAMPS) - 1 - len(task.stamps)  # of phases that did not begin: they take no time
+            self.cut.append(CutExecution(task, processor, (*task.stamps, *[now] * unmet, now)))
         for call in self._hooks["task_stopped"]:
             call(task, processor)
         if goes_back:
@@ -398,11 +404,44 @@ class Machine(MachineState):
         submission.withdrawn = True
         for data in task.inputs:
             data.readers -= 1
+        self.over(task)
+
+    def over(self, task: LiveTask) -> None:
+        """Count a task that has ended without being done."""
+        submission = task.submission
         submission.left -= 1
         if not submission.left:
             self._end(submission)
         for change in self.changed:
             change()
+
+    def close(self) -> None:
+        """End the machine, as when its nodes are taken away: running tasks break off, data in flight are called off.
+
+        Its record remains, and it takes no more work. A machine closes itself at the end of a ``with`` block, also if
+        the process is interrupted there.
+
+        >>> from simmodel import load_platform
+        >>> env = Environment()
+        >>> def pilot(env):
+        ...     with Machine(env, load_platform("hetsim-slow")) as machine:
+        ...         yield machine.submit(TaskSet([3.0, 40.0])) | env.timeout(10)
+        ...     print(env.now, machine.result().tasks["status"])
+        >>> _ = env.process(pilot(env)); env.run(); env.now
+        10 ['done' 'cancelled']
+        10
+        """
+        from simmodel.systems.machine.closing import close_machine
+
+        if not self.closed:
+            self.closed = True
+            close_machine(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     # ------------------------------------------------------------------ as a place
 
