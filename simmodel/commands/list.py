@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """List policies, brokers, placements, eviction rules, predictors, platforms, workloads, formats or generators.
+    """List policies, brokers, placements, eviction rules, models of resources, platforms, workloads, and so on.
 
     Each has a description. Policies, workloads and generators are for jobs on clusters or for tasks on machines.
     """
@@ -77,6 +77,15 @@ def _list_predictors() -> Rows:
     from simmodel.platform.predictors import PREDICTORS
 
     return _documented(PREDICTORS)
+
+
+def _list_resources() -> Rows:
+    """Return the models of resources, each with the kind of resource and the first line of its description."""
+    from simmodel.platform.models import MODELS
+    from simmodel.resources.models import kind_of_model
+
+    rows = ((name, kind_of_model(MODELS[name]) or "", text) for name, text in _documented(MODELS))
+    return [*sorted(rows, key=lambda row: row[1]), ("MODULE:CLASS", "any", "a custom model")]
 
 
 def _documented(entries: Mapping[str, object]) -> Rows:
@@ -154,6 +163,7 @@ _LISTS: dict[str, Callable[[], Rows]] = {
     "placements": _list_placements,
     "evictions": _list_evictions,
     "predictors": _list_predictors,
+    "resources": _list_resources,
     "platforms": _list_platforms,
     "workloads": _list_workloads,
     "formats": _list_formats,

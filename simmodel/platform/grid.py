@@ -14,6 +14,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
+from simmodel.platform.models import model_text
 from simmodel.platform.network import NetworkSpec
 from simmodel.units import in_bytes, in_seconds, parse_quantity
 
@@ -109,8 +110,9 @@ class StorageSpec(Fields):
     read_bandwidth, write_bandwidth
         bytes/s, or a text such as ``"2GBps"``, shared equally by the reads, and by the writes, that are under way
     model
-        how it admits files and serves reads and writes: ``"disk"``, or a name of
-        :func:`~simmodel.resources.storage.register_storage`
+        how it admits files and serves reads and writes: ``"disk"``, or a class derived from
+        :class:`~simmodel.resources.storage.Storage`: the class itself, a name (``simmodel list resources``) or
+        ``module:Class``
     evict
         who goes when room is needed: ``"lru"``, ``"lfu"``, ``"size"``, ``"fifo"``, ``"none"`` or a registered rule. A
         file that a job uses, and the last replica of a file, stay
@@ -123,7 +125,7 @@ class StorageSpec(Fields):
     capacity: float = attrs.field(default=inf, converter=in_bytes, validator=_at_least_zero)
     read_bandwidth: float = attrs.field(default=inf, converter=_bandwidth, validator=_above_zero)
     write_bandwidth: float = attrs.field(default=inf, converter=_bandwidth, validator=_above_zero)
-    model: str = "disk"
+    model: str = attrs.field(default="disk", converter=model_text)
     evict: str = "lru"
 
 

@@ -15,6 +15,7 @@ from simmodel.display import Fields, counted
 from simmodel.errors import InputError, unknown
 from simmodel.loading import within_count
 from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
+from simmodel.platform.models import model_text
 from simmodel.platform.network import LinkSpec
 from simmodel.units import in_bytes, in_seconds, in_watts
 from simmodel.work.task import CPU_CORES
@@ -69,6 +70,9 @@ class MemoryPoolSpec(Fields):
     evict
         which unused data go first: ``"lru"``, ``"lfu"``, ``"size"``, ``"fifo"`` or a rule that
         :func:`~simmodel.resources.eviction.register_eviction` has made known
+    model, options
+        the class of a custom pool, derived from :class:`~simmodel.resources.memory.MemoryPool`, as for processors; and
+        options for that class
 
     >>> MemoryPoolSpec(name="hbm", size=16e9, spill="host").size
     16000000000.0
@@ -78,6 +82,8 @@ class MemoryPoolSpec(Fields):
     size: float = attrs.field(default=inf, converter=in_bytes, validator=_positive)
     spill: str | None = None
     evict: str = "lru"
+    model: str | None = attrs.field(default=None, converter=attrs.converters.optional(model_text))
+    options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -140,8 +146,8 @@ class ProcessorSpec(Fields):
         W per processor in these phases of its own tasks; ``None``: ``load_power``, as in HetSim, whose processors draw
         idle power or load power. A CPU core that works for others draws ``load_power``
     model, options
-        the class of a custom processor, as a name of the entry points ``simmodel.resources`` or ``module:Class``; and
-        options for that class
+        the class of a custom processor, derived from :class:`~simmodel.resources.processor.Processor`: the class
+        itself, a name (``simmodel list resources``) or ``module:Class``; and options for that class
 
     >>> ProcessorSpec(name="core", count=8, type="CPUCore", architecture="x86", pool="ram").names
     ('core0', 'core1', 'core2', 'core3', 'core4', 'core5', 'core6', 'core7')
@@ -168,7 +174,7 @@ class ProcessorSpec(Fields):
     setup_power: float | None = _phase_power()
     reconfiguration_power: float | None = _phase_power()
     transfer_power: float | None = _phase_power()
-    model: str | None = None
+    model: str | None = attrs.field(default=None, converter=attrs.converters.optional(model_text))
     options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
 
     def __attrs_post_init__(self) -> None:
@@ -288,10 +294,13 @@ class MachineSpec(Fields):
         return reached
 
     def models(self) -> Iterator[tuple[str, str]]:
-        """Yield the place and the name of each model of custom processors."""
+        """Yield the place and the name of each model of custom processors and memory pools."""
         for i, processor in enumerate(self.processors):
             if processor.model is not None:
                 yield f"processors[{i}].model", processor.model
+        for i, pool in enumerate(self.pools):
+            if pool.model is not None:
+                yield f"pools[{i}].model", pool.model
 
     def each_processor(self) -> Iterator[tuple[str, ProcessorSpec]]:
         """Yield the name and the spec of each processor, in order."""

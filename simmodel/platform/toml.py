@@ -96,7 +96,7 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
 def read_toml(path: Source, *, trust: bool = False) -> Any:
     """Return the spec that a TOML file describes.
 
-    With ``trust``, its custom processors may be ``module:Class``, which imports code.
+    With ``trust``, its models of resources may be ``module:Class``, which imports code.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def read_toml(path: Source, *, trust: bool = False) -> Any:
 
 
 def check_models(spec: object, source: str | None = None) -> None:
-    """Raise ``InputError`` if a custom processor of a spec from data would import code from outside simmodel.
+    """Raise ``InputError`` if a model of a spec from data would import code from outside simmodel.
 
     Parameters
     ----------

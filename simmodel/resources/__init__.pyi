@@ -10,12 +10,13 @@ from .hosts import HostPool as HostPool
 from .links import Link as Link
 from .manycore import ManyCores as ManyCores
 from .memory import MemoryPool as MemoryPool
+from .models import Option as Option, register_model as register_model
 from .network import Network as Network
 from .nodes import NodePool as NodePool
-from .pim import PIMRank as PIMRank
 from .placements import register_placement as register_placement
 from .pool import Pool as Pool
 from .processor import Phase as Phase, Processor as Processor
+from .ready.pim import PIMRank as PIMRank
 from .routing import Router as Router
 from .services import ProcessorServices as ProcessorServices
 from .shared_channel import Access as Access, SharedChannel as SharedChannel

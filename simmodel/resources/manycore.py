@@ -6,6 +6,7 @@ from typing import Any
 
 from simpy.events import Event, Process
 
+from simmodel.platform.machine import ProcessorSpec
 from simmodel.resources.processor import Phase, Processor
 from simmodel.resources.taskplace import QueueState, RunningTask
 from simmodel.work.livetask import LiveTask
@@ -27,6 +28,11 @@ class ManyCores(Processor):
         self._processes: dict[LiveTask, Process] = {}
         super().__init__(*args, **options)
         self._free: float = self.spec.cores
+
+    @classmethod
+    def refuses(cls, spec: ProcessorSpec) -> str | None:
+        """Return what it does not support of a spec, or ``None``."""
+        return None
 
     @property
     def free(self) -> Any:

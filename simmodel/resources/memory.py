@@ -20,6 +20,7 @@ from simmodel.environment import Environment
 from simmodel.platform.machine import MemoryPoolSpec
 from simmodel.resources.data_arrival import DataArrival, RoomClaim
 from simmodel.resources.eviction import EvictionOrder, RankedData, rule_for_data
+from simmodel.resources.models import Model, read_options
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryPool", "nearest"]
 
 
-class MemoryPool:
+class MemoryPool(Model):
     """A memory that holds data objects.
 
     Parameters
@@ -75,6 +76,7 @@ class MemoryPool:
     def __init__(self, env: Environment, spec: MemoryPoolSpec, index: int = 0) -> None:
         self.env = env
         self.spec = spec
+        self.options = read_options(type(self), spec.options, f"options of memory pool {spec.name}")
         self.name = spec.name
         self.size = spec.size
         self.index = index

@@ -17,6 +17,7 @@ from simmodel.platform.machine import ProcessorSpec
 from simmodel.resources.cores import Core, CoreTicket, take_core
 from simmodel.resources.killing import kill
 from simmodel.resources.memory import MemoryPool
+from simmodel.resources.models import Model, read_options
 from simmodel.resources.services import ProcessorServices
 from simmodel.resources.taskplace import TaskPlace
 from simmodel.work.livetask import LiveData, LiveTask
@@ -27,7 +28,7 @@ Phase = Generator[Event, Any, Any]
 Data = Sequence[LiveData]
 
 
-class Processor(TaskPlace):
+class Processor(TaskPlace, Model):
     """A processor that runs one task at a time, in the order of its queue.
 
     Parameters
@@ -46,6 +47,7 @@ class Processor(TaskPlace):
         kind: int = 0,
     ) -> None:
         super().__init__(services, name, spec, pool, index, kind)
+        self.options = read_options(type(self), spec.options, f"options of processor {name}")
         self.core = Core(name) if spec.is_cpu and spec.cores == 1 else None
         self.setup_cores: Sequence[Core] = ()  # the cores that run its setups
         self.overlap = bool(spec.overlap)
@@ -63,6 +65,13 @@ class Processor(TaskPlace):
         self._plain_execution = own.execute is Processor.execute
         self._plain = self._plain_execution and spec.preemption == "no"
         self.process: Process | None = None
+
+    @classmethod
+    def refuses(cls, spec: ProcessorSpec) -> str | None:
+        """Return what it does not support of a spec, or ``None``."""
+        if spec.cores == 1:
+            return None
+        return f"runs one task at a time: cores must be 1, got {spec.cores} (derive from ManyCores to run several)"
 
     def begin(self) -> None:
         """Start its process, if not started yet."""

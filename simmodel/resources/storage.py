@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.environment import Environment
 from simmodel.platform.grid import StorageSpec
+from simmodel.platform.models import MODELS
 from simmodel.resources.file_holder import FileHolder, HeldFile, RoomState
-from simmodel.resources.models import model_named
+from simmodel.resources.models import Model, model_named
 from simmodel.resources.shared_channel import Access, ChannelState, SharedChannel
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class StorageState(NamedTuple):
     writing: ChannelState = ChannelState()
 
 
-class Storage(FileHolder):
+class Storage(FileHolder, Model):
     """A place for files, with a capacity and shared bandwidths for reading and writing.
 
     Room for a file is reserved before it comes, at once or when there is room: claims are served in order. To make
@@ -122,9 +123,6 @@ class Storage(FileHolder):
         self.put_back(state.clock, state.files, state.rooms, calls or {})
 
 
-_MODELS: dict[str, type[Storage]] = {"disk": Storage}
-
-
 def register_storage(name: str, model: type[Storage]) -> None:
     """Make a class of storages known by a name, which ``StorageSpec(model=)`` and platform files accept from then on.
 
@@ -140,8 +138,9 @@ def register_storage(name: str, model: type[Storage]) -> None:
     >>> disk = make_storage(env, StorageSpec(name="disk", model="slow", read_bandwidth=30))
     >>> _ = disk.read(30), disk.read(30); env.run(); env.now
     3.0
+    >>> del MODELS["slow"]
     """
-    _MODELS[name] = model_named(model, Storage, f"model {name!r}")
+    MODELS[name] = model_named(model, Storage, f"model {name!r}")
 
 
 def make_storage(
@@ -157,5 +156,5 @@ def make_storage(
     >>> make_storage(Environment(), StorageSpec(capacity=1e12), name="BNL")
     <Storage BNL: 0 of 1e+12 bytes used, 0 files>
     """
-    model: type[Storage] = model_named(spec.model, Storage, f"model of storage {name or spec.name}", _MODELS)
+    model: type[Storage] = model_named(spec.model, Storage, f"model of storage {name or spec.name}")
     return model(env, spec, catalogue, name=name)

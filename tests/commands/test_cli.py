@@ -446,6 +446,7 @@ def test_generate_follows_settings_of_a_file(folder: Path) -> None:
         ("generators", ["lublin", "random", "database", "layered"]),
         ("platforms", ["hetsim-slow", "hetsim-sample"]),
         ("brokers", ["sgs-t", "siloed"]),
+        ("resources", ["pim", "disk", "MODULE:CLASS"]),
         ("evictions", ["lru", "lfu", "size", "fifo"]),
     ],
 )

@@ -12,6 +12,7 @@ UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
 NAMED_UPWARD = {
     ("simmodel.platform.evictions", "policies"): "the table of eviction rules, loaded by name when a storage is built",
+    ("simmodel.platform.models", "resources"): "the table of models of resources, loaded by name when one is built",
     ("simmodel.platform.placements", "resources"): "the table of placements, loaded by name when a pool is built",
     ("simmodel.platform.predictors", "predictors"): "the table of predictors, loaded by name when a cluster is built",
     ("simmodel.scheduling.built_in", "policies"): "the table of policies, loaded by name when one is asked for",

@@ -11,8 +11,9 @@ from simmodel.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.platform.toml import read_toml
-from simmodel.resources.pim import PIMRank
+from simmodel.resources.models import model_named
 from simmodel.resources.processor import Processor
+from simmodel.resources.ready.pim import PIMRank
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
@@ -26,7 +27,7 @@ def rank_machine(policy: Any, size: float = 100.0, **options: Any) -> Machine:
         processors=[
             ProcessorSpec(name="core", type="CPUCore", architecture="any", pool="host"),
             ProcessorSpec(name="rank", type="PIM", architecture="any", pool="mram", dma=False,
-                          model="simmodel.resources.pim:PIMRank", options=options or {"scatter": 2.0}),
+                          model="simmodel.resources.ready.pim:PIMRank", options=options or {"scatter": 2.0}),
         ],
         links=[LinkSpec(name="bus", bandwidth=1.0, between=("host", "mram"))],
     )  # fmt: skip
@@ -134,7 +135,9 @@ model = "{__name__}:Slow"
     assert run(machine, TaskSet([3.0])).tasks["end"].tolist() == [6.0]
 
 
-@pytest.mark.parametrize("model", ["nowhere:Nothing", "simmodel.resources.pim:Nothing", "json:dumps", "no-such-name"])
+@pytest.mark.parametrize(
+    "model", ["nowhere:Nothing", "simmodel.resources.ready.pim:Nothing", "json:dumps", "no-such-name"]
+)
 def test_a_class_that_is_not_there_is_said(model: str) -> None:
     spec = MachineSpec(
         pools=[MemoryPoolSpec(name="ram")],
@@ -146,7 +149,4 @@ def test_a_class_that_is_not_there_is_said(model: str) -> None:
 
 
 def test_it_is_found_by_name() -> None:
-    from importlib.metadata import entry_points
-
-    point = entry_points(group="simmodel.resources")["pim"]
-    assert point.load() is PIMRank
+    assert model_named("pim", Processor, "") is PIMRank

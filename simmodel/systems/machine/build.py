@@ -1,23 +1,27 @@
-"""The processors of a machine, built from its spec."""
+"""The processors and memory pools of a machine, built from its spec."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from simmodel.platform.machine import MachineSpec, ProcessorSpec
+from simmodel.errors import InputError
+from simmodel.platform.machine import MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.resources.manycore import ManyCores
-from simmodel.resources.models import model_named
+from simmodel.resources.memory import MemoryPool
+from simmodel.resources.models import check_model, model_named
 from simmodel.resources.processor import Processor
 from simmodel.systems.machine.state import TaskSpeedKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from simmodel.environment import Environment
     from simmodel.platform.options import MachineOptions
-    from simmodel.resources.memory import MemoryPool
     from simmodel.resources.services import ProcessorServices
 
-__all__ = ["build_processors"]
+__all__ = ["build_pools", "build_processors"]
+
+Made = TypeVar("Made")
 
 
 def build_processors(
@@ -35,7 +39,7 @@ def build_processors(
     Raises
     ------
     InputError
-        if the class of a processor cannot be imported, or is not a subclass of Processor
+        if the class of a processor cannot be imported, is not a subclass of Processor, or does not support its spec
     """
     found: dict[str, Processor] = {}
     numbers: dict[TaskSpeedKey, int] = {}
@@ -56,6 +60,31 @@ def build_processors(
 
 def _model(spec: ProcessorSpec) -> type[Processor]:
     """Return the class of a processor."""
-    if spec.model is None:
-        return ManyCores if spec.cores > 1 else Processor
-    return model_named(spec.model, Processor, f"model of processor {spec.name}")
+    plain = ManyCores if spec.cores > 1 else Processor
+    return _checked(plain if spec.model is None else spec.model, Processor, spec, f"processor {spec.name}")
+
+
+def build_pools(env: Environment, spec: MachineSpec) -> dict[str, MemoryPool]:
+    """Return the memory pools of a machine by name.
+
+    Raises
+    ------
+    InputError
+        if the class of a pool cannot be imported, is not a subclass of MemoryPool, or does not support its spec
+    """
+    found: dict[str, MemoryPool] = {}
+    for each in spec.pools:
+        model = _checked(each.model or MemoryPool, MemoryPool, each, f"memory pool {each.name}")
+        found[each.name] = model(env, each, len(found))
+    for pool in found.values():
+        pool.spill = found[str(spec.home) if pool.spec.spill is None else pool.spec.spill]
+    return found
+
+
+def _checked(given: str | type[Made], base: type[Made], spec: ProcessorSpec | MemoryPoolSpec, place: str) -> type[Made]:
+    """Return the class of a model that supports a spec."""
+    if spec.model is None and spec.options:
+        raise InputError(f"must be empty without a model, got {dict(spec.options)}", place=f"options of {place}")
+    model = model_named(given, base, f"model of {place}")
+    check_model(model, spec, f"model of {place}")
+    return model

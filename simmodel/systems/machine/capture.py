@@ -43,6 +43,7 @@ def capture_machine(machine: MachineState) -> MachineSnapshot:
     SnapshotError
         if a custom processor is inside one of its own phases, or the policy cannot be copied
     """
+    _check_models(machine)
     machine.network.settle()
     tasks = [task for task in machine.tasks if task.state not in ("done", "cancelled")]
     number = {task: i for i, task in enumerate(tasks)}
@@ -89,6 +90,14 @@ def capture_machine(machine: MachineState) -> MachineSnapshot:
         submitted=len(machine.tasks),
         alarms=tuple(sorted(machine.scheduler.alarms)),
     )
+
+
+def _check_models(machine: MachineState) -> None:
+    """Raise ``SnapshotError`` if a model of the machine says that it cannot be copied."""
+    parts: list[Processor | MemoryPool] = [*machine.places, *machine.pools.values()]
+    for each in parts:
+        if not each.snapshots:
+            raise SnapshotError(f"{each.name} cannot be copied: {type(each).__name__} has snapshots = False")
 
 
 def _data(machine: MachineState, tasks: list[LiveTask]) -> list[LiveData]:

@@ -23,7 +23,7 @@ from simmodel.scheduling.ready_tasks import ReadyTasks
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.machine.arrivals import LiveSet, bring_to_life, why_not
-from simmodel.systems.machine.build import build_processors
+from simmodel.systems.machine.build import build_pools, build_processors
 from simmodel.systems.machine.estimate import estimate_set
 from simmodel.systems.machine.mover import DataMover
 from simmodel.systems.machine.problem import problem_of
@@ -120,11 +120,8 @@ class Machine(MachineState):
         self.name = name or spec.name
         self.stream = name or "machine"  # unnamed machines draw alike, whatever their specs are called
         self.network = Network(env, NetworkSpec(links=spec.links))
-        self.pools = {pool.name: MemoryPool(env, pool, i) for i, pool in enumerate(spec.pools)}
-        home = self.pools[str(spec.home)]
-        for pool in self.pools.values():
-            pool.spill = self.pools[pool.spec.spill] if pool.spec.spill is not None else home
-        self.home = home
+        self.pools = build_pools(env, spec)
+        self.home = home = self.pools[str(spec.home)]
         self.mover = DataMover(
             env,
             self.network,

@@ -8,15 +8,14 @@ and characterization of a real processing-in-memory system", IEEE Access 10, 202
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from simpy.events import Timeout
 
-from simmodel.errors import InputError, unknown
 from simmodel.resources.cores import CoreTicket, take_core
+from simmodel.resources.models import Option
 from simmodel.resources.processor import Data, Phase, Processor
-from simmodel.units import parse_quantity
-from simmodel.work.livetask import LiveTask
+from simmodel.work.livetask import LiveData, LiveTask
 
 __all__ = ["PIMRank"]
 
@@ -51,7 +50,7 @@ class PIMRank(Processor):
     ...     architectures=[ArchitectureSpec(name="x86"), ArchitectureSpec(name="dpu")],
     ...     processors=[ProcessorSpec(name="core", type="CPUCore", architecture="x86", pool="host"),
     ...                 ProcessorSpec(name="rank", type="PIM", architecture="dpu", pool="mram", dma=False,
-    ...                               model="simmodel.resources.pim:PIMRank", options={"scatter": "2GB/s"})],
+    ...                               model="pim", options={"scatter": "2GB/s"})],
     ...     links=[LinkSpec(name="bus", bandwidth="1GB/s", between=("host", "mram"))])
     >>> env = Environment()
     >>> machine = Machine(env, spec)
@@ -62,19 +61,11 @@ class PIMRank(Processor):
     ([6.0, 0.0], [7.0, 8.0])
     """
 
+    takes: ClassVar = {"scatter": Option(unit="B/s", above=0), "start": Option(0.0, unit="s")}
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        given = dict(self.spec.options)
-        where = f"options of processor {self.spec.name}"
-        if "scatter" not in given:
-            raise InputError("missing scatter (bytes/s)", place=where)
-        self._scatter = parse_quantity(given.pop("scatter"), "B/s", place=f"{where}: scatter")
-        self._start = parse_quantity(given.pop("start", 0.0), "s", place=f"{where}: start")
-        if not self._scatter > 0:
-            raise InputError(f"must be > 0, got {self.spec.options['scatter']!r}", place=f"{where}: scatter")
-        if given:
-            raise InputError(unknown("option", next(iter(given)), ("scatter", "start")).message, place=where)
-        self._scattered: dict[Any, None] = {}
+        self._scattered: dict[LiveData, None] = {}
 
     def transfer(self, task: LiveTask, missing: Data) -> Phase:
         """Bring the inputs of a task, then scatter those that are not scattered yet."""
@@ -83,7 +74,7 @@ class PIMRank(Processor):
             self._scattered.pop(data, None)
         whole = [data for data in task.inputs if data not in self._scattered]
         self._scattered.update(dict.fromkeys((*whole, *task.outputs)))
-        seconds = sum(self._start + data.size / self._scatter for data in whole)
+        seconds = sum(self.options["start"] + data.size / self.options["scatter"] for data in whole)
         if not seconds:
             return
         core: Any = take_core(self.env, self.setup_cores) if self.setup_cores else None

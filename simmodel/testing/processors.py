@@ -1,0 +1,71 @@
+"""The check of custom processors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simmodel.errors import InputError
+from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+from simmodel.platform.network import LinkSpec
+from simmodel.testing.machines import Arrivals, check_machine
+from simmodel.work.task import Task
+from simmodel.work.workflow import Workflow
+
+__all__ = ["check_processor"]
+
+
+def check_processor(model: type[Any], options: Mapping[str, Any]) -> None:
+    """Check a model of processors on machines with one and with two of them (see :func:`check_machine`).
+
+    Raises
+    ------
+    AssertionError
+        a check fails; the message says what the model does wrong
+    """
+    for cores in (1, 4):
+        try:
+            spec = _machine(model, options, cores)
+            check_machine(spec, _work(model, 1), model)
+        except InputError as error:
+            if cores == 1 and "cores" not in str(error):
+                raise
+            continue  # a model may refuse a number of cores
+        check_machine(spec, _work(model, cores), model)
+
+
+def _machine(model: type[Any], options: Mapping[str, Any], cores: int) -> MachineSpec:
+    """Return a machine with a CPU core and two processors of the model, on a small pool."""
+    return MachineSpec(
+        pools=[MemoryPoolSpec(name="ram"), MemoryPoolSpec(name="hbm", size=100.0)],
+        architectures=[ArchitectureSpec(name="x86"), ArchitectureSpec(name="own")],
+        processors=[
+            ProcessorSpec(name="cpu", type="CPU", architecture="x86", pool="ram"),
+            ProcessorSpec(
+                name="own", count=2, type="OWN", architecture="own", pool="hbm", cores=cores, setup=0.25,
+                model=model, options=options,
+            ),
+        ],
+        links=[LinkSpec(name="bus", bandwidth=20, between=("ram", "hbm"))],
+    )  # fmt: skip
+
+
+def _work(model: type[Any], cores: int) -> Arrivals:
+    """Return tasks of different lengths, with and without data and dependencies, that arrive in two groups."""
+    groups: list[tuple[float, Workflow]] = []
+    for group, at in enumerate((0.0, 9.5)):
+        tasks = [
+            Task(
+                id=f"{'ab'[group]}{i}",
+                run=2.0 + (i * i) % 7 + i / 64,
+                family=(None, "f", "g")[i % 3],
+                implementations=("OWN",) if i % 5 else ("CPU",),
+                cores=1 + i % cores if i % 5 else 1,
+                memory=3.0 * (i % 2),
+            )
+            for i in range(12)
+        ]
+        names = [task.id for task in tasks]
+        edges = [(names[i], names[i + 5], 6.0 * (i % 3)) for i in range(0, 7, 2)]
+        groups.append((at, Workflow(tasks, edges)))
+    return groups

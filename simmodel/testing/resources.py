@@ -1,0 +1,52 @@
+"""The check of models of resources: one entry, and a check for each kind of resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simmodel.entries import Entries
+from simmodel.platform.models import MODELS
+from simmodel.resources.models import BASES, kind_of_model
+
+__all__ = ["CHECKS", "check_resource"]
+
+CHECKS = Entries[Callable[[type[Any], Mapping[str, Any]], None]](
+    {
+        "processor": "simmodel.testing.processors:check_processor",
+        "memory pool": "simmodel.testing.pools:check_pool",
+    }
+)
+"""The check of each kind of resource (see :data:`~simmodel.resources.models.BASES`), called with a model, options."""
+
+
+def check_resource(model: str | type[Any], **options: Any) -> None:
+    """Check a custom model of a resource: small platforms with it run, and what every resource guarantees holds.
+
+    All work ends and nothing is lost, capacities are respected, records are complete, the same run gives the same
+    result, and a run cut by a snapshot ends as one that was not cut (unless the model has ``snapshots = False``).
+
+    Parameters
+    ----------
+    model
+        the class, or its registered name
+    options
+        for the spec's ``options``
+
+    Raises
+    ------
+    AssertionError
+        a check fails; the message says what the model does wrong
+    InputError
+        an option is invalid
+
+    >>> from simmodel.resources import ManyCores
+    >>> check_resource(ManyCores)
+    """
+    found = MODELS[model] if isinstance(model, str) and model in MODELS else model
+    kind = kind_of_model(found)
+    bases = ", ".join(BASES[each].__name__ for each in BASES)
+    assert kind is not None, f"a model must derive from one of {bases}, got {model!r}"
+    assert kind in CHECKS, f"there is no check of models of a {kind} yet"
+    assert isinstance(found, type)
+    CHECKS[kind](found, options)
