@@ -1,10 +1,5 @@
 from .broker_comparison import BrokerComparison as BrokerComparison, compare_brokers as compare_brokers
-from .comparison import (
-    Comparison as Comparison,
-    Replications as Replications,
-    compare as compare,
-    replicate as replicate,
-)
+from .comparison import Comparison as Comparison, compare as compare
 from .exploration import Exploration as Exploration, explore as explore
 from .parameters import Parameter as Parameter, Space as Space
 from .portfolio_comparison import (
@@ -13,4 +8,6 @@ from .portfolio_comparison import (
     compare_portfolio as compare_portfolio,
     replicate_portfolio as replicate_portfolio,
 )
+from .replication import Replications as Replications, replicate as replicate
+from .stopping import Goal as Goal, Stop as Stop
 from .trials import Study as Study, Trial as Trial

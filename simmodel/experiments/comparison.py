@@ -1,4 +1,4 @@
-"""Comparison of policies on one workload, and replications of a run with many seeds.
+"""Comparison of policies on one workload.
 
 The simulations run on any ``concurrent.futures.Executor``: processes of this computer, or of a cluster.
 """
@@ -14,13 +14,11 @@ import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError, unknown
+from simmodel.errors import unknown
 from simmodel.experiments.calls import check_shared_options, keeps_results, map_calls
 from simmodel.experiments.measured_run import MeasuredRun, brought_home, repeatable
 from simmodel.metrics.comparison import compare as metrics_table
 from simmodel.metrics.names import TAU, Cut
-from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
-from simmodel.results.stored import Stored
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_named
@@ -34,10 +32,7 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size
 
-__all__ = ["Comparison", "Replications", "compare", "compared", "labelled_policies", "numbers_of", "replicate"]
-
-Measured = Stored | Mapping[str, float] | float
-"""The measurements of a run: a result, numbers by name, or one number."""
+__all__ = ["SHOWN", "Comparison", "compare", "compared", "labelled_policies"]
 
 SHOWN: dict[str, str] = {
     "wait_mean": "mean wait",
@@ -254,147 +249,3 @@ class Comparison(Shown):
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(result.name for result in self.results)}>"
-
-
-# ---------------------------------------------------------------------- replications
-
-
-def replicate(
-    function: Callable[..., Measured],
-    seeds: int | Iterable[int] = 20,
-    *,
-    executor: Executor | None = None,
-    level: float = 0.95,
-    progress: bool = False,
-    **arguments: Any,
-) -> Replications:
-    """Run a function once per seed and return means with their confidence intervals.
-
-    Parameters
-    ----------
-    function
-        ``function(seed)`` returns a number, a mapping of names to numbers, or a result, whose metrics are taken
-    seeds
-        the number of independent seeds, at least 2, or the seeds themselves
-    executor
-        runs the replications, with the function pickled; default: this process
-    level
-        confidence of the intervals, between 0 and 1
-    progress
-        show a progress bar, one step per seed
-    arguments
-        passed to the function with ``seed=``: ``replicate(simulate, 20, platform=64, workload=..., policy="easy")``
-        repeats a simulation; a workload that is a function of a seed is drawn for each seed
-
-    Raises
-    ------
-    InputError
-        if there are fewer than two seeds
-
-    >>> def ten_dice(seed):
-    ...     return {"sum": np.random.default_rng(seed).integers(1, 7, 10).sum()}
-    >>> dice = replicate(ten_dice, 50)
-    >>> 35 in dice["sum"], dice["sum"].count
-    (True, 50)
-
-    >>> from functools import partial
-    >>> from simmodel.generators import lublin
-    >>> runs = replicate(simulate, 3, platform=64, workload=partial(lublin, 50, 64), policy="easy")
-    >>> sorted(runs.samples.names)[:2], len(runs.samples)
-    (['bounded_slowdown_mean', 'bounded_slowdown_median'], 3)
-    """
-    chosen = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if len(chosen) < 2:
-        raise InputError(f"must be two or more for an interval, got {len(chosen)}", place="seeds")
-    found = map_calls(_sample, (function, arguments), chosen, executor, progress)
-    names = list(found[0])
-    columns = {name: np.array([sample[name] for sample in found], dtype=np.float64) for name in names}
-    return Replications(Table({"seed": np.array(chosen, dtype=np.uint64), **columns}), level)
-
-
-def _sample(shared: tuple[Callable[..., Measured], dict[str, Any]], seed: int) -> dict[str, float]:
-    """Run one replication and return its measurements."""
-    function, arguments = shared
-    if callable(arguments.get("workload")):
-        arguments = {**arguments, "workload": arguments["workload"](seed=seed)}
-    found = function(**arguments, seed=seed) if arguments else function(seed)
-    return numbers_of(found)
-
-
-def numbers_of(found: Measured) -> dict[str, float]:
-    """Return measurements as numbers by name: the metrics of a result, a mapping, or one number.
-
-    >>> numbers_of({"sum": 3}), numbers_of(2)
-    ({'sum': 3.0}, {'value': 2.0})
-    """
-    if isinstance(found, Stored):
-        return found.numbers()
-    if isinstance(found, Mapping):
-        return {str(name): float(value) for name, value in found.items()}
-    return {"value": float(found)}
-
-
-@attrs.frozen(eq=False, repr=False)
-class Replications(Shown):
-    """The measurements of independent replications.
-
-    ``replications["wait_mean"]`` is the mean with its confidence interval.
-
-    Parameters
-    ----------
-    samples
-        one row per replication: ``seed`` and the measurements (``value`` if the function returned a number)
-    level
-        confidence of the intervals
-    """
-
-    samples: Table
-    level: float = 0.95
-
-    @property
-    def table(self) -> Table:
-        """One row per metric: ``metric, mean, low, high, count``; metrics with fewer than two values are left out."""
-        found = {name: self[name] for name in self._names()}
-        return Table(
-            {
-                "metric": np.array(list(found), dtype=str),
-                "mean": np.array([interval.mean for interval in found.values()]),
-                "low": np.array([interval.low for interval in found.values()]),
-                "high": np.array([interval.high for interval in found.values()]),
-                "count": np.array([interval.count for interval in found.values()]),
-            }
-        )
-
-    def _names(self) -> list[str]:
-        return [name for name in self.samples.names if name != "seed" and np.isfinite(self.samples[name]).sum() >= 2]
-
-    def __getitem__(self, name: str) -> Interval:
-        """Return the mean of a metric with its confidence interval; samples that are nan or infinite do not count."""
-        values = self.samples[name]
-        return mean_interval(values[np.isfinite(values)], self.level)
-
-    def difference(self, other: Replications, name: str = "value") -> Interval:
-        """Return the interval of the difference to other replications, paired by seed.
-
-        With common random numbers it is far narrower than either interval.
-
-        Raises
-        ------
-        InputError
-            if the seeds differ
-        """
-        if not np.array_equal(self.samples["seed"], other.samples["seed"]):
-            raise InputError("replications must have the same seeds for a paired difference")
-        return paired_difference(self.samples[name], other.samples[name], self.level)
-
-    def summary(self) -> str:
-        """Return a table of text, one line per metric."""
-        names = self._names()
-        width = max((len(name) for name in names), default=0)
-        return "\n".join(f"{name:<{width}}  {self[name]}" for name in names)
-
-    def _cells(self) -> Cells:
-        return [["", "mean"], *([name, str(self[name])] for name in self._names())]
-
-    def __repr__(self) -> str:
-        return f"<Replications: {len(self.samples)} seeds of {', '.join(self._names())}>"

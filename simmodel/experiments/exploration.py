@@ -15,7 +15,8 @@ import numpy as np
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
 from simmodel.experiments.calls import check_shared_options, map_calls
-from simmodel.experiments.comparison import SHOWN, Replications, labelled_policies, numbers_of
+from simmodel.experiments.comparison import SHOWN, labelled_policies
+from simmodel.experiments.replication import Replications, numbers_of
 from simmodel.metrics.batch import METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds

@@ -12,8 +12,9 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
-from simmodel.experiments.comparison import compared, replicate
+from simmodel.experiments.comparison import compared
 from simmodel.experiments.measured_run import MeasuredRun
+from simmodel.experiments.replication import replicate
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Interval",
     "batch_means",
+    "cautious_interval",
     "mean_interval",
     "mser",
     "paired_difference",
@@ -116,6 +118,11 @@ def t_quantile(probability: float, freedom: float) -> float:
         raise InputError(f"must be between 0 and 1, got {probability!r}", place="probability")
     if not freedom > 0:
         raise InputError(f"must be > 0, got {freedom!r}", place="freedom")
+    return _t_quantile(float(probability), float(freedom))
+
+
+@lru_cache(4096)
+def _t_quantile(probability: float, freedom: float) -> float:
     tail, centre = min(probability, 1 - probability), abs(probability - 0.5)
 
     def beyond(t: float) -> bool:
@@ -161,6 +168,35 @@ def mean_interval(samples: ArrayLike, level: float = 0.999) -> Interval:
         raise InputError(f"must be two or more for an interval, got {count}", place="samples")
     error = float(values.std(ddof=1)) / math.sqrt(count)
     return Interval(float(values.mean()), t_quantile((1 + level) / 2, count - 1) * error, level, count)
+
+
+_UPPER = 0.6744897501960817  # quantile of the normal distribution: the limit that holds in 75 % of cases
+
+
+def cautious_interval(samples: ArrayLike, level: float = 0.999) -> Interval:
+    """Return the mean of independent samples with an interval for sequences that stop by its width.
+
+    It is the Student-t interval with the upper 75 % confidence limit of the standard deviation in place of its
+    estimate; the error of the estimate follows from the kurtosis of the samples (at least that of a normal
+    distribution). It makes up for stopping where the deviation happens to be small, and for skewness.
+
+    Parameters
+    ----------
+    samples
+        at least two numbers
+    level
+        confidence, between 0 and 1
+
+    >>> print(cautious_interval([9, 10, 11], level=0.95))
+    10 ± 3.2 (95 %, n = 3)
+    """
+    plain = mean_interval(samples, level)
+    values = np.asarray(samples, dtype=np.float64)
+    away = values - plain.mean
+    variance = float((away**2).mean())
+    kurtosis = max(float((away**4).mean()) / variance**2, 3.0) if variance > 0 else 3.0
+    error = math.sqrt((kurtosis - 1) / plain.count) / 2
+    return attrs.evolve(plain, half_width=plain.half_width * (1 + _UPPER * error))
 
 
 def paired_difference(first: ArrayLike, second: ArrayLike, level: float = 0.999) -> Interval:

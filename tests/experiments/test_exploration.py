@@ -11,8 +11,8 @@ import pytest
 
 from simmodel import InputError, Task, Workflow
 from simmodel.catalogue import load_tasks
-from simmodel.experiments.comparison import replicate
 from simmodel.experiments.exploration import Exploration, explore
+from simmodel.experiments.replication import replicate
 from simmodel.runs.simulating import simulate
 from tests.helpers.small_machines import small_machine
 

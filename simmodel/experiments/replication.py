@@ -1,0 +1,229 @@
+"""Replications: a run with many seeds, as many as asked for, or until its intervals are narrow enough.
+
+The runs are made on any ``concurrent.futures.Executor``: processes of this computer, or of a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import attrs
+import numpy as np
+
+from simmodel.display import Cells, Shown
+from simmodel.errors import InputError
+from simmodel.experiments.calls import map_calls
+from simmodel.experiments.stopping import (
+    Goal,
+    Seeds,
+    Stop,
+    checked_metrics,
+    chosen_seeds,
+    finite_interval,
+    goal_of,
+    in_rounds,
+)
+from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
+from simmodel.results.stored import Stored
+from simmodel.work.table import Table
+
+__all__ = ["Measured", "Replications", "numbers_of", "replicate"]
+
+Measured = Stored | Mapping[str, float] | float
+"""The measurements of a run: a result, numbers by name, or one number."""
+
+
+def replicate(
+    function: Callable[..., Measured],
+    seeds: int | Iterable[int] | None = None,
+    *,
+    until: Any = None,
+    budget: int | None = None,
+    executor: Executor | None = None,
+    level: float = 0.95,
+    progress: bool = False,
+    **arguments: Any,
+) -> Replications:
+    """Run a function once per seed and return means with their confidence intervals.
+
+    Parameters
+    ----------
+    function
+        ``function(seed)`` returns a number, a mapping of names to numbers, or a result, whose metrics are taken
+    seeds
+        the number of independent seeds, at least 2, or the seeds themselves; default: 20. With ``until``, the number
+        of replications at the first look (default: 30), or all seeds that may be used
+    until
+        how narrow the intervals must be: ``"wait_mean ± 5 %"`` (of the mean), ``"wait_mean +- 30"`` (s), several with
+        commas. The function is then run until they are, or the budget is spent, by a rule that keeps the confidence:
+        see :mod:`simmodel.experiments.stopping`. The ``until=`` of a simulation (a number) is passed to the function
+    budget
+        with ``until``, the largest number of replications; default: 1,000
+    executor
+        runs the replications, with the function pickled; default: this process
+    level
+        confidence of the intervals, between 0 and 1
+    progress
+        show a progress bar, one step per seed
+    arguments
+        passed to the function with ``seed=``: ``replicate(simulate, 20, platform=64, workload=..., policy="easy")``
+        repeats a simulation; a workload that is a function of a seed is drawn for each seed
+
+    Raises
+    ------
+    InputError
+        if there are fewer than two seeds, or ``until`` names no goal or a metric that is not measured
+
+    >>> def ten_dice(seed):
+    ...     return {"sum": np.random.default_rng(seed).integers(1, 7, 10).sum()}
+    >>> dice = replicate(ten_dice, 50)
+    >>> 35 in dice["sum"], dice["sum"].count
+    (True, 50)
+    >>> print(replicate(ten_dice, until="sum ± 2 %")["sum"])
+    34.99 ± 0.69 (95 %, n = 279)
+
+    >>> from functools import partial
+    >>> from simmodel import simulate
+    >>> from simmodel.generators import lublin
+    >>> runs = replicate(simulate, 3, platform=64, workload=partial(lublin, 50, 64), policy="easy")
+    >>> sorted(runs.samples.names)[:2], len(runs.samples)
+    (['bounded_slowdown_mean', 'bounded_slowdown_median'], 3)
+    """
+    goals = _goals(until)
+    if until is not None and not goals:
+        arguments["until"] = until
+    chosen = chosen_seeds(seeds, goals, budget, usual=20, fewest=2)
+    found: list[dict[str, float]] = []
+
+    def run(begin: int, end: int) -> None:
+        found.extend(map_calls(_sample, (function, arguments), chosen.part(begin, end), executor, progress))
+
+    def needed(_: int) -> float:
+        return max(_needed(goals, found, level))
+
+    if not goals:
+        run(0, chosen.first)
+        return Replications(_table(chosen, found), level)
+    count, reached = in_rounds(run, needed, chosen.first, chosen.most)
+    missed = [goal for goal, more in zip(goals, _needed(goals, found, level), strict=True) if more > count]
+    still = tuple(f"{goal.metric} {_interval(found, goal, level)}" for goal in missed)
+    return Replications(_table(chosen, found), level, Stop(goals, reached, count, still))
+
+
+def _goals(until: Any) -> tuple[Goal, ...]:
+    """Return the goals that a text names; other values are not for sequences."""
+    goals = goal_of(until) if isinstance(until, str) else ()
+    if any(goal.width is None for goal in goals):
+        raise InputError(f"must be a width, as 'wait_mean ± 5 %', got {until!r}: explore decides", place="until")
+    return goals
+
+
+def _needed(goals: Sequence[Goal], found: Sequence[Mapping[str, float]], level: float) -> list[float]:
+    checked_metrics(goals, found[0])
+    return [goal.needed(_interval(found, goal, level)) for goal in goals]
+
+
+def _interval(found: Sequence[Mapping[str, float]], goal: Goal, level: float) -> Interval:
+    return finite_interval([sample[goal.metric] for sample in found], level)
+
+
+def _table(seeds: Seeds, found: Sequence[Mapping[str, float]]) -> Table:
+    columns = {name: np.array([sample[name] for sample in found], dtype=np.float64) for name in found[0]}
+    return Table({"seed": np.array(seeds.part(0, len(found)), dtype=np.uint64), **columns})
+
+
+def _sample(shared: tuple[Callable[..., Measured], dict[str, Any]], seed: int) -> dict[str, float]:
+    """Run one replication and return its measurements."""
+    function, arguments = shared
+    if callable(arguments.get("workload")):
+        arguments = {**arguments, "workload": arguments["workload"](seed=seed)}
+    found = function(**arguments, seed=seed) if arguments else function(seed)
+    return numbers_of(found)
+
+
+def numbers_of(found: Measured) -> dict[str, float]:
+    """Return measurements as numbers by name: the metrics of a result, a mapping, or one number.
+
+    >>> numbers_of({"sum": 3}), numbers_of(2)
+    ({'sum': 3.0}, {'value': 2.0})
+    """
+    if isinstance(found, Stored):
+        return found.numbers()
+    if isinstance(found, Mapping):
+        return {str(name): float(value) for name, value in found.items()}
+    return {"value": float(found)}
+
+
+@attrs.frozen(eq=False, repr=False)
+class Replications(Shown):
+    """The measurements of independent replications.
+
+    ``replications["wait_mean"]`` is the mean with its confidence interval.
+
+    Parameters
+    ----------
+    samples
+        one row per replication: ``seed`` and the measurements (``value`` if the function returned a number)
+    level
+        confidence of the intervals
+    stop
+        how a sequence of replications stopped; ``None``: their number was given. The intervals of a sequence are those
+        of :func:`~simmodel.metrics.statistics.cautious_interval`
+    """
+
+    samples: Table
+    level: float = 0.95
+    stop: Stop | None = None
+
+    @property
+    def table(self) -> Table:
+        """One row per metric: ``metric, mean, low, high, count``; metrics with fewer than two values are left out."""
+        found = {name: self[name] for name in self._names()}
+        return Table(
+            {
+                "metric": np.array(list(found), dtype=str),
+                "mean": np.array([interval.mean for interval in found.values()]),
+                "low": np.array([interval.low for interval in found.values()]),
+                "high": np.array([interval.high for interval in found.values()]),
+                "count": np.array([interval.count for interval in found.values()]),
+            }
+        )
+
+    def _names(self) -> list[str]:
+        return [name for name in self.samples.names if name != "seed" and np.isfinite(self.samples[name]).sum() >= 2]
+
+    def __getitem__(self, name: str) -> Interval:
+        """Return the mean of a metric with its confidence interval; samples that are nan or infinite do not count."""
+        values = self.samples[name]
+        interval = mean_interval if self.stop is None else cautious_interval
+        return interval(values[np.isfinite(values)], self.level)
+
+    def difference(self, other: Replications, name: str = "value") -> Interval:
+        """Return the interval of the difference to other replications, paired by seed.
+
+        With common random numbers it is far narrower than either interval.
+
+        Raises
+        ------
+        InputError
+            if the seeds differ
+        """
+        if not np.array_equal(self.samples["seed"], other.samples["seed"]):
+            raise InputError("replications must have the same seeds for a paired difference")
+        return paired_difference(self.samples[name], other.samples[name], self.level)
+
+    def summary(self) -> str:
+        """Return a table of text, one line per metric."""
+        names = self._names()
+        width = max((len(name) for name in names), default=0)
+        lines = [f"{name:<{width}}  {self[name]}" for name in names]
+        return "\n".join(lines if self.stop is None else [*lines, str(self.stop)])
+
+    def _cells(self) -> Cells:
+        return [["", "mean"], *([name, str(self[name])] for name in self._names())]
+
+    def __repr__(self) -> str:
+        short = "" if self.stop is None or self.stop.reached else ", goal not reached"
+        return f"<Replications: {len(self.samples)} seeds of {', '.join(self._names())}{short}>"
