@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import pytest
 
 from simmodel.environment import Environment
