@@ -231,6 +231,13 @@ class Study(Shown):
                 [(each.number, each.token) for each in trials],
             )
 
+    def retry(self) -> int:
+        """Queue the failed trials again, and return how many there are."""
+        with self._transaction() as database:
+            return database.execute(
+                "UPDATE trials SET state = 'queued', error = NULL, attempts = 0 WHERE state = 'failed'"
+            ).rowcount
+
     def trials(self, *states: str) -> list[Trial]:
         """Return the trials in these states, in order; default: all."""
         which = ", ".join("?" * len(states))

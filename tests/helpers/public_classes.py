@@ -22,6 +22,7 @@ from simmodel.experiments import (
     explore,
     replicate,
     replicate_portfolio,
+    sensitivity,
 )
 from simmodel.formats import CGSimSites, CGSimStudy, HetSimConfig, SSTScenario
 from simmodel.futures import Branch, what_if
@@ -292,6 +293,7 @@ def _experiments() -> Iterator[Any]:
     study = Study(document={})
     study.add([{"sites.<BNL>.speed": 1.5}])
     yield from (study, study.trials()[0])
+    yield sensitivity(lambda x, y: x + y, {"x": (0, 1), "y": (0, 1)}, samples=4)
     yield replicate_portfolio(32, lambda seed: lublin(10, 32, seed=seed), portfolio, seeds=2)
     yield fat_curve(fats=[0.2], ccrs=[1.0], seeds=2, shape={"n": 5})
     yield setup_study(["hrr", "heft"], seeds=2)

@@ -1,0 +1,101 @@
+"""Ensembles: the runs of an experiment, kept in a file as they end: it can be stopped, and continued later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from time import sleep
+from typing import Any, TypeAlias, TypeVar
+
+from simmodel.errors import SimmodelError
+from simmodel.experiments.calls import map_calls
+from simmodel.experiments.identity import digest_of
+from simmodel.experiments.searching import run_trials
+from simmodel.experiments.trials import Study
+from simmodel.records.observers import progress_bar
+from simmodel.results.stores import plain
+
+__all__ = ["GivenStudy", "measured_calls", "study_of"]
+
+GivenStudy: TypeAlias = "Study | str | Path | None"
+"""A study, or the path of its file; ``None``: nothing is kept."""
+Shared = TypeVar("Shared")
+Numbers: TypeAlias = "Mapping[str, float]"
+_POLL = 0.05  # seconds between two looks at runs of other processes
+
+
+def study_of(given: GivenStudy, about: str, **parts: Any) -> Study | None:
+    """Return the study that keeps the runs of an experiment.
+
+    Parameters
+    ----------
+    about
+        the kind of experiment
+    parts
+        what it is about: a file of runs with other parts is refused
+
+    Raises
+    ------
+    InputError
+        the file is not a study, or that of another experiment
+    """
+    if given is None or isinstance(given, Study):
+        return given
+    return Study(given, {"about": about, **{name: digest_of(part) for name, part in parts.items()}})
+
+
+def measured_calls(
+    function: Callable[[Shared, Mapping[str, Any]], Numbers],
+    shared: Shared,
+    items: Sequence[Mapping[str, Any]],
+    *,
+    study: Study | None = None,
+    executor: Executor | None = None,
+    progress: bool = False,
+) -> list[Numbers]:
+    """Call a function that measures a run with what all calls share and each item; return the numbers in order.
+
+    With a study, the numbers of each run are stored when it ends; items that it has are not run again, except for
+    those that failed. After an error or an interrupt the same call goes on. Several processes can share the work.
+
+    Raises
+    ------
+    SimmodelError
+        runs failed; with a study, after all others have ended
+
+    >>> study = Study(document={})
+    >>> twice = lambda factor, item: {"value": factor * item["x"]}
+    >>> measured_calls(twice, 2, [{"x": 1}], study=study), measured_calls(twice, 2, [{"x": 1}, {"x": 5}], study=study)
+    ([{'value': 2.0}], [{'value': 2.0}, {'value': 10.0}])
+    """
+    if study is None:
+        return map_calls(function, shared, items, executor, progress)
+    keys = [_key(item) for item in items]
+    study.retry()
+    known = {_key(trial.values) for trial in study.trials()}
+    new = {key: item for key, item in zip(keys, items, strict=True) if key not in known}
+    with progress_bar(len(items), "run", progress) as bar:
+        bar.update(len(set(keys)) - len(new))
+        study.add(new.values(), first=len(known))
+        while True:
+            run_trials(study, _defined, (function, shared), executor=executor, bar=bar)
+            found = {_key(trial.values): trial for trial in study.trials()}
+            if all(found[key].state in ("finished", "failed") for key in keys):
+                break
+            sleep(_POLL)  # other processes run the last ones
+    failed = [found[key] for key in dict.fromkeys(keys) if found[key].state == "failed"]
+    if failed:
+        raise SimmodelError(f"{len(failed)} of {len(items)} runs failed: {failed[0].error}")
+    return [found[key].outcome for key in keys]
+
+
+def _key(item: Mapping[str, Any]) -> str:
+    return json.dumps(plain(dict(item)), sort_keys=True)
+
+
+def _defined(material: tuple[Callable[[Any, Any], Numbers], Any], item: Mapping[str, Any]) -> Numbers:
+    """Return the numbers of a run without those that are nan: undefined metrics are no failure."""
+    function, shared = material
+    return {name: value for name, value in function(shared, item).items() if value == value}
