@@ -68,8 +68,8 @@ def learn_from(predictor: Predictor, workload: JobsGiven) -> int:
     """
     workload = as_workload(workload)
     ready = prepare(workload, None)
-    wait = np.nan_to_num(np.maximum(0.0, workload.get("wait", 0.0).astype(np.float64)))
-    end = ready.submit + wait + ready.duration
+    start = workload.recorded_starts()
+    end = np.where(np.isnan(start), ready.submit, start) + ready.duration
     names = [workload[name].tolist() if name in workload else None for name in ("user", "group")]
     rows = ready.rows[np.argsort(end[ready.rows], kind="stable")].tolist()
     for row in rows:

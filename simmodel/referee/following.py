@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -98,6 +98,7 @@ class Follower(Policy):
         self._ahead = sorted(((at, str(job), job) for job, at in starts.items() if at < inf), reverse=True)
         self._asked_at = nan
         self._forcing = False
+        self._settled: tuple[float, ...] | None = None  # the state in which all that the policy starts is taken back
         self._proposed: list[LiveJob] = []
 
     def notes(self, system: Any, /) -> tuple[str, ...]:
@@ -139,6 +140,8 @@ class Follower(Policy):
             yield from self._forced(view)
             return
         self._look()
+        if self._settled is not None and self._settled == _state(view):
+            return
         now = self._asked_at = view.now
         if any(self.starts[name] < now for name in self._due):
             yield from self._dropped(view, [job for job in view.waiting if self.starts.get(job.id, inf) < now])
@@ -146,12 +149,13 @@ class Follower(Policy):
         for decision in self.policy.decide(view) or ():
             if self.departures and type(decision) in _LOOKS_AHEAD:
                 continue
-            yield decision
             if type(decision) is Start:
-                proposed.append(decision.work)
+                proposed.append(_entries(view, decision.work)[0])
+            yield decision
         due, wanted = self._due, self.wanted
         if any(job.id not in due for job in proposed):
             self.policy.forget()  # what it planned is not what happens
+        vain = not any(job.id in due for job in proposed)
         for job in proposed:
             known = job.id in wanted
             if not known:
@@ -163,6 +167,8 @@ class Follower(Policy):
             if not known:
                 self._departs("late", job.id, view, proposed)
         self._proposed = proposed
+        # The start of a job that waits for several places wakes the scheduler, which would go on for ever.
+        self._settled = _state(view) if vain and any(job in view.choices for job in proposed) else None
         if due:
             self._at_end()
 
@@ -188,13 +194,14 @@ class Follower(Policy):
     def _forced(self, view: View) -> Iterator[Any]:
         self.policy.forget()
         for job in [job for job in view.waiting if job.id in self._due]:
-            if not job.place.fits(job):
+            place = next((entry.place for entry in _entries(view, job) if entry.place.fits(entry)), None)
+            if place is None:
                 yield from self._dropped(view, [job])
                 continue
             if job.id not in self.wanted:
                 self._departs("early", job.id, view, self._proposed)
             del self._due[job.id]
-            yield Start(job, job.place)
+            yield Start(job, place)
 
     def _dropped(self, view: View, jobs: list[LiveJob]) -> Iterator[Any]:
         for job in jobs:
@@ -207,3 +214,14 @@ class Follower(Policy):
 
     def _take_back(self, decision: TakeBack) -> None:
         self._system.execution.take_back(decision.work)
+
+
+def _state(view: View) -> tuple[float, ...]:
+    """Return what changes whenever a job comes, starts, ends or leaves."""
+    return view.now, len(view.waiting), *(place.version for place in view.places)
+
+
+def _entries(view: View, job: LiveJob) -> Sequence[LiveJob]:
+    """Return the entries of a job in the queues of several places, the first of which is the job itself."""
+    found: Sequence[LiveJob] = view.choices.get(job, (job,)) if view.choices else (job,)
+    return found

@@ -155,13 +155,14 @@ def _columns(
     elif isinstance(given, JobRecord):
         given = given.jobs
     if given is None:
-        if "wait" not in workload:
+        if np.isnan(workload.recorded_starts()).all():
             raise InputError("must be given: the workload has no recorded waits", place="schedule")
         given = workload
     if isinstance(given, Workload):
-        wait = given.get("wait", np.nan).astype(np.float64)
-        start = given["submit"] + np.where(wait < 0, np.nan, wait)
-        return given["job"].tolist(), start, start + given["run"].astype(np.float64), None
+        start = given.recorded_starts()
+        end = np.where(start == start, given.get("recorded_end", np.nan).astype(np.float64), np.nan)
+        end = np.where(np.isfinite(end), end, start + given["run"].astype(np.float64))
+        return given["job"].tolist(), start, end, None
     if isinstance(given, Table) or "start" in given:
         jobs = _cells(given, "job").tolist()
         start = _cells(given, "start").astype(np.float64)

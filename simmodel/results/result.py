@@ -187,16 +187,16 @@ class Result(Stored, JobRecord):
 def recorded_result(workload: Workload, *, processors: int | None = None) -> Result:
     """Return the result with the waits and run times recorded in a log, to compare simulations with.
 
-    Jobs without a recorded wait or run time are ``rejected``.
+    Jobs without a recorded start or run time are ``rejected``.
 
     >>> from simmodel import Workload
     >>> log = Workload({"submit": [0, 5], "wait": [0, 7], "run": [10, 10], "processors": [1, 4]}, processors=4)
     >>> recorded_result(log).jobs["start"]
     array([ 0., 12.])
     """
-    wait, run = workload.get("wait"), workload["run"]
-    known = (wait >= 0) & (run >= 0) & (workload["processors"] > 0)
-    start = np.where(known, workload["submit"] + wait, np.nan)
+    run, start = workload["run"], workload.recorded_starts()
+    known = np.isfinite(start) & (run >= 0) & (workload["processors"] > 0)
+    start = np.where(known, start, np.nan)
     report = Report()
     if not known.all():
         report.rejected["wait, run time or processors not recorded"] += int((~known).sum())

@@ -108,7 +108,7 @@ def replay_log(
 def _recorded_waits(workload: GivenWork) -> Any:
     """Return the recorded waits (s) of the jobs that have one."""
     log = read_workload(workload)
-    wait = log["recorded_start"] - log["submit"] if "recorded_start" in log else log.get("wait", np.nan)
+    wait = log.recorded_starts() - log["submit"]
     return wait[wait >= 0]
 
 

@@ -237,6 +237,17 @@ class Workload:
         """Return a column, or one filled with ``missing`` if the workload lacks it."""
         return self.table[column] if column in self.table else np.full(len(self), missing)
 
+    def recorded_starts(self) -> NDArray[np.float64]:
+        """Return the recorded start of each job (s): as recorded, else submission plus wait; nan: unknown.
+
+        >>> Workload({"submit": [0, 5], "wait": [3, -1], "run": [1, 1], "processors": [1, 1]}).recorded_starts()
+        array([ 3., nan])
+        """
+        start = self.get("recorded_start", np.nan).astype(np.float64)
+        wait = self.get("wait", np.nan).astype(np.float64)
+        waited: NDArray[np.float64] = np.where(wait >= 0, self["submit"] + wait, np.nan)
+        return np.where(np.isfinite(start), start, waited)
+
     def replace(self, *, name: str | None = None, processors: int | None = None, **columns: Any) -> Workload:
         """Return the workload with these columns replaced or added."""
         derived = self._derived(self.table.with_columns(**columns), name, processors)

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from simmodel import simulate
+from simmodel import Job, simulate
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.work.workload import Workload
 
 PROCESSORS = 8
@@ -44,3 +45,25 @@ def starts_of(result: Any) -> dict[Any, float]:
 def schedule_by(log: Workload, policy: Any, **options: Any) -> Any:
     """Return the jobs of a run: columns ``job``, ``start``, ``end``."""
     return simulate(PROCESSORS, log, policy, **options).jobs
+
+
+def drawn_clusters() -> dict[str, ClusterSpec]:
+    """Return clusters of two partitions: of counted processors, and of nodes that differ."""
+    counted = [PartitionSpec(name="a", processors=4), PartitionSpec(name="b", processors=5, priority=1)]
+    kinds = [NodeSpec(count=2, cores=2), NodeSpec(name="big", cores=3)]
+    nodes = [PartitionSpec(name="a", nodes=kinds[:1]), PartitionSpec(name="b", nodes=kinds, placement="best-fit")]
+    return {"counted": ClusterSpec(partitions=counted), "nodes": ClusterSpec(partitions=nodes)}
+
+
+def drawn_jobs(seed: int, count: int = 60) -> list[Job]:
+    """Return jobs for one partition, for either of two, or for any; with ties and jobs of zero seconds."""
+    rng = np.random.default_rng(seed)
+    asked: list[dict[str, Any]] = [{}, {"partition": "a"}, {"partitions": ["b", "a"]}, {"partitions": "any"}]
+    jobs = []
+    for number in range(1, count + 1):
+        run = int(rng.integers(0, 50))
+        limit = max(1, run * int(rng.integers(1, 4)))
+        submit, processors = int(rng.integers(0, 400)), int(rng.integers(1, 5))
+        where = asked[int(rng.integers(len(asked)))]
+        jobs.append(Job(id=number, submit=submit, processors=processors, run=run, requested=limit, **where))
+    return jobs

@@ -11,6 +11,7 @@ from simmodel.resources.claims import Claim
 from simmodel.scheduling.protocol import Preempt
 from simmodel.scheduling.scheduler import handle_preempt
 from simmodel.systems.cluster.bodies import Bodies
+from simmodel.systems.cluster.choices import places_to_wait
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
@@ -127,21 +128,20 @@ class JobExecution:
         Raises
         ------
         InputError
-            if it did not start at this instant, has a body, or waited for several places
+            if it did not start at this instant, or has a body
         """
-        run, spec = job.run, job._job
-        if run is None or run.started != self.env.now or run.process is not None or (spec and spec.partitions):
-            raise InputError(
-                f"job {job.id}: the start cannot be taken back: it is {job.state}, or waits for partitions"
-            )
+        run = job.run
+        if run is None or run.started != self.env.now or run.process is not None:
+            raise InputError(f"job {job.id}: the start cannot be taken back: it is {job.state}, or has a body")
         if run.callbacks is not None:
             self.env.withdraw(run)
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
         freed = self._ended_watched(job) if job.watched else ()
         job.run = job.started = None
-        job.attempts -= 1
-        self._queues[run.place].add(job)
+        self._queueing.join(job, places_to_wait(job, self._core))  # with its attempt: plans see that it is back
+        for entry in self._queueing.choices.get(job, (job,)):
+            entry.attempts -= 1
         for each in freed:
             self._queueing.enqueue(each)
 

@@ -163,7 +163,7 @@ class RecordedLog(_Replay):
         super().__init__(cluster, speed)
         self.workload = workload = read_workload(workload)
         ready = prepare(workload, None, overrun="continue")
-        start = _recorded_starts(workload, ready)
+        start = workload.recorded_starts()
         told = ready.rows[np.isfinite(start[ready.rows])]
         if not len(told):
             raise InputError(f"must have jobs with recorded waits, got {len(workload)} without", workload.name)
@@ -202,17 +202,6 @@ class RecordedLog(_Replay):
         if kind == 1:
             return Submitted(**about, request=_request(self.workload, self._ready, row))
         return Started(**about) if kind == 2 else Ended(**about)
-
-
-def _recorded_starts(workload: Workload, ready: Prepared) -> Any:
-    """Return the recorded start of each job (s), nan if unknown."""
-    found = np.full(len(workload), np.nan)
-    if "recorded_start" in workload:
-        found = np.asarray(workload["recorded_start"], dtype=np.float64)
-    if "wait" in workload:
-        wait = np.asarray(workload["wait"], dtype=np.float64)
-        found = np.where(np.isfinite(found), found, np.where(wait >= 0, ready.submit + wait, np.nan))
-    return found
 
 
 def _request(workload: Workload, ready: Prepared, row: int) -> Request:
