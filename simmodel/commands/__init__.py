@@ -35,9 +35,11 @@ ACTIONS = {
         "install-hooks": "write the scripts that tell a stream what a scheduler does",
         "predict": "predict when waiting jobs start",
         "replay": "replay a log on a simulated cluster that takes the advice",
+        "release": "give everything back to the scheduler by hand",
         "replay-audit": "make each decision of an audit log again",
         "run": "follow a cluster as a configuration says",
         "status": "print what a running twin says of itself",
+        "watchdog": "give everything back to the scheduler when the twin is gone",
     },
 }
 """The actions of the commands that have some, as above; each is a module of the command's package."""

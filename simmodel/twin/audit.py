@@ -8,6 +8,8 @@ digits), ``kind`` and the fields of its kind:
 - ``event``: an event that was applied;
 - ``position``: the place in the source up to which events were read;
 - ``advice``: a decision;
+- ``action``: a command that is about to be sent to the scheduler, with the number of the decision that it follows from;
+- ``outcome``: what came of an action, as read back;
 - ``note``: a sentence, such as that a cut line was removed.
 """
 
@@ -39,7 +41,7 @@ class AuditRecord(NamedTuple):
     line
         its number, from 1
     kind
-        ``"head"``, ``"state"``, ``"event"``, ``"position"``, ``"advice"`` or ``"note"``
+        ``"head"``, ``"state"``, ``"event"``, ``"position"``, ``"advice"``, ``"action"``, ``"outcome"`` or ``"note"``
     values
         its fields
     """

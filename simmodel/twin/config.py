@@ -19,7 +19,9 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.strict import inside, strict_converter
 from simmodel.scheduling.registry import policy
 from simmodel.snapshots.snapshot import check_policy_name
-from simmodel.twin.sources import SourceSettings, source_settings
+from simmodel.twin.acting.actions import Hands
+from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.sources import ActingSource, SourceSettings, source_settings
 from simmodel.units import parse_quantity
 
 if TYPE_CHECKING:
@@ -109,6 +111,8 @@ class TwinConfig(Fields):
         what is advised and when; default: nothing
     serve
         where status and metrics are served; default: nowhere
+    act
+        what of it is done, within which limits; default: nothing
     folder
         the folder of relative paths: that of the file
     """
@@ -122,6 +126,7 @@ class TwinConfig(Fields):
     report_every: float = attrs.field(default=60.0, validator=_positive)
     advise: AdviseSettings | None = None
     serve: ServeSettings | None = None
+    act: ActSettings | None = None
     folder: str = "."
 
     def __attrs_post_init__(self) -> None:
@@ -133,6 +138,10 @@ class TwinConfig(Fields):
         if advise is not None:
             self._checked("advise.policy", lambda: policy(advise.policy))
             self._checked("advise.fallback", lambda: policy(advise.fallback or self.policy))
+        if self.act is not None and self.act.mode != "observe":
+            if advise is None:
+                raise InputError(f"missing table: mode {self.act.mode!r} needs decisions", place="advise")
+            self._checked("act", self.hands)
 
     @staticmethod
     def _checked(place: str, read: Callable[[], object]) -> None:
@@ -154,6 +163,19 @@ class TwinConfig(Fields):
             it cannot be opened
         """
         return self.settings().open(self.cluster, Path(self.folder))
+
+    def hands(self, *, restoring: bool = False) -> Hands:
+        """Return what acts on the cluster; ``restoring``: with the commands that give everything back.
+
+        Raises
+        ------
+        InputError
+            the source is no scheduler that can be acted on
+        """
+        settings = self.settings()
+        if not isinstance(settings, ActingSource):
+            raise InputError(f"must be a scheduler that takes commands, got {self.source['kind']!r}", place="source")
+        return settings.hands("observe" if self.act is None else self.act.mode, restoring=restoring)
 
     @property
     def now(self) -> Callable[[], float] | None:
@@ -227,5 +249,5 @@ def _table(value: Plain, _kind: object) -> Mapping[str, Plain]:
 
 
 def _in_seconds(key: str, value: Plain) -> Plain:
-    times = ("settle", "every", "deadline", "report_every")
+    times = ("settle", "every", "deadline", "report_every", "maximum_delay", "stale_after")
     return parse_quantity(value, "s", place=key) if key in times and isinstance(value, str) else value

@@ -12,6 +12,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError
 from simmodel.platform.toml import check_models, from_dict
 from simmodel.snapshots.snapshot import check_policy_name
+from simmodel.twin.acting.unfinished import PastActions
 from simmodel.twin.advisor import Advice, Advisor
 from simmodel.twin.audit import AuditRecord, read_audit
 from simmodel.twin.events import (
@@ -63,6 +64,8 @@ class Course:
         whether a decision was due
     position
         the place in the source
+    actions
+        what was done to the cluster, and what is open of it
     known_as
         the names of the advisor's policies, ``None`` for one given as an object
     """
@@ -74,6 +77,7 @@ class Course:
         self.last: Advice | None = None
         self.due = False
         self.position: str | None = None
+        self.actions = PastActions()
 
     @classmethod
     def of(cls, head: Mapping[str, Any], state: Mapping[str, Any], mirror: Mirror) -> Course:
@@ -123,9 +127,12 @@ def continued(path: str | Path, spec: ClusterSpec, cluster: str, remake: Remake)
     head: AuditRecord | None = None
     state: AuditRecord | None = None
     after: list[AuditRecord] = []
+    actions = PastActions()
     for record in read_audit(path):
         if record.kind == "head":
             head = record
+        elif record.kind in ("action", "outcome"):
+            actions.take(record.kind, record.values)
         elif record.kind == "state":
             state, after = record, []
         elif state is not None:
@@ -137,6 +144,7 @@ def continued(path: str | Path, spec: ClusterSpec, cluster: str, remake: Remake)
     course = Course.of(head.values, state.values, remake(state.values["mirror"]))
     for record in after:
         course.take(record)
+    course.actions = actions
     return course
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from simmodel.futures.executors import stop_workers
 from simmodel.futures.workers import worker_pool
+from simmodel.twin.acting.acting import Acting
+from simmodel.twin.acting.actions import MODES
 from simmodel.twin.advisor import Advisor
 from simmodel.twin.audit import AuditLog
 from simmodel.twin.course import continued
@@ -66,6 +69,10 @@ def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
                 pool = _Pool(advisor, advise.workers)
                 stack.callback(pool.close)
                 how["told"] = (pool.renew_after,)
+        acting = None
+        if config.act is not None and MODES[config.act.mode]:
+            acts = None if past is None else past.actions
+            acting = Acting(config.hands(), config.act, Path(config.folder), acts)
         twin = Twin(
             source,
             mirror,
@@ -73,6 +80,7 @@ def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
             audit,
             report_every=config.report_every,
             past=past,
+            acting=acting,
             clock=clock or (lambda: mirror.now),
             **how,
         )

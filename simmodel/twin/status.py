@@ -77,6 +77,8 @@ class Status(Fields):
         how long all decisions together took
     last
         the last decision
+    mode, paused, actions
+        how far the twin goes; why it does not act now, or ``""``; and how many actions came out in each way
     troubles
         what does not work now, a sentence each; none: the twin is well
 
@@ -100,6 +102,9 @@ class Status(Fields):
     fallbacks: int = 0
     decision_seconds: float = 0.0
     last: LastDecision | None = None
+    mode: str = "observe"
+    paused: str = ""
+    actions: Mapping[str, int] = attrs.field(factory=dict)
     troubles: tuple[str, ...] = ()
 
     @property

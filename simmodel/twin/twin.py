@@ -19,6 +19,8 @@ from simmodel.twin.source import RemoteSource
 from simmodel.twin.status import LastDecision, Status
 
 if TYPE_CHECKING:
+    from simmodel.twin.acting.acting import Acting
+    from simmodel.twin.acting.actions import Outcome
     from simmodel.twin.advisor import Advice, Advisor
     from simmodel.twin.course import Course
     from simmodel.twin.mirror import Mirror
@@ -54,6 +56,8 @@ class Twin:
     past
         what an audit log says of the time before (see :func:`~simmodel.twin.course.continued`), for the same mirror
         and advisor
+    acting
+        carries decisions out; default: nothing is changed on the cluster. Needs an audit log
     clock
         returns the time (s) of the cluster's clock
 
@@ -83,6 +87,7 @@ class Twin:
         state_every: float = 600.0,
         told: Iterable[Callable[[Advice], object]] = (),
         past: Course | None = None,
+        acting: Acting | None = None,
         clock: Callable[[], float] = wall.time,
     ) -> None:
         if advisor is not None:
@@ -97,6 +102,7 @@ class Twin:
         self.report_every = report_every
         self.state_every = state_every
         self.told = tuple(told)
+        self.acting = acting
         self.clock = clock
         self.last: Advice | None = None if past is None else past.last
         self.due = past is not None and past.due
@@ -141,6 +147,8 @@ class Twin:
     def step(self, timeout: float = 1.0) -> None:
         """Read the events told since, waiting at most so many seconds for the first, and decide if it is time."""
         self._report_if_due()
+        if self.acting is not None:
+            self._note_outcomes(self.acting.step(self.troubles))
         if self.due and self.when == "quiet":
             timeout = min(timeout, self.settle)
         taken = 0
@@ -227,6 +235,8 @@ class Twin:
             return None
         if now - self._decided_at < self.every or not self._flush():
             return None
+        if self.acting is not None and not self.acting.ready(self.mirror):
+            return None
         self.mirror.advance(self.clock() if time is None else time)
         snapshot = self.mirror.snapshot()
         if not snapshot.waiting:
@@ -248,9 +258,25 @@ class Twin:
         self.advised += 1
         self._seconds += advice.seconds
         self.fallbacks += advice.fallback
+        if self.acting is not None:
+            self._act(self.acting, advice)
         for call in self.told:
             call(advice)
         return advice
+
+    def _act(self, acting: Acting, advice: Advice) -> None:
+        """Carry advice out, once it is written down what will be done."""
+        actions = acting.plan(advice, self.mirror)
+        for action in actions:
+            self._write("action", action=action.document())
+        if actions and self._flush(sync=True):
+            acting.send(actions)
+
+    def _note_outcomes(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            self._write("outcome", outcome=outcome.document())
+            if outcome.what == "failed":
+                self.log.warning(outcome.sentence, about="action")
 
     # ------------------------------------------------------------------ writing down
 
@@ -268,6 +294,7 @@ class Twin:
             options=self.mirror.options.values(),
             advisor=None if self.advisor is None else self.advisor.known_as,
             continued=continued,
+            mode=None if self.acting is None else self.acting.mode,
         )
         if self._own_state:
             self._write_state(whole=True)
@@ -348,11 +375,16 @@ class Twin:
             decision_seconds=self._seconds,
             last=None if last is None else _brief(last),
             gaps=remote.gaps if remote is not None else 0,
+            mode="observe" if self.acting is None else self.acting.mode,
+            paused="" if self.acting is None else self.acting.paused,
+            actions={} if self.acting is None else dict(self.acting.outcomes),
             troubles=troubles if remote is None or remote.trouble is None else (*troubles, remote.trouble),
         )
 
     def close(self) -> None:
-        """Write the state down and let go of source and audit log."""
+        """Give back what is held, write the state down, and let go of source and audit log."""
+        if self.acting is not None:
+            self._note_outcomes(self.acting.close())
         if self.audit is not None:
             if not self._gap:
                 self._write_state()

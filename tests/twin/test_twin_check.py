@@ -15,7 +15,8 @@ from simmodel.twin import JobReport, Request, StateReport
 from simmodel.twin.checking import check_config, check_source
 from simmodel.twin.config import read_config
 from simmodel.twin.slurm.checking import check_slurm
-from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
+from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.program import SlurmError
 from simmodel.twin.slurm.source import SlurmSource
 from simmodel.twin.sources.lines import LinesSource
 from tests.helpers.slurm_cluster import SlurmCluster

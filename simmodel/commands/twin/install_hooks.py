@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simmodel.twin.acting.settings import ActSettings
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -36,6 +40,26 @@ def add(parser: argparse.ArgumentParser) -> None:
     hosts.add_argument(
         "--python", default="/usr/bin/python3", metavar="PATH", help="the interpreter (default: /usr/bin/python3)"
     )
+    hosts.add_argument(
+        "--hold",
+        metavar="CONFIG",
+        help="the configuration of a twin in mode hold-and-release: batch jobs are held while it is alive",
+    )
+
+
+def _held_for(path: str | None) -> ActSettings | None:
+    """Return the settings of the twin of a configuration, with the whole path of its heartbeat."""
+    if path is None:
+        return None
+    import attrs
+
+    from simmodel.errors import InputError
+    from simmodel.twin.config import read_config
+
+    config = read_config(path)
+    if config.act is None or config.act.mode != "hold-and-release":
+        raise InputError("must be 'hold-and-release': jobs are held for no other mode", path, "act.mode")
+    return attrs.evolve(config.act, heartbeat=str(config.path(config.act.heartbeat).absolute()))
 
 
 def run(options: argparse.Namespace) -> None:
@@ -56,6 +80,12 @@ def run(options: argparse.Namespace) -> None:
         key_file=options.key_file,
     )
     lines = install_hooks(
-        options.folder, options.cluster, server, options.key, spool=options.spool, python=options.python
+        options.folder,
+        options.cluster,
+        server,
+        options.key,
+        spool=options.spool,
+        python=options.python,
+        hold=_held_for(options.hold),
     )
     print(lines, end="")

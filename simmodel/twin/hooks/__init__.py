@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from simmodel.errors import InputError, shown
+from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.streams import stream_key
 from simmodel.writing import write_text
@@ -52,6 +53,7 @@ def install_hooks(
     *,
     spool: str | Path | None = None,
     python: str = "/usr/bin/python3",
+    hold: ActSettings | None = None,
 ) -> str:
     """Write the scripts for Slurm into a folder, and return the lines for slurm.conf that call them.
 
@@ -72,6 +74,9 @@ def install_hooks(
         ``spool/entries`` in the folder
     python
         the interpreter of those hosts
+    hold
+        the settings of a twin that acts with ``"hold-and-release"``: while its heartbeat, an absolute path, is fresh,
+        batch jobs get a begin time ``maximum_delay`` seconds later. Default: nothing is held
 
     Raises
     ------
@@ -86,7 +91,10 @@ def install_hooks(
     """
     folder = Path(folder).absolute()
     entries = Path(spool).absolute() if spool is not None else folder / "spool" / "entries"
-    for place, path in (("folder", str(folder)), ("spool", str(entries)), ("python", python)):
+    paths = [("folder", str(folder)), ("spool", str(entries)), ("python", python)]
+    if hold is not None:
+        paths.append(("heartbeat", hold.heartbeat))
+    for place, path in paths:
         if not _PLAIN.fullmatch(path):
             raise InputError(f"must be an absolute path of letters, digits and ./_+@=-, got {shown(path)}", place=place)
     settings = _settings(server or RedisSettings()) | {
@@ -97,7 +105,9 @@ def install_hooks(
     if len(cluster) > 200 or not cluster.isprintable():
         raise InputError(f"must be at most 200 printable characters, got {shown(cluster)}", place="cluster")
     tell = _template("tell.py").replace(_SETTINGS, _SETTINGS.replace("{}", repr(settings)))
-    texts = {"tell.py": tell, "job_submit.lua": _template("job_submit.lua").replace("SCRIPT", f'"{folder}/submitted"')}
+    texts = {"tell.py": tell, "job_submit.lua": _submission(folder, hold)}
+    if hold is not None:
+        texts["release"] = _template("release.sh").replace("HEARTBEAT", hold.heartbeat)
     for name, what in CALLS.items():
         text = _template("call.sh").replace("PYTHON", python).replace("TELL", f"{folder}/tell.py")
         texts[name] = text.replace("WHAT", what)
@@ -109,10 +119,24 @@ def install_hooks(
             entries.parent.mkdir(exist_ok=True)
         for name, text in texts.items():
             write_text(folder / name, text)
-            (folder / name).chmod(0o755 if name in CALLS else 0o644)
+            (folder / name).chmod(0o755 if name in CALLS or name == "release" else 0o644)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", source=str(error.filename or folder)) from None
     return _LINES.format(folder=folder)
+
+
+def _submission(folder: Path, hold: ActSettings | None) -> str:
+    """Return the script that Slurm asks about each submission."""
+    values = {"SCRIPT": f'"{folder}/submitted"', "RELEASE": f'"{folder}/release"'}
+    if hold is None:
+        values |= {"HEARTBEAT": "nil", "STALE_AFTER": "0", "MAXIMUM_DELAY": "0"}
+    else:
+        values |= {"HEARTBEAT": f'"{hold.heartbeat}"', "STALE_AFTER": f"{hold.stale_after:.0f}"}
+        values["MAXIMUM_DELAY"] = f"{hold.maximum_delay:.0f}"
+    text = _template("job_submit.lua")
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
 
 
 def _template(name: str) -> str:

@@ -1,11 +1,42 @@
 -- Written by simmodel twin install-hooks.
--- Tells the twin's stream that jobs are submitted, and changes nothing about them.
--- In a file of your own that has these functions, call the script in the same way.
+-- Tells the twin's stream that jobs are submitted. Where a heartbeat is named below, it also gives batch jobs a begin
+-- time while the twin is alive and decides on starts: Slurm starts such a job once that time has come, whatever dies.
+-- In a file of your own that has these functions, call them in the same way.
 
 local script = SCRIPT
+local heartbeat = HEARTBEAT -- nil: nothing is held
+local stale_after = STALE_AFTER -- seconds
+local maximum_delay = MAXIMUM_DELAY -- seconds
+local release = RELEASE
+
+-- Returns "hold" or "look", what the twin wants while it is alive; "dead" if it stopped without a word; else "away".
+local function twin()
+  if heartbeat == nil then return "away" end
+  local file = io.open(heartbeat, "r")
+  if file == nil then return "away" end
+  local at, word = (file:read("*l") or ""):match("^(%d+) %d+ (%a+)")
+  file:close()
+  if at == nil or math.abs(os.time() - tonumber(at)) > stale_after then return "dead" end
+  return word
+end
+
+local function is_batch(job)
+  return job.script ~= nil and job.script ~= ""
+end
+
+local function begins(job)
+  return job.begin_time ~= nil and job.begin_time ~= 0
+end
 
 function slurm_job_submit(job, partitions, user)
-  os.execute(script .. " >/dev/null 2>&1 </dev/null &") -- nothing of the job is part of it
+  local state = twin()
+  if state == "hold" and is_batch(job) and not begins(job) and job.priority ~= 0 and job.admin_comment == nil then
+    job.begin_time = os.time() + maximum_delay
+    job.admin_comment = "simmodel-held"
+  elseif state == "dead" then
+    os.execute(release .. " >/dev/null 2>&1 </dev/null &") -- nothing of the job is part of it
+  end
+  os.execute(script .. " >/dev/null 2>&1 </dev/null &")
   return slurm.SUCCESS
 end
 

@@ -1,4 +1,4 @@
-"""The one place from which the twin runs Slurm's commands: a fixed list, which reads only, without a shell.
+"""All that the watching twin runs of Slurm: a fixed list of commands, each of which only reads.
 
 In formats of our own the names that users give stand between marks that are drawn anew at each call, so that no name,
 whatever its characters, ends a field or a row.
@@ -6,16 +6,15 @@ whatever its characters, ends a field or a row.
 
 from __future__ import annotations
 
-import os
 import secrets
-import subprocess
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, SimmodelError, shown, unknown
+from simmodel.errors import InputError, shown, unknown
+from simmodel.twin.slurm.program import SlurmError, run_program
 
 __all__ = ["READS", "TABLES", "SlurmCommands", "SlurmError"]
 
@@ -62,10 +61,13 @@ def _format(table: str) -> str:
     return f"--format={_ROW}{_FIELD.join(TABLES[table].values())}"
 
 
+_MARKS = "--Format=JobID:24,ArrayTaskID:24,admin_comment:24"
+
 READS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "jobs": ("squeue", "--noheader", "--all", "--array", "--states=all", _format("jobs")),
         "nodes": ("sinfo", "--noheader", "--all", "--Node", _format("nodes")),
+        "marks": ("squeue", "--noheader", "--all", "--array", "--states=PENDING", _MARKS),
         "jobs.json": ("squeue", "--all", "--states=all", "--json"),
         "nodes.json": ("sinfo", "--all", "--json"),
         "config": ("scontrol", "show", "config"),
@@ -78,13 +80,6 @@ READS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """All that the twin ever runs of Slurm, by name: each only reads."""
-
-_KEPT = ("PATH", "HOME", "TZ", "SLURM_CONF", "SLURM_JWT", "LD_LIBRARY_PATH")
-"""Variables that the commands see; SQUEUE_STATES and the like would change their answers."""
-
-
-class SlurmError(SimmodelError):
-    """A command of Slurm is missing, does not answer, or answers with an error."""
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -103,7 +98,7 @@ class SlurmCommands(Fields):
     >>> SlurmCommands(folder="/nowhere").read("ping")
     Traceback (most recent call last):
     ...
-    simmodel.twin.slurm.commands.SlurmError: /nowhere/scontrol: not found; the twin needs Slurm's client commands
+    simmodel.twin.slurm.program.SlurmError: /nowhere/scontrol: not found; the twin needs Slurm's client commands
     """
 
     conf: str | None = None
@@ -145,29 +140,6 @@ class SlurmCommands(Fields):
     def _run(self, name: str, mark: str) -> str:
         if name not in READS:
             raise unknown("command", name, READS)
-        command, *words = READS[name]
-        program = os.path.join(self.folder, command) if self.folder else command
-        arguments = [word.replace(_FIELD, _FIELD + mark).replace(_ROW, _ROW + mark) for word in words]
-        try:
-            done = subprocess.run(
-                [program, *arguments],
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self.timeout,
-            )
-        except FileNotFoundError:
-            raise SlurmError(f"{program}: not found; the twin needs Slurm's client commands") from None
-        except OSError as error:
-            raise SlurmError(f"{program}: cannot be run: {error.strerror}") from None
-        except subprocess.TimeoutExpired:
-            raise SlurmError(f"{program}: no answer within {self.timeout:g} s") from None
-        if done.returncode:
-            said = " ".join(done.stderr.decode("utf-8", "replace").split()) or "nothing"
-            raise SlurmError(f"{program}: exit status {done.returncode}, saying {shown(said, 200)}")
-        return done.stdout.decode("utf-8", "replace")
-
-    def _environment(self) -> dict[str, str]:
-        kept = {name: value for name in _KEPT if (value := os.environ.get(name)) is not None}
-        conf = {} if self.conf is None else {"SLURM_CONF": self.conf}
-        return {**kept, **conf, "LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s"}
+        words = READS[name]
+        arguments = [word.replace(_FIELD, _FIELD + mark).replace(_ROW, _ROW + mark) for word in words[1:]]
+        return run_program([words[0], *arguments], folder=self.folder, conf=self.conf, timeout=self.timeout)

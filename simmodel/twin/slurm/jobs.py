@@ -14,6 +14,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError, shown
 from simmodel.loading import check_count
 from simmodel.platform.strict import inside
+from simmodel.twin.acting.actions import HELD
 from simmodel.twin.events import JobReport, JobState, Request
 from simmodel.twin.job_history import natural_order
 from simmodel.twin.refused import Refused
@@ -88,8 +89,8 @@ class JobRecord(Fields):
         its start (s); of a job that waits, the one that Slurm expects
     nodes
         of a job that has started: their names and its CPUs on each, 0 where these are not told
-    comment
-        what its user wrote
+    comment, mark
+        what its user wrote, and what an administrator did
     """
 
     job: int | str
@@ -122,6 +123,7 @@ class JobRecord(Fields):
     ended: float | None = None
     nodes: tuple[tuple[str, int], ...] = ()
     comment: str = ""
+    mark: str = ""
 
 
 def queue_of(
@@ -185,8 +187,8 @@ def _positive(text: str) -> float | None:
 def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = False) -> Iterator[JobReport]:
     """Yield the reports of a job; of tasks that wait together, one for each, named ``7_1``.
 
-    A job for a reservation has it as its partition. Jobs that wait for something that the twin cannot foretell (a begin
-    time, any of several jobs, a whole array) are held.
+    A job for a reservation has it as its partition. A job that is held for a twin waits. Jobs that wait for something
+    that the twin cannot foretell (a begin time, any of several jobs, a whole array) are held.
 
     Parameters
     ----------
@@ -200,7 +202,8 @@ def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = Fal
     Request(processors=8, nodes=2, cores_per_node=4, requested=60.0)
     """
     waits, told = dependencies_of(record.dependency)
-    state = job_state(record.states, record.reason, record.held or (not told and bool(record.dependency)))
+    reason = "" if record.mark == HELD and record.reason == "BeginTime" else record.reason
+    state = job_state(record.states, reason, record.held or (not told and bool(record.dependency)))
     request = _request(record, waits, memory, priorities)
     started = record.started if state == "running" or (record.nodes and state in _ENDED.values()) else None
     where: dict[str, Any] = {}
@@ -410,6 +413,7 @@ def _job(given: Given) -> JobRecord:
         priority=given.number("priority") or 0.0,
         name=given.text("name")[:LONGEST_NAME] or None,
         comment=given.text("comment"),
+        mark=given.text("admin_comment"),
         dependency=given.text("dependency"),
         array=array if of_array else None,
         tasks=(tasks if task is None else str(task)) if of_array else "",

@@ -12,14 +12,17 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, shown
 from simmodel.loading import parse_json
+from simmodel.twin.acting.actions import Mode
 from simmodel.twin.events import Event, JobReport, Noticed, StateReport
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.checking import check_rest, check_slurm
-from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
+from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.hands import SlurmHands
 from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, jobs_in, queue_of
+from simmodel.twin.slurm.program import SlurmError
 from simmodel.twin.slurm.rest import SlurmRest
-from simmodel.twin.slurm.squeue import NodesOut, node_sizes, nodes_out, records_in
+from simmodel.twin.slurm.squeue import NodesOut, node_sizes, nodes_out, records_in, with_marks
 from simmodel.twin.source import RemoteSource, Source
 from simmodel.twin.sources import source_settings
 
@@ -54,6 +57,8 @@ class SlurmSettings(Fields):
         whether Slurm's priorities come before the order of the mirrored policy
     ask
         how Slurm is asked: ``"squeue"``, by rows in formats of our own; ``"json"``, by ``squeue --json``; or ``"rest"``
+    marks
+        whether the marks of jobs that are held for a twin are asked for, too: such jobs wait
     socket
         the unix socket of slurmrestd
     conf, folder, timeout
@@ -66,6 +71,7 @@ class SlurmSettings(Fields):
     memory: bool = False
     priorities: bool = False
     ask: Ask = "squeue"
+    marks: bool = False
     socket: str | None = None
     conf: str | None = None
     folder: str | None = None
@@ -84,8 +90,22 @@ class SlurmSettings(Fields):
             memory=self.memory,
             priorities=self.priorities,
             ask=self.ask,
+            marks=self.marks,
             rest=None if self.socket is None else SlurmRest(str(folder / self.socket), self.timeout),
         )
+
+    def hands(self, mode: Mode, *, restoring: bool = False) -> SlurmHands:
+        """Return what acts on this Slurm in a mode; ``restoring``: with the commands that give everything back.
+
+        Raises
+        ------
+        InputError
+            jobs that are held for a twin would not be seen to wait
+        """
+        if mode == "hold-and-release" and self.ask == "squeue" and not self.marks:
+            raise InputError("must be true with mode 'hold-and-release'", place="source.marks")
+        commands = SlurmCommands(conf=self.conf, folder=self.folder, timeout=self.timeout)
+        return SlurmHands(commands, mode, allowed=("release", "unprefer") if restoring else None)
 
 
 class SlurmSource:
@@ -103,7 +123,7 @@ class SlurmSource:
         a source whose events wake this one; what it tells is passed on, but for what is only ``noticed``
     requested
         where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
-    memory, priorities, ask
+    memory, priorities, ask, marks
         as of :class:`SlurmSettings`
     rest
         asks slurmrestd
@@ -129,6 +149,7 @@ class SlurmSource:
         memory: bool = False,
         priorities: bool = False,
         ask: Ask = "squeue",
+        marks: bool = False,
         rest: SlurmRest | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
@@ -145,6 +166,7 @@ class SlurmSource:
         self.requested = requested
         self.memory = memory
         self.priorities = priorities
+        self.marks = marks
         self.refused = Refused()
         self._clock = clock
         self._told: set[tuple[int | str, float]] = set()
@@ -192,7 +214,10 @@ class SlurmSource:
     def _by_squeue(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
         """Return jobs, sizes of nodes, and the nodes that are down or drain, from rows of our own format."""
         jobs, nodes = list(self.commands.rows("jobs")), list(self.commands.rows("nodes"))
-        return records_in(jobs, refused=self.refused), node_sizes(nodes), nodes_out(nodes)
+        records = records_in(jobs, refused=self.refused)
+        if self.marks:
+            records = with_marks(records, self.commands.read("marks"))
+        return records, node_sizes(nodes), nodes_out(nodes)
 
     def _by_json(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
         """Return the same from answers in JSON."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
+import attrs
+
 from simmodel.errors import InputError, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.refused import Refused
@@ -13,7 +15,7 @@ from simmodel.twin.slurm import values
 from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord
 from simmodel.twin.slurm.records import service_of
 
-__all__ = ["NodesOut", "Row", "node_sizes", "nodes_out", "records_in"]
+__all__ = ["NodesOut", "Row", "node_sizes", "nodes_out", "records_in", "with_marks"]
 
 Row: TypeAlias = Mapping[str, str]
 """Texts by field of :data:`~simmodel.twin.slurm.commands.TABLES`."""
@@ -99,6 +101,18 @@ def _record(row: Row) -> JobRecord:
         ended=values.instant(row["end"]),
         nodes=tuple((name, 0) for name in names),
     )
+
+
+def with_marks(records: Iterable[JobRecord], text: str) -> Iterator[JobRecord]:
+    """Yield jobs with the marks that ``squeue`` tells (job, task and mark, each in 24 columns)."""
+    found = {}
+    for line in text.splitlines():
+        job, task, mark = line[:24].strip(), line[24:48].strip(), line[48:].strip()
+        if mark:
+            found[job, task if task.isdecimal() else ""] = mark
+    for record in records:
+        mark = found.get((str(record.job), record.tasks), "")
+        yield attrs.evolve(record, mark=mark) if mark else record
 
 
 def _at_least_one(row: Row, place: str) -> int:

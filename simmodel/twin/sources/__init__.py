@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from simmodel.entries import Entries
 from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.platform.strict import strict_converter
 
 if TYPE_CHECKING:
+    from simmodel.twin.acting.actions import Hands, Mode
     from simmodel.twin.source import Source
 
-__all__ = ["SOURCES", "SourceSettings", "source_settings"]
+__all__ = ["SOURCES", "ActingSource", "SourceSettings", "source_settings"]
 
 
 class SourceSettings(Protocol):
@@ -25,6 +26,15 @@ class SourceSettings(Protocol):
 
     def open(self, cluster: str, folder: Path) -> Source:
         """Return the source of a cluster; relative paths are those of the folder of the configuration."""
+        ...
+
+
+@runtime_checkable
+class ActingSource(Protocol):
+    """The settings of a source whose scheduler takes commands."""
+
+    def hands(self, mode: Mode, *, restoring: bool = False) -> Hands:
+        """Return what acts on the scheduler in a mode; ``restoring``: what gives everything back."""
         ...
 
 

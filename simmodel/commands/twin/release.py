@@ -1,0 +1,36 @@
+"""``simmodel twin release``: give everything back to the scheduler by hand."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = ("simmodel twin release twin.toml",)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the action."""
+    parser.add_argument("config", metavar="CONFIG", help="the configuration of the twin (TOML)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be given back, and change nothing")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Release every job that is held or preferred for a twin.
+
+    A twin that is alive goes on: make its stop file first.
+    """
+    from simmodel.errors import SimmodelError
+    from simmodel.twin.acting.performing import restore
+    from simmodel.twin.config import read_config
+
+    hands = read_config(options.config).hands(restoring=True)
+    if options.dry_run:
+        for job in hands.marked():
+            how = "held" if job.held else f"preferred by {job.preference}" if job.preference else "not held any more"
+            print(f"{job.job}: {how}")
+        return
+    found = restore(hands)
+    print(f"gave {found.jobs:,} jobs back to the scheduler")
+    if found.failed:
+        raise SimmodelError(f"{found.failed:,} could not be given back: {found.why}")

@@ -1,0 +1,211 @@
+"""Acting: from advice to a scheduler and back, while all is well; otherwise everything is given back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from time import monotonic, time
+from typing import TYPE_CHECKING
+
+from simmodel.errors import InputError
+from simmodel.twin.acting.actions import MODES, Action, Hands, Mode, Outcome
+from simmodel.twin.acting.heartbeat import Heartbeat
+from simmodel.twin.acting.limits import Budget
+from simmodel.twin.acting.performer import Performer
+from simmodel.twin.acting.performing import Restored
+from simmodel.twin.acting.planning import wanted
+
+if TYPE_CHECKING:
+    from simmodel.twin.acting.settings import ActSettings
+    from simmodel.twin.acting.unfinished import PastActions
+    from simmodel.twin.advisor import Advice
+    from simmodel.twin.mirror import Mirror
+
+__all__ = ["Acting"]
+
+_SEEN_WITHIN = 5.0  # seconds in which a job that was released should be seen to start
+_RESTORE_EVERY = 2.0  # seconds between attempts to give everything back
+
+
+class Acting:
+    """Turns advice into actions within the limits of its settings, and gives everything back when something is wrong.
+
+    The twin writes each action into its audit log before it is sent, and what came of it afterwards.
+
+    Parameters
+    ----------
+    hands
+        what it acts with
+    settings
+        the mode and the limits
+    folder
+        the folder of relative paths in the settings
+    past
+        what an audit log says of actions before
+    clock
+        tells the time (s since 1970)
+
+    Attributes
+    ----------
+    outcomes
+        how many actions came out in each way
+    restored
+        how many jobs were given back to the scheduler
+    paused
+        why it does nothing now, or ``""``
+    """
+
+    def __init__(
+        self,
+        hands: Hands,
+        settings: ActSettings,
+        folder: Path = Path(),
+        past: PastActions | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self.settings = settings
+        self.mode: Mode = settings.mode
+        self.outcomes: Counter[str] = Counter()
+        self.restored = 0
+        self.paused = ""
+        self.budget = Budget(settings.budget, () if past is None else past.spent)
+        self.heartbeat = Heartbeat(folder / settings.heartbeat, settings.mode == "hold-and-release", clock)
+        self.stop_file = folder / settings.stop_file
+        self._clock = clock
+        self._performer = Performer(hands, settings.rate)
+        self._number = 0 if past is None else past.number
+        self._open: dict[int, Action] = {}  # sent, or about to be
+        self._released: dict[tuple[int | str, float], float] = {}  # not seen to start yet, until when (monotonic)
+        self._preferred: dict[tuple[int | str, float], int] = {} if past is None else dict(past.preferred)
+        self._troubled: dict[str, float] = {}  # parts that do not work, since when (monotonic)
+        self._tried = float("-inf")
+        self._restoring = False
+        self._clean = False  # whether nothing is left to give back
+        if past is not None and past.open:
+            self._open = {action.number: action for action in past.open}
+            self._performer.look(past.open)
+
+    # ------------------------------------------------------------------ deciding
+
+    def ready(self, mirror: Mirror) -> bool:
+        """Whether all that was decided before has happened, so that a new decision knows the truth."""
+        if not MODES[self.mode] or self.paused:
+            return True
+        if self._open:
+            return False
+        now = monotonic()
+        for (job, submit), until in list(self._released.items()):
+            entry = mirror.entry(job)
+            waits = entry is not None and entry.submit == submit and entry.state.phase == "waiting"
+            if not waits or now > until:
+                del self._released[job, submit]
+        return not self._released
+
+    def plan(self, advice: Advice, mirror: Mirror) -> list[Action]:
+        """Return the actions that follow from advice, none while it is paused; they count as spent."""
+        if not MODES[self.mode] or self.paused:
+            return []
+        now = self._clock()
+        waiting = [(e.id, e.submit) for e in mirror.ledger.alive() if e.state.phase == "waiting"]
+        for known in self._preferred.keys() - set(waiting):
+            del self._preferred[known]
+        found = []
+        for each in wanted(
+            self.mode,
+            advice.starts,
+            waiting=waiting,
+            preferred=self._preferred,
+            now=now,
+            maximum_delay=self.settings.maximum_delay,
+            preference=self.settings.preference,
+        ):
+            if not self.budget.take(now):
+                self._pause(f"the budget of {self.settings.budget} actions an hour is used up")
+                break
+            self._number += 1
+            found.append(Action(number=self._number, advice=advice.number, time=now, **each._asdict()))
+        return found
+
+    def send(self, actions: Iterable[Action]) -> None:
+        """Let actions be done that are written down."""
+        chosen = list(actions)
+        self._open |= {action.number: action for action in chosen}
+        self._performer.do(chosen)
+        self._clean = self._clean and not chosen
+
+    # ------------------------------------------------------------------ watching over it
+
+    def step(self, troubles: Mapping[str, str]) -> list[Outcome]:
+        """Give a sign of life, or give everything back if something is wrong; return what came of actions."""
+        if not MODES[self.mode]:
+            return []
+        self.paused = self._why_paused(troubles)
+        if self.paused:
+            self._give_back()
+        elif self._beats():
+            self._clean = False
+        return [each for each in self._performer.outcomes() if self._note(each)]  # type: ignore[misc]
+
+    def _why_paused(self, troubles: Mapping[str, str]) -> str:
+        now = monotonic()
+        self._troubled = {part: self._troubled.get(part, now) for part in troubles}
+        if self.stop_file.exists():
+            return f"{self.stop_file} exists"
+        for part, since in self._troubled.items():
+            patience = self.settings.stale_after / 2 if part in ("source", "report") else 0.0
+            if now - since >= patience:
+                return troubles[part]
+        if not self.budget.left(self._clock()):
+            return f"the budget of {self.settings.budget} actions an hour is used up"
+        return ""
+
+    def _beats(self) -> bool:
+        try:
+            self.heartbeat.beat()
+        except InputError as error:  # a full disk
+            self._pause(str(error))
+            self._give_back()
+        return not self.paused
+
+    def _pause(self, why: str) -> None:
+        self.paused = self.paused or why
+
+    def _give_back(self) -> None:
+        self.heartbeat.stop()
+        now = monotonic()
+        if self._clean or self._restoring or now - self._tried < _RESTORE_EVERY:
+            return
+        self._tried, self._restoring = now, True
+        self._performer.restore()
+
+    def _note(self, found: Outcome | Restored) -> bool:
+        """Take in what came of an action; return whether it is the outcome of one."""
+        if isinstance(found, Restored):
+            self._restoring = False
+            self.restored += found.jobs
+            self._clean = not found.jobs and not found.failed  # once more after the last one
+            if not found.failed:
+                self._preferred.clear()
+            return False
+        self.outcomes[found.what] += 1
+        action = self._open.pop(found.number, None)
+        if action is not None and found.what in ("done", "already"):
+            known = (action.job, action.submit)
+            if action.command == "release":
+                self._released[known] = monotonic() + _SEEN_WITHIN
+            elif action.command == "prefer":
+                self._preferred[known] = action.value
+            else:
+                self._preferred.pop(known, None)
+        return True
+
+    def close(self) -> list[Outcome]:
+        """End: nothing is held for it from now on, and what is held is given back; return the last outcomes."""
+        if not MODES[self.mode]:
+            self._performer.close(0.0)
+            return []
+        self.heartbeat.stop()
+        self._performer.restore()
+        self._performer.finish(self.settings.stale_after)
+        return [each for each in self._performer.outcomes() if self._note(each)]  # type: ignore[misc]

@@ -1,0 +1,149 @@
+"""What a twin may do to a scheduler: modes, each a list of commands, and actions with what they need and what came out.
+
+Every command can be undone, and none keeps a job from starting for ever: jobs are held by a begin time, which the
+scheduler itself ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import attrs
+
+from simmodel.display import Fields
+from simmodel.errors import Plain, SimmodelError
+from simmodel.twin.events import plain_fields, read_fields
+
+__all__ = ["HELD", "MODES", "PREFERRED", "Action", "Command", "Hands", "HandsError", "JobNow", "Mode", "Outcome"]
+
+Mode: TypeAlias = Literal["observe", "advise", "priority", "hold-and-release"]
+"""How far a twin goes: it writes decisions down; shows them; moves waiting jobs forward; decides when jobs start."""
+
+Command: TypeAlias = Literal["release", "prefer", "unprefer"]
+"""``release``: end the begin time of a job; ``prefer``: move a waiting job forward; ``unprefer``: undo that."""
+
+MODES: Mapping[Mode, tuple[Command, ...]] = MappingProxyType(
+    {"observe": (), "advise": (), "priority": ("prefer", "unprefer"), "hold-and-release": ("release",)}
+)
+"""The commands that a twin may send in each mode."""
+
+HELD = "simmodel-held"
+"""The mark of a job that was given a begin time at its submission, since a twin was there to decide on its start."""
+
+PREFERRED = "simmodel-preferred"
+"""The mark of a job that a twin has moved forward."""
+
+
+class HandsError(SimmodelError):
+    """The scheduler does not take a command, or does not answer."""
+
+
+class JobNow(NamedTuple):
+    """A job as the scheduler has it now.
+
+    Attributes
+    ----------
+    job, submit
+        its id, and its submission (s)
+    waiting
+        whether it has not started yet
+    held
+        whether its begin time is still to come
+    preference
+        how far it is moved forward; 0: not at all
+    mark
+        ``HELD``, ``PREFERRED``, or what else an administrator has noted
+    """
+
+    job: int | str
+    submit: float
+    waiting: bool
+    held: bool = False
+    preference: int = 0
+    mark: str = ""
+
+
+class Hands(Protocol):
+    """What a twin does its actions with, on one kind of scheduler; everything raises :class:`HandsError`."""
+
+    commands: tuple[Command, ...]
+
+    def look(self, job: int | str) -> JobNow | None:
+        """Return a job as it is now, ``None`` if it is not known any more."""
+        ...
+
+    def marked(self) -> tuple[JobNow, ...]:
+        """Return the waiting jobs with a mark of the twin."""
+        ...
+
+    def send(self, command: Command, job: int | str, value: int = 0) -> None:
+        """Send one of its ``commands``; any other is refused."""
+        ...
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Action(Fields):
+    """A command for one job.
+
+    Parameters
+    ----------
+    number
+        its number in the audit log
+    advice
+        the number of the decision that it follows from; 0: of none
+    command, job, submit
+        the command, and the job by id and submission (s)
+    value
+        how far to move it forward
+    time
+        the instant (s) at which it was planned
+
+    >>> action = Action(number=1, advice=4, command="release", job=12, submit=60.0, time=90.0)
+    >>> action.document()
+    {'number': 1, 'advice': 4, 'command': 'release', 'job': 12, 'submit': 60.0, 'time': 90.0}
+    >>> Action.of(action.document()) == action
+    True
+    """
+
+    number: int
+    advice: int
+    command: Command
+    job: int | str
+    submit: float
+    time: float
+    value: int = 0
+
+    def document(self) -> dict[str, Plain]:
+        """Return it as plain values."""
+        return plain_fields(self)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Action:
+        """Return the action of a document; raises :class:`~simmodel.errors.InputError` if it is none."""
+        return read_fields(document, cls)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Outcome(Fields):
+    """What came of an action.
+
+    Parameters
+    ----------
+    number
+        that of the action
+    what
+        ``"done"``, as read back; ``"already"``: it was so before; ``"refused"``: the job is another one, has started,
+        or is not the twin's to change; ``"late"``: it was not sent in time; ``"failed"``
+    sentence
+        why
+    """
+
+    number: int
+    what: Literal["done", "already", "refused", "late", "failed"]
+    sentence: str = ""
+
+    def document(self) -> dict[str, Plain]:
+        """Return it as plain values."""
+        return plain_fields(self)

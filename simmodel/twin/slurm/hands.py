@@ -1,0 +1,125 @@
+"""What the twin may change in Slurm: the whole list of commands that write, and the hands that send them.
+
+Jobs are held by a begin time (``sbatch --begin``), not by priority 0: Slurm itself lets them start once it has come, so
+that none waits longer whatever dies, and a release does not send a job to the end of the queue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from time import time
+from types import MappingProxyType
+
+from simmodel.errors import InputError, shown
+from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, Command, HandsError, JobNow, Mode
+from simmodel.twin.events import job_id
+from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.program import SlurmError, run_program
+
+__all__ = ["WRITES", "SlurmHands"]
+
+WRITES: Mapping[Command, tuple[str, ...]] = MappingProxyType(
+    {
+        "release": ("scontrol", "update", "JobId={job}", "StartTime=now"),
+        "prefer": ("scontrol", "update", "JobId={job}", "Nice=-{value}", f"AdminComment={PREFERRED}"),
+        "unprefer": ("scontrol", "update", "JobId={job}", "Nice=0", "AdminComment="),
+    }
+)
+"""All that the twin ever changes in Slurm."""
+
+_FIELDS = ("JobID", "ArrayJobID", "ArrayTaskID", "State", "SubmitTime", "EligibleTime", "Nice", "admin_comment")
+_WIDTH = 24
+_LOOK = ("squeue", "--noheader", "--all", "--array", f"--Format={','.join(f'{name}:{_WIDTH}' for name in _FIELDS)}")
+_JOB = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?", re.ASCII)
+_UNKNOWN = "Invalid job id"
+
+
+class SlurmHands:
+    """Looks at single jobs of Slurm, and sends the commands of a mode.
+
+    Parameters
+    ----------
+    commands
+        how Slurm's commands are run; default: those on the path
+    mode
+        the mode whose commands may be sent
+    allowed
+        the commands that may be sent, instead: all of them to give everything back
+    clock
+        tells the time (s since 1970)
+
+    >>> hands = SlurmHands(mode="priority")
+    >>> hands.send("release", 7)
+    Traceback (most recent call last):
+    ...
+    simmodel.twin.acting.actions.HandsError: 'release' is no command of this mode: prefer, unprefer
+    """
+
+    def __init__(
+        self,
+        commands: SlurmCommands | None = None,
+        mode: Mode = "observe",
+        *,
+        allowed: Sequence[Command] | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self.reads = commands or SlurmCommands()
+        self.commands: tuple[Command, ...] = MODES[mode] if allowed is None else tuple(allowed)
+        self._clock = clock
+
+    def look(self, job: int | str) -> JobNow | None:
+        """Return a job as Slurm has it now; ``None`` if Slurm does not know it."""
+        try:
+            rows = self._rows("--states=all", f"--jobs={_checked(job)}")
+        except HandsError as error:
+            if _UNKNOWN in str(error):
+                return None
+            raise
+        return next((row for row in rows if row.job == job_id(job)), None)
+
+    def marked(self) -> tuple[JobNow, ...]:
+        """Return the waiting jobs with a mark of the twin."""
+        return tuple(row for row in self._rows("--states=PENDING") if row.mark in (HELD, PREFERRED))
+
+    def send(self, command: Command, job: int | str, value: int = 0) -> None:
+        """Send a command for a job."""
+        if command not in self.commands:
+            names = ", ".join(self.commands) or "none"
+            raise HandsError(f"{command!r} is no command of this mode: {names}")
+        words = [word.format(job=_checked(job), value=abs(int(value))) for word in WRITES[command]]
+        self._run(words)
+
+    def _rows(self, *words: str) -> list[JobNow]:
+        return [_row(line, self._clock()) for line in self._run((*_LOOK, *words)).splitlines() if line.strip()]
+
+    def _run(self, words: Sequence[str]) -> str:
+        reads = self.reads
+        try:
+            return run_program(words, folder=reads.folder, conf=reads.conf, timeout=reads.timeout)
+        except SlurmError as error:
+            raise HandsError(str(error)) from None
+
+
+def _checked(job: int | str) -> str:
+    text = str(job)
+    if not _JOB.fullmatch(text):
+        raise InputError(f"must be an id such as 12 or 12_1, got {shown(text)}", place="job")
+    return text
+
+
+def _row(line: str, now: float) -> JobNow:
+    cells = [line[at * _WIDTH : (at + 1) * _WIDTH].strip() for at in range(len(_FIELDS))]
+    job, array, task, state, submit, eligible, nice, mark = cells
+    waiting = state == "PENDING"
+    try:
+        return JobNow(
+            job=f"{array}_{task}" if task.isdecimal() else int(job),
+            submit=float(submit),
+            waiting=waiting,
+            held=waiting and mark == HELD and eligible.isdecimal() and float(eligible) > now,
+            preference=-int(nice or 0),
+            mark=mark,
+        )
+    except ValueError:
+        raise HandsError(f"squeue: must tell a job, got {shown(line)}") from None
