@@ -24,7 +24,7 @@ def _as_given(value: str | float) -> float:
     return value  # type: ignore[return-value]
 
 
-def _pairs(value: Iterable[Sequence[float]]) -> tuple[tuple[float, float], ...]:
+def _pairs(value: Iterable[Sequence[float | str]]) -> tuple[tuple[Any, Any], ...]:
     return tuple((at, bandwidth) for at, bandwidth in value)
 
 

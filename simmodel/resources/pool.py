@@ -33,8 +33,8 @@ class Pool(Claims, Windows):
 
     Attributes
     ----------
-    name
-        its name in reports
+    name, system
+        its name in reports; the name of its cluster, by which a body can tell where its job runs
     capacity, free, up
         processors in total, free now, and not down (``free`` is negative while down processors are still in use);
         read-only for users
@@ -57,7 +57,7 @@ class Pool(Claims, Windows):
 
     def __init__(self, env: Environment, name: str, capacity: int, consumables: Consumables | None = None) -> None:
         self.env = env
-        self.name = name
+        self.name = self.system = name
         self._capacity = capacity
         self.free = self._free = capacity  # a copy for the comparison at each take
         self.up = capacity
@@ -214,6 +214,23 @@ class Pool(Claims, Windows):
     def counts(self) -> CountProfile:
         """Return the profile of the processors of a pool that is :attr:`simple`."""
         raise NotImplementedError
+
+    # ------------------------------------------------------------------ another size
+
+    def resize(self, processors: int, cause: str = "resize") -> None:
+        """Change the number of processors, if they are counted; ``InputError`` if nodes are identified."""
+        raise self._cannot("resize")
+
+    def leave(self, nodes: int | str | Iterable[int | str], cause: str = "leave") -> None:
+        """Let nodes leave, if they are identified; ``InputError`` if processors are counted."""
+        raise self._cannot("leave")
+
+    def join(self, nodes: int | str | Iterable[int | str], cause: str = "join") -> None:
+        """Let nodes that left come back, if they are identified; ``InputError`` if processors are counted."""
+        raise self._cannot("join")
+
+    def _cannot(self, what: str) -> InputError:
+        return InputError(f"cannot {what}; call {self._resized_by}", place=self.name)
 
     # ------------------------------------------------------------------ parts that go down and come up
 

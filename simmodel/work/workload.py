@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -248,9 +249,21 @@ class Workload:
         waited: NDArray[np.float64] = np.where(wait >= 0, self["submit"] + wait, np.nan)
         return np.where(np.isfinite(start), start, waited)
 
-    def replace(self, *, name: str | None = None, processors: int | None = None, **columns: Any) -> Workload:
-        """Return the workload with these columns replaced or added."""
-        derived = self._derived(self.table.with_columns(**columns), name, processors)
+    def replace(
+        self, *, name: str | None = None, processors: int | Iterable[int] | None = None, **columns: Any
+    ) -> Workload:
+        """Return the workload with these columns replaced or added.
+
+        ``processors`` is the size of the machine if it is one number, and the column of the jobs otherwise.
+
+        >>> log = Workload({"submit": [0, 5], "run": [10, 10], "processors": [1, 4]}, processors=4)
+        >>> half = log.replace(processors=[1, 2]); half["processors"], half.processors
+        (array([1, 2]), 4)
+        """
+        size = int(processors) if isinstance(processors, Integral) else None
+        if processors is not None and size is None:
+            columns["processors"] = processors
+        derived = self._derived(self.table.with_columns(**columns), name, size)
         if self.specs is not None:
             fields = {key: derived[key].tolist() for key in columns if key in attrs.fields_dict(type(self.specs[0]))}
             if "partition" in columns:

@@ -30,6 +30,15 @@ def test_capacity_cannot_be_set():
         on_nodes()[2].capacity = 96
 
 
+def test_pools_of_either_kind_say_how_they_are_resized():
+    pool = CountPool(Environment(), "pool", 4)
+    for call in (lambda: pool.leave([0]), lambda: pool.join([0])):
+        with pytest.raises(InputError, match=r"pool: cannot (leave|join); call resize\(processors\)"):
+            call()
+    with pytest.raises(InputError, match=r"p: cannot resize; call leave\(nodes\) or join\(nodes\)"):
+        on_nodes()[2].resize(96)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -78,6 +78,8 @@ class ClusterCore:
         self.overrun = options.overrun
         self.pools: dict[str, Pool] = build_pools(env, spec)
         self.places = tuple(self.pools.values())
+        for pool in self.places:
+            pool.system = name
         self.only_pool = self.places[0] if len(self.places) == 1 else None
         self.by_event = options.decide_on == "event"
         self.submits_first = self.by_event and options.event_order == "submits-first"
