@@ -557,7 +557,7 @@ class Environment(simpy.Environment):
         event = Event(self)
         event._ok = True
         event._value = None
-        self.schedule(event, URGENT, at - self._now)
+        self.plan(event, at, URGENT)  # a delay would be rounded
         return event
 
     def _loop(self) -> None:

@@ -53,6 +53,16 @@ def test_run_until_a_time_stops_before_the_events_of_that_time(env: Environment,
     assert (env.now, log) == (4.5, [1, 2, 3, 4])
 
 
+def test_run_until_meets_the_instant_exactly() -> None:
+    """A delay added to the present instant is rounded: 60.00000000000001 s would be 60 s, its events left behind."""
+    env, after = Environment(), 60.00000000000001
+    env.run(until=20.000000000000004)
+    called: list[float] = []
+    env.call_at(60.0, lambda: called.append(env.now))
+    env.run(until=after)
+    assert (env.now, called) == (after, [60.0])
+
+
 @pytest.mark.parametrize("until", [-1, 0, 7, 7.0])
 def test_run_until_the_past_is_refused(until: float) -> None:
     with pytest.raises(ValueError, match="must be greater than the current simulation time"):

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
 
     Each change (fewer processors, a shorter limit, another partition) is confirmed by asking the policy.
     """
-    from simmodel.referee.explanation import explain
+    from simmodel.referee.explaining import explain
 
     check_outputs(options, "json", "plot")
     platform, given = run_options(options)

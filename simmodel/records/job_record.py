@@ -86,6 +86,9 @@ class JobRecord(Shown):
     choices
         for a portfolio of policies, one row per choice and policy: ``time, policy, score, chosen``; the column
         ``started_by`` of ``jobs`` names the policy that started each job
+    reasons
+        the reasons that the policy gave with its decisions: ``time, decision, work, place, at, reason`` (see
+        :class:`~simmodel.scheduling.reasons.GivenReason`); ``None``: it gave none
     nodes
         identified nodes: ``place, node, processors, idle_power, load_power``; default: all nodes of a place are equal
     started, ended
@@ -109,6 +112,7 @@ class JobRecord(Shown):
     nodes: Table | None = None
     claims: Table | None = None
     workflows: Mapping[int | str, TaskRecord] = attrs.field(factory=dict)
+    reasons: Table | None = None
     report: Report = attrs.field(factory=Report)
     decisions: dict[str, float] = attrs.field(factory=dict)
     scenario: dict[str, Any] = attrs.field(factory=dict)

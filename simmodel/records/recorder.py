@@ -12,6 +12,7 @@ from simmodel.errors import Plain
 from simmodel.records.job_columns import Column, job_columns, joined
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
+from simmodel.records.reasons import reason_table
 from simmodel.records.stretches import Stretch, allocation_columns, held_by, run_table
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from simmodel.resources.claims import Claim, Grant
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
+    from simmodel.scheduling.reasons import GivenReason
     from simmodel.work.job import History, LiveJob, Run
 
 __all__ = ["OPEN", "Chooser", "JobRecorder"]
@@ -496,6 +498,7 @@ class JobRecorder(Observer):
         started: float | None = None,
         ended: float | None = None,
         policy: Policy | Chooser | None = None,
+        reasons: Sequence[GivenReason] = (),
     ) -> Record:
         """Return the record of the run so far.
 
@@ -510,6 +513,8 @@ class JobRecorder(Observer):
             are still waiting or running
         policy
             the policy of the run; the choices and starts of a portfolio are recorded
+        reasons
+            those that it gave with its decisions
         """
         jobs = self.jobs(columns)
         chooser = policy if isinstance(policy, Chooser) else None
@@ -537,6 +542,7 @@ class JobRecorder(Observer):
             claims=self.claims(),
             choices=None if chooser is None else chooser.scores,
             nodes=node_table(self._places),
+            reasons=reason_table(reasons),
             report=report or Report(),
             workflows={job: machine.result() for job, machine in self._workflows.items()},
             decisions=dict(decisions or {}),

@@ -65,6 +65,8 @@ class TaskRecord(Shown):
         the plan of a planner: ``task, processor, start, end``
     speeds
         expected seconds, tasks x architectures; ``inf`` if no processor of the architecture can run the task
+    reasons
+        those that the policy gave with its decisions, as of :class:`~simmodel.records.job_record.JobRecord`
     started, ended
         first and last instant; default: derived from the tasks
     decisions, report, scenario, name
@@ -89,6 +91,7 @@ class TaskRecord(Shown):
     stopped: Table = attrs.field(default=None, converter=stopped_table)
     sets: Sequence[TaskSet] = ()
     plan: Table | None = None
+    reasons: Table | None = None
     speeds: NDArray[np.float64] | None = None
     started: float = attrs.field()
     ended: float = attrs.field()

@@ -9,6 +9,7 @@ import numpy as np
 
 from simmodel.errors import InputError, clipped, shown
 from simmodel.records.job_record import ENDED_WELL
+from simmodel.records.reasons import REASONS
 from simmodel.results.stores import LISTS
 from simmodel.work.table import Table
 
@@ -26,6 +27,7 @@ _COLUMNS = {
     "changes": ("time", "place", "cause", "processors", "down"),
     "choices": ("time", "policy", "score", "chosen"),
     "nodes": ("place", "node", "processors", "idle_power", "load_power"),
+    "reasons": REASONS,
 }
 _TASK_COLUMNS = {
     "tasks": ("task", "processor", "submit", "ready", "taken", "assigned", "start", "end", "set", "status", "cores"),
@@ -37,6 +39,7 @@ _TASK_COLUMNS = {
     "edges": ("parent", "child"),
     "plan": ("task", "processor", "start", "end"),
     "recorded": ("row", "start", "end"),
+    "reasons": REASONS,
 }
 NUMBERS = frozenset(
     {
@@ -47,7 +50,7 @@ NUMBERS = frozenset(
     }
 )
 """The columns that are numbers in every table."""
-_ALSO_NUMBERS = {("tasks", "cores"), ("tasks", "set"), ("stopped", "cores"), ("sets", "tasks")}
+_ALSO_NUMBERS = {("tasks", "cores"), ("tasks", "set"), ("stopped", "cores"), ("sets", "tasks"), ("reasons", "at")}
 _COUNTS = {"count", "cores", "tasks", "first", "bytes"}
 _FINITE = {"submit", "start", "end", "ready", "taken", "assigned", "time", "eligible"}
 

@@ -53,6 +53,7 @@ class MachineResult(Stored, TaskRecord):
         "runs",
         "plan",
         "recorded",
+        "reasons",
     )
 
     METRICS: ClassVar = MACHINE_METRICS
@@ -162,6 +163,7 @@ class MachineResult(Stored, TaskRecord):
             cpu_phases=tables.get("cpu_phases"),
             stopped=tables.get("stopped"),
             plan=tables.get("plan"),
+            reasons=tables.get("reasons"),
             memory=memory_steps(tables["memory"], spec),
             peaks=peaks,
             **common,

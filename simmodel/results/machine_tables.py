@@ -35,6 +35,8 @@ def stored_tables(record: TaskRecord) -> dict[str, Table]:
     }
     if record.plan is not None:
         tables["plan"] = record.plan
+    if record.reasons is not None:
+        tables["reasons"] = record.reasons
     if record.recorded is not None:
         tables["recorded"] = record.recorded
     return tables

@@ -36,7 +36,9 @@ class Result(Stored, JobRecord):
     0.667
     """
 
-    TABLES: ClassVar[tuple[str, ...]] = ("jobs", "runs", "events", "places", "changes", "choices", "nodes", "claims")
+    TABLES: ClassVar[tuple[str, ...]] = (
+        *("jobs", "runs", "events", "places", "changes", "choices", "nodes", "claims", "reasons"),
+    )
 
     METRICS: ClassVar = METRICS
     COUNTS: ClassVar = ("jobs", "counted")

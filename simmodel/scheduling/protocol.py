@@ -85,6 +85,7 @@ class Transfer(NamedTuple):
     source: Any
     destination: Any
     mode: Literal["copy", "move"] = "copy"
+    reason: str | None = None
 
 
 class Evict(NamedTuple):
@@ -93,6 +94,7 @@ class Evict(NamedTuple):
     file: str
     place: Any
     last: bool = False
+    reason: str | None = None
 
 
 Decision = Start | Preempt | Reserve | WakeAt | Transfer | Evict

@@ -25,6 +25,7 @@ from simmodel.scheduling.checks import (
 )
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
+from simmodel.scheduling.reasons import GivenReason, given_reason
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ class Scheduler:
     pause, rests_until
         a function that returns for how long (s) it decides nothing more after each decision, or ``None``; the instant
         (s) until which it does so now
+    reasons
+        the reasons that the policy gave with its decisions, in order
     seconds, calls, slowest, decisions
         wall-clock seconds inside the policy in total, number of calls, longest call (s), number of decisions
 
@@ -217,6 +220,7 @@ class Scheduler:
         self.over: Callable[[], bool] | None = None
         self._deciding = False
         self._idle_alarms = 0  # wake-ups since something but wake-ups and promises was decided, or checked
+        self.reasons: list[GivenReason] = []
         self._plans = 0  # wake-ups and promises among the decisions
         self._decided_before = -1  # other decisions when the last idle wake-ups were counted
         self.alarms: dict[float, Call] = {}
@@ -312,7 +316,7 @@ class Scheduler:
                     count += 1
                     if type(decision) is Start:
                         # _carry_start, inlined: nearly all decisions are starts.
-                        job, place, _, allocation = decision
+                        job, place, reason, allocation = decision
                         try:
                             startable = (
                                 job.state == "waiting"
@@ -324,6 +328,8 @@ class Scheduler:
                         if not startable:
                             job = self._entry(decision)
                         start(job, place, allocation)
+                        if reason is not None:
+                            self.reasons.append(given_reason(self.env._now, decision))
                     else:
                         self._carry(decision, decisions)
                     begin = clock()
@@ -494,6 +500,8 @@ class Scheduler:
         reason = reason or carry(decision)
         if reason is not None:
             raise self._error(reason, getattr(decision, "work", None), place_of(decision))
+        if getattr(decision, "reason", None) is not None:  # a user's own type need not have one
+            self.reasons.append(given_reason(self.env._now, decision))
 
     def _carry_start(self, decision: Start) -> str | None:
         job, place, _, allocation = decision

@@ -387,6 +387,7 @@ class JobSystem(System[LiveJob]):
             report=self.report,
             decisions=scheduler.timing(),
             policy=scheduler.policy,
+            reasons=scheduler.reasons,
             started=self._since,
         )
 

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simmodel.display import Fields
-from simmodel.environment import Environment, quiet_garbage_collector
+from simmodel.environment import quiet_garbage_collector
 from simmodel.errors import InputError
+from simmodel.futures.asking import Question
 from simmodel.futures.light import FutureMissed, LightFutures
 from simmodel.policies.portfolio import Portfolio
 from simmodel.resources.nodes import NodePool
 from simmodel.resources.pool import Pool
-from simmodel.runs.simulation import Simulation
-from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.registry import PolicyLike, label, policy as policy_of
 from simmodel.snapshots.cluster import ClusterSnapshot
@@ -126,16 +125,6 @@ class _Guarded(Policy):
         for part, state in ((self.policy, values["policy"]), (self.fallback, values["fallback"])):
             if state is not None:
                 part.restore(state)
-
-
-class _Starts(Observer):
-    """The starts that were decided."""
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-
-    def job_started(self, run: Run) -> None:
-        self.runs.append(run)
 
 
 class Advisor:
@@ -244,7 +233,7 @@ class Advisor:
             copy, reason = self._first_copy(snapshot)
             reason = reason or ("asked for" if late else self._ask(copy))
             if reason:
-                if copy.starts.runs:
+                if copy.runs:
                     copy = self._copy(snapshot)
                 copy.simulation.decide(copy.policy.fallback.decide(copy.view))
         self._remember(copy.system)
@@ -258,7 +247,7 @@ class Advisor:
             digest=digest,
             policy=by,
             scores=scores,
-            starts=tuple(_advised(copy.starts.runs)),
+            starts=tuple(_advised(copy.runs)),
             reason=why,
             seconds=perf_counter() - begin,
             fallback=bool(reason),
@@ -290,8 +279,8 @@ class Advisor:
         self._streams = stream_states(system.env, f"{system.name}.")
 
 
-class _Copy:
-    """A copy of the cluster at the question which jobs start now."""
+class _Copy(Question):
+    """A copy of the cluster at the question which jobs start now, for both policies."""
 
     def __init__(
         self,
@@ -300,23 +289,13 @@ class _Copy:
         memory: PolicyState,
         streams: tuple[tuple[str, dict[str, Any]], ...],
     ) -> None:
-        seen = attrs.evolve(
-            snapshot.expected(),
-            policy=attrs.evolve(memory, due=True, asked=True),
-            streams=streams,
-            new=tuple([work.number for work in snapshot.waiting]),
-        )
-        self.system = Cluster.from_snapshot(Environment(seen.now, 0), seen, advisor.policy, record=False)
+        seen = attrs.evolve(snapshot.expected(), streams=streams)
+        super().__init__(seen, advisor.policy, memory=memory)
         policy = self.system.scheduler.policy
         assert isinstance(policy, _Guarded)
         self.policy = policy
-        self.system.view.simulate_all = LightFutures(seen, advisor.executor, advisor.deadline).of
-        self.starts = _Starts()
-        self.simulation = Simulation(self.system)
-        view = self.simulation.next_decision()
-        assert view is not None
-        self.view = view
-        self.system.env.observe(self.starts)
+        self.view = self.system.view
+        self.view.simulate_all = LightFutures(self.seen, advisor.executor, advisor.deadline).of
 
 
 def _choice(policy: Policy, name: str) -> tuple[str, dict[str, float | None], str]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.view.style import BLUE, COLOURS, GREY, INK, ORANGE, Size, duration_axis, figure, span_axis, tidy
+from simmodel.view.style import BLUE, COLOURS, GREY, ORANGE, Size, duration_axis, figure, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simmodel.work.table import Table
 
-__all__ = ["Judged", "departures", "explained", "in_the_way"]
+__all__ = ["Judged", "departures", "explained"]
 
 _BINS = 60
 
@@ -99,47 +99,5 @@ def explained(
     ax.set(ylim=(0, 1.02), ylabel="share of starts explained")
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     tidy(ax, title=title, default="Which policy explains the starts")
-    span_axis(ax, first, max(last, first + 1.0))
-    return new
-
-
-def in_the_way(
-    spans: Sequence[tuple[float, float, str]],
-    holders: Sequence[tuple[int | str, int, float]],
-    at: float,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-) -> Figure:
-    """Draw what a job waited for over time, and below the running jobs that make room for it.
-
-    Parameters
-    ----------
-    spans
-        since, until (s) and the reason
-    holders
-        running jobs: id, processors, expected end (s)
-    at
-        the instant (s) of the question
-    title, figsize
-        of the figure
-    """
-    ends = [until for _, until, _ in spans] + [until for _, _, until in holders if np.isfinite(until)]
-    first, last = min([at, *(since for since, _, _ in spans)]), max([at, *ends])
-    rows = [*((str(job), processors) for job, processors, _ in holders)]
-    new = figure((8.0, 1.6 + 0.28 * max(len(rows), 1)), figsize, title)
-    ax = new.subplots()
-    colours = {"processors": ORANGE, "order": BLUE, "dependencies": COLOURS[2], "limit": COLOURS[3]}
-    for since, until, reason in spans:
-        ax.barh(0, until - since, left=since, height=0.7, color=colours.get(reason, GREY))
-        if until - since > 0.08 * (last - first):
-            ax.text((since + until) / 2, 0, reason, ha="center", va="center", color="white", fontsize=8)
-    for row, (_, processors, until) in enumerate(holders, 1):
-        ax.barh(row, min(until, last) - at, left=at, height=0.7, color=GREY)
-        ax.text(at, row, f" {processors} processors", va="center", color="white", fontsize=8)
-    ax.axvline(at, color=INK, lw=0.8)
-    ax.set_yticks(range(len(rows) + 1), ["it waits for", *(f"job {name}" for name, _ in rows)])
-    ax.invert_yaxis()
-    tidy(ax, grid="x")
     span_axis(ax, first, max(last, first + 1.0))
     return new

@@ -1,5 +1,6 @@
 """Why a job waits: reasons worked out by hand, and changes that start it while the next smaller one does not."""
 
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
@@ -7,12 +8,21 @@ import attrs
 import numpy as np
 import pytest
 
-from simmodel import Cluster, Environment, Job, simulate
+from simmodel import Cluster, Environment, Job, Reserve, Start, simulate
 from simmodel.errors import InputError
-from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.platform import (
+    ClusterSpec,
+    ConsumableSpec,
+    NodeSpec,
+    OutageSpec,
+    PartitionSpec,
+    QueueSpec,
+    ReservationSpec,
+)
 from simmodel.referee import explain, why_waits
 from simmodel.work.job import Dependency
 from simmodel.work.workload import Workload
+from tests.helpers.drawn_clusters import crowded
 from tests.helpers.drawn_schedules import drawn_log
 
 LOG = Workload(
@@ -59,64 +69,217 @@ def test_nodes_are_changed_where_nodes_are_requested() -> None:
     assert [change[:2] for change in explain(spec, jobs, "fcfs", 2).changes] == [("nodes", 2)]
 
 
+def texts(found: Any) -> list[str]:
+    """Return the sentences of an explanation without its tables."""
+    return [line.strip() for line in found.report().split("\n") if not line.startswith("   ") and line[-1] != ":"]
+
+
+FAT = PartitionSpec(nodes=[NodeSpec(cores=4, memory=8e9, count=2), NodeSpec(name="fat", cores=4, memory=64e9, gpus=2)])
+
+
+def test_nodes_of_a_kind_are_a_reason_and_less_memory_starts_the_job() -> None:
+    """8 processors are free, but not on the node with 64 GB; thin nodes have 8 GB."""
+    jobs = [
+        Job(id=1, nodes=1, cores_per_node=4, memory_per_node=60e9, run=9),
+        Job(id=2, nodes=1, cores_per_node=2, memory_per_node=20e9, run=9, submit=1),
+    ]
+    found = explain(ClusterSpec(partitions=[FAT]), jobs, "easy", 2)
+    assert texts(found) == [
+        "job 2 at 1 s: needs 1 nodes of batch with 2 cores and 20GB of memory each; "
+        "8 processors are free, but none such",
+        "held by: job 1 (4 until 9 s)",
+        "expected to start at 9 s, in 8 s",
+        "it would start now with 8GB of memory per node instead of 20GB",
+    ]
+    assert (found.reason, found.changes[0][:2]) == ("nodes", ("memory_per_node", 8e9))
+
+
+def test_gpus_are_changed() -> None:
+    jobs = [
+        Job(id=1, nodes=1, cores_per_node=1, gpus_per_node=1, run=9),
+        Job(id=2, nodes=1, cores_per_node=1, gpus_per_node=2, run=9, submit=1),
+    ]
+    found = explain(ClusterSpec(partitions=[FAT]), jobs, "easy", 2)
+    assert (found.reason, [change[:2] for change in found.changes]) == ("nodes", [("gpus_per_node", 1)])
+
+
+def test_licences_are_a_reason_and_fewer_start_the_job() -> None:
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=8)], consumables=[ConsumableSpec(name="matlab", amount=5)])
+    jobs = [
+        Job(id=1, processors=1, consumables={"matlab": 3}, run=9),
+        Job(id=2, processors=1, run=20),
+        Job(id=3, processors=2, consumables={"matlab": 4}, run=9, submit=1),
+    ]
+    assert texts(explain(spec, jobs, "easy", 3)) == [
+        "job 3 at 1 s: needs 4 of matlab, 2 are free",
+        "held by: job 1 (1 until 9 s)",
+        "expected to start at 9 s, in 8 s",
+        "it would start now with 2 of matlab instead of 4",
+    ]
+
+
+def test_maintenance_is_a_reason_and_a_limit_that_ends_before_it_starts_the_job() -> None:
+    outage = OutageSpec(at=100, until=200, processors=6, kind="maintenance")
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=8)], outages=[outage])
+    found = explain(spec, [Job(id=1, processors=4, run=9, requested=500, submit=10)], "easy", 1)
+    assert texts(found) == [
+        "job 1 at 10 s: would run into the maintenance from 100 s (500 s requested)",
+        "held by: the maintenance from 100 s (6 until 200 s)",
+        "expected to start at 200 s, in 3 min 10 s",
+        "it would start now with 2 processors instead of 4",
+        "it would start now with a limit of 90 s instead of 500 s",
+    ]
+
+
+def test_a_reservation_that_has_not_begun_is_a_reason() -> None:
+    kept = ReservationSpec(name="kept", start=50, end=200, processors=4, users=("ann",))
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=8)], reservations=[kept])
+    jobs = [Job(id=1, processors=2, run=9, user="ann", partition="kept"), Job(id=2, processors=8, run=100, user="bob")]
+    found = explain(spec, jobs, "easy", 1)
+    assert texts(found) == [
+        "job 1 at 0 s: its reservation kept has not begun",
+        "held by: reservation kept, not yet open (4 until 50 s)",
+        "expected to start at 50 s, in 50 s",
+        "it would start now on partition batch",
+    ]
+    assert explain(spec, jobs, "easy", 2).reason == "reservation"
+    more = [Job(id=4, processors=4, run=300), Job(id=3, processors=4, run=90, user="ann", submit=60)]
+    late = explain(spec, [jobs[0], *more], "easy", 3)
+    assert [change.text for change in late.changes] == ["on reservation kept"]
+
+
+def test_a_limit_of_a_queue_is_a_reason_and_another_queue_starts_the_job() -> None:
+    queues = [QueueSpec(name="long", max_running_per_user=1), QueueSpec(name="short", max_requested=60)]
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=8)], queues=queues)
+    jobs = [Job(id=name, run=50, queue="long", user="ann") for name in (1, 2)] + [Job(id=3, run=70, queue="long")]
+    assert texts(explain(spec, jobs, "fcfs", 2)) == [
+        "job 2 at 0 s: is held by a limit of its queue: long allows 1 running jobs of a user",
+        "held by: job 1 (1 until 50 s)",
+        "expected to start at 50 s, in 50 s",
+        "it would start now in queue short",
+    ]
+
+
+def test_partitions_that_would_not_take_the_job_are_not_proposed() -> None:
+    parts = [PartitionSpec(name=name, processors=4, max_requested=most) for name, most in (("a", None), ("b", 20))]
+    jobs = [Job(id=1, processors=4, run=50, partition="a"), Job(id=2, processors=4, run=30, partition="a")]
+    assert explain(ClusterSpec(partitions=parts), jobs, "fcfs", 2).changes == ()
+
+
+def test_promises_change_when_a_job_ends_early_and_when_one_goes_ahead() -> None:
+    """Job 2 can expect 100 s, then 60 s, as job 1 ends early; under sjf job 4 goes ahead of it."""
+    log = Workload(
+        {"submit": [0, 1, 20], "run": [60, 10, 30], "requested": [100, 90, 30], "processors": [3, 4, 4]}, processors=4
+    )
+    early = explain(4, log, "fcfs", 2)
+    assert list(early.promises.rows()) == [
+        {"since": 1.0, "at": 100.0, "cause": ""},
+        {"since": 60.0, "at": 60.0, "cause": "job 1 ended 40 s early"},
+    ]
+    ahead = explain(4, log, "sjf", 2)
+    assert [(row["at"], row["cause"]) for row in ahead.promises.rows()] == [
+        (100.0, ""),
+        (130.0, "job 3 came"),
+        (90.0, "job 1 ended 40 s early"),
+    ]
+    assert "job 1 ended 40 s early" in ahead.report()
+    assert ahead.document()["promises"][0]["at"] == 100.0
+
+
+def test_reasons_and_promises_of_a_policy_are_told() -> None:
+    def careful(view: Any) -> Any:
+        place = view.places[0]
+        for job in view.waiting:
+            if place.fits(job):
+                yield Start(job, place, "it fits")
+            else:
+                yield Reserve(job, place, place.earliest(job)[0], "the room is held")
+
+    found = explain(4, LOG, careful, 2)
+    told = [(row["decision"], row["reason"]) for row in found.told.rows()]
+    assert (told[0], told[-1]) == (("Reserve", "the room is held"), ("Start", "it fits"))
+    assert found.promises["at"][0] == 100.0
+    assert "what the policy said:" in found.report()
+
+
 def test_dependencies_are_a_reason() -> None:
     jobs = [Job(id=1, run=9), Job(id=2, run=5, submit=1, dependencies=(Dependency(1),))]
     found = explain(4, jobs, "fcfs", 2, at=3)
     assert (found.reason, found.changes, found.expected) == ("dependencies", (), 9.0)
-    assert "waits for other jobs" in found.report()
+    assert texts(found)[:2] == ["job 2 at 3 s: waits for other jobs: 1", "held by: job 1 (1 until 9 s)"]
 
 
-def drawn(seed: int) -> Any:
-    """Return a snapshot of a crowded cluster, before a decision if there is one, or ``None``."""
-    rng = np.random.default_rng(seed)
-    policy = ["easy", "fcfs", "conservative", "sjf+easy", "wfp+easy"][seed % 5]
-    env = Environment()
-    cluster = Cluster(env, 8, policy)
-    cluster.replay(drawn_log(seed, 60))
-    env.run(until=float(rng.integers(50, 500)) + 0.5)
-    return cluster.snapshot() if cluster.snapshot().waiting else None
+# ---------------------------------------------------------------------- drawn clusters of every kind
 
 
-def check_changes(seeds: range) -> int:
-    """Check the changes that are proposed for drawn jobs by simulating them; return how many there were."""
-    from simmodel.referee.explanation import _started_now, _with
+def starts_if(seen: Any, work: Any, request: Job) -> bool:
+    """Whether the job starts now if it is submitted, in its place in the order, with another request."""
+    others = {name: tuple(each for each in getattr(seen, name) if each is not work) for name in ("waiting", "held")}
+    choices = tuple(each for each in seen.choices if each.number != work.number)
+    policy = attrs.evolve(seen.policy, due=True, asked=True)
+    new = tuple(each.number for each in others["waiting"])
+    left = attrs.evolve(seen, **others, choices=choices, policy=policy, new=new)
+    env = Environment(seen.now)
+    cluster = Cluster.from_snapshot(env, left, record=False)
+    live = cluster.submit(request, since=work.submit, number=work.number)
+    env.run(until=float(np.nextafter(seen.now, np.inf)))
+    return live.state == "running"
 
-    proposed = 0
+
+def neighbour(request: Job, change: Any) -> Job | None:
+    """Return the request that lies between the change and the request as it is; ``None``: there is none."""
+    what, value = change.what, change.value
+    if what in ("partition", "queue"):
+        return None
+    step = 1e6 if what == "memory_per_node" else 1
+    if what in request.consumables:
+        most = request.consumables[what]
+        more = {"consumables": {**request.consumables, what: value + step}}
+    else:
+        most = getattr(request, what)
+        more = {what: type(most)(value + step), **({"run": value + step} if what == "requested" else {})}
+    return attrs.evolve(request, **more) if value + step < most else None
+
+
+def changed(request: Job, change: Any, platform: ClusterSpec) -> Job:
+    what, value = change.what, change.value
+    if what in request.consumables:
+        return attrs.evolve(request, consumables={**request.consumables, what: value})
+    more: dict[str, Any] = {"requested": {"run": value}, "partition": {"partitions": ()}}.get(what, {})
+    return attrs.evolve(request, **{what: value}, **more)
+
+
+def check_changes(seeds: range) -> Counter[str]:
+    """Check the changes that are proposed for drawn jobs by submitting them anew; return how many of each kind."""
+    proposed: Counter[str] = Counter()
     for seed in seeds:
-        snapshot = drawn(seed)
-        if snapshot is None:
+        seen = crowded(seed).expected()
+        works = [*seen.waiting, *seen.held]
+        if not works:
             continue
-        work = snapshot.expected().waiting[seed % len(snapshot.waiting)]
-        found = why_waits(snapshot, work.id)
-        assert work.id not in _started_now(snapshot.expected(), None)
-        for what, value, _ in found.changes:
-            name = {"processors": "count", "requested": "seconds"}[what]
-            most = work.processors if what == "processors" else work.requested
-            for more, starts in ((0, True), (1, False)):
-                if value + more < most:
-                    seen = _with(snapshot.expected(), work, **{name: value + more})
-                    env = Environment(seen.now)
-                    everyone = tuple(each.number for each in seen.waiting)
-                    jobs = Cluster.from_snapshot(env, attrs.evolve(seen, policy=_due(seen.policy), new=everyone))
-                    env.run(until=float(np.nextafter(seen.now, np.inf)))
-                    running = {run.job.id for run in jobs.places[0].running}
-                    assert env.now < seen.now + 1e-6
-                    assert (work.id in running) == starts, (seed, what, value, more)
-            proposed += 1
+        work = works[seed % len(works)]
+        found = why_waits(seen, work.id)
+        proposed[found.reason] += 1
+        plain = {"id": work.id, "run": work.expected, "requested": work.requested, "user": work.user}
+        request = work.spec or Job(**plain, processors=work.processors)
+        assert starts_if(seen, work, request) == (found.reason == "due"), (seed, found.reason)
+        for change in found.changes:
+            assert starts_if(seen, work, changed(request, change, seen.platform)), (seed, change)
+            more = neighbour(request, change)
+            assert more is None or not starts_if(seen, work, more), (seed, change)
+            proposed[change.what] += 1
     return proposed
 
 
-def _due(policy: Any) -> Any:
-    return attrs.evolve(policy, due=True, asked=True)
-
-
 def test_changes_start_the_job_and_the_next_smaller_ones_do_not() -> None:
-    assert check_changes(range(60)) > 8
+    found = check_changes(range(100))
+    assert found.keys() >= {"processors", "nodes", "requested", "partition", "matlab", "cores_per_node"}
+    assert found.keys() >= {"order", "limit", "licences", "reservation"}
 
 
 @pytest.mark.exhaustive
 def test_changes_of_many_jobs() -> None:
-    assert check_changes(range(60, 2060)) > 300
+    assert check_changes(range(100, 2100)).total() > 3000
 
 
 def test_spans_end_at_the_start() -> None:

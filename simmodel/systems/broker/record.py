@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.records.broker_record import joined, renamed
+from simmodel.records.reasons import reason_table
 from simmodel.results.broker import BrokerResult
 from simmodel.results.task_broker import TaskBrokerResult
 from simmodel.systems.broker.ledger import CARRIED
@@ -241,5 +242,6 @@ def result_of(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: 
         processors=sum(result.processors for result in clusters.values()),
         report=report,
         decisions=broker.scheduler.timing(),
+        reasons=reason_table(broker.scheduler.reasons, set(map(str, jobs["job"].tolist())) if len(jobs) else None),
         **options,
     )

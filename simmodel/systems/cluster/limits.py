@@ -47,7 +47,8 @@ class QueueRules:
                 return f"user {job.user} has {mine} jobs waiting, queue {spec.name} allows {spec.max_waiting_per_user}"
         return None
 
-    def _full(self, user: Any) -> bool:
+    def full(self, user: Any) -> bool:
+        """Whether a job of the user would be held now."""
         spec = self.spec
         return (spec.max_running is not None and self._running >= spec.max_running) or (
             spec.max_running_per_user is not None and self._running_of.get(user, 0) >= spec.max_running_per_user
@@ -55,7 +56,7 @@ class QueueRules:
 
     def holds(self, job: LiveJob) -> bool:
         """Hold the job or note that it waits; return whether it is held."""
-        if self._limited and self._full(job.user):
+        if self._limited and self.full(job.user):
             self.held.append(job)
             self.held.sort(key=lambda each: (each.submit, each.seq))
             return True
@@ -77,7 +78,7 @@ class QueueRules:
         self.runs(job)
         if not self._limited:
             return []
-        full = [each for each in self._waiting if self._full(each.user)]
+        full = [each for each in self._waiting if self.full(each.user)]
         for each in full:
             del self._waiting[each]
         self.held = sorted([*self.held, *full], key=lambda each: (each.submit, each.seq))
@@ -87,8 +88,8 @@ class QueueRules:
         """Count an end; return the held jobs that may wait from now on, in order."""
         self._running -= 1
         self._running_of[job.user] -= 1
-        freed = [each for each in self.held if not self._full(each.user)]
-        self.held = [each for each in self.held if self._full(each.user)]
+        freed = [each for each in self.held if not self.full(each.user)]
+        self.held = [each for each in self.held if self.full(each.user)]
         return freed
 
     def forget(self, job: LiveJob) -> None:

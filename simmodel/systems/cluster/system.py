@@ -543,6 +543,7 @@ class Cluster(System[LiveJob]):
             report=sum(self._reports, Report()) + self.report + Report(notes=scheduler.policy.notes(self)),
             decisions=scheduler.timing(),
             policy=scheduler.policy,
+            reasons=scheduler.reasons,
             started=self._since,
         )
 

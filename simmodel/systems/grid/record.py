@@ -8,6 +8,7 @@ import numpy as np
 
 from simmodel.records.job_record import runs_of
 from simmodel.records.place_tables import change_table
+from simmodel.records.reasons import reason_table
 from simmodel.results.grid import GridResult
 from simmodel.systems.broker.ledger import CARRIED
 from simmodel.systems.grid.ledger import INSTANTS
@@ -46,6 +47,7 @@ def result_of(grid: GridCore, name: str, jobs: Table, runs: Table | None, **span
         processors=sum(int(site.capacity) for site in grid.places),
         report=grid.report,
         decisions=grid.scheduler.timing(),
+        reasons=reason_table(grid.scheduler.reasons),
         **options,
     )
 

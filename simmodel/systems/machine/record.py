@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.display import counted
+from simmodel.records.reasons import reason_table
 from simmodel.records.task_moments import CPU_USE, STOPPED, TRANSFERS
 from simmodel.resources.services import STAMPS
 from simmodel.results.machine import MachineResult
@@ -104,6 +105,7 @@ def machine_result(machine: MachineState, name: str) -> MachineResult:
         started=min((each.at for each in machine.sets), default=0.0),
         ended=float(machine.env.now),
         decisions=machine.scheduler.timing(),
+        reasons=reason_table(machine.scheduler.reasons),
         report=report,
         name=name,
     )

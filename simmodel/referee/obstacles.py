@@ -1,0 +1,333 @@
+"""What is in the way of a job of a cluster at one instant, and who holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from simmodel.errors import InputError
+from simmodel.futures.asking import Question
+from simmodel.futures.whatif import what_if
+from simmodel.referee.explanation import Explanation
+from simmodel.referee.least_change import least_changes
+from simmodel.referee.telling import Holder
+from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.units import show_quantity
+from simmodel.work.job import LiveJob
+
+if TYPE_CHECKING:
+    from simmodel.resources.pool import Pool
+    from simmodel.resources.windows import CapacityWindow
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.snapshots.jobs import RunningWork, WorkState
+
+__all__ = ["obstacle", "waiting_parts", "why_waits"]
+
+_PARTS = ("waiting", "held", "blocked")
+
+
+def obstacle(job: LiveJob, entries: Sequence[LiveJob] = ()) -> str:
+    """Return what is in the way of a job that waits: a ``reason`` of an explanation; changes nothing.
+
+    Parameters
+    ----------
+    job
+        a live job of a cluster that has not started
+    entries
+        of a job that waits for several places, its entry for each
+
+    >>> from simmodel import Cluster, Environment, Job
+    >>> cluster = Cluster(Environment(), 4)
+    >>> jobs = [cluster.submit(Job(processors=size, run=9)) for size in (3, 2, 1)]
+    >>> cluster.env.run(until=1); [obstacle(job) for job in jobs[1:]]
+    ['processors', 'order']
+    """
+    if job.state == "blocked":
+        return "dependencies"
+    if job.state == "held":
+        return "limit"
+    found = [_at(entry.place, entry) for entry in entries or (job,)]
+    return "order" if "order" in found else found[0]
+
+
+def _at(place: Any, job: LiveJob) -> str:
+    if place.fits(job):
+        return "order"
+    if place.part_of is not None and not place.holds:
+        return "reservation"
+    if job.processors > place.free:
+        return "processors"
+    if job.request is not None and not place.consumables.fits(job.request.consumables):
+        return "licences"
+    return "reservation" if place.windows and place.fits(_brief(job)) else "nodes"
+
+
+def _brief(job: LiveJob) -> LiveJob:
+    """Return a job with the same request that is over at once."""
+    brief = LiveJob(job.id, job.index, job.submit, job.processors, 0.0, 0.0, 0.0, job.user, job.place)
+    brief.request, brief.width, brief.past = job.request, job.width, job.past
+    return brief
+
+
+# ---------------------------------------------------------------------- in a snapshot
+
+
+def waiting_parts(snapshot: ClusterSnapshot) -> dict[str, tuple[str, WorkState]]:
+    """Return the jobs that have not started, by id as text: the part of the snapshot, and the job."""
+    return {str(work.id): (part, work) for part in _PARTS for work in getattr(snapshot, part)}
+
+
+def why_waits(snapshot: ClusterSnapshot, job: int | str, policy: PolicyLike | None = None) -> Explanation:
+    """Explain why a job waits in a snapshot: of a simulation, or of the mirror of a real scheduler.
+
+    Parameters
+    ----------
+    snapshot
+        a cluster at one instant
+    job
+        the id of a job that waits
+    policy
+        default: that of the snapshot
+
+    Raises
+    ------
+    InputError
+        the job does not wait, or the policy of the snapshot was given as an object
+
+    >>> from simmodel import Cluster, Environment, Job
+    >>> cluster = Cluster(Environment(), 4)
+    >>> for size, limit in ((3, 100), (4, 50), (1, 20)): _ = cluster.submit(Job(processors=size, run=limit))
+    >>> cluster.env.run(until=1)
+    >>> print(why_waits(cluster.snapshot(), 2).report())
+    job 2 at 1 s: needs 4 processors of batch, 1 are free
+      held by: job 1 (3 until 100 s)
+      expected to start at 100 s, in 1 min 39 s
+      it would start now with 1 processors instead of 4
+    """
+    if not isinstance(snapshot, ClusterSnapshot):
+        raise InputError(f"must be that of a cluster, got {snapshot!r}", place="snapshot")
+    seen = snapshot.expected()
+    works = waiting_parts(seen)
+    if str(job) not in works:
+        raise InputError(f"must be one of the {len(works):,} jobs that wait, got {job!r}", place="job")
+    part, work = works[str(job)]
+    (outcome,) = what_if(seen, {"as it is": policy}).outcomes
+    starts = {each.job: each.at for each in outcome.starts}
+    expected = starts.get(work.id)
+    question = Question(seen, policy)
+    question.simulation.decide()
+    system = question.system
+    live = next(each for each in system.present() if each.seq == work.number)
+    way = _Way(system.snapshot(actual=False), work, live, system.pools[work.place])
+    reason = "due" if live.attempts else obstacle(live, system.view.choices.get(live, ()))
+    waits = part == "waiting"
+    names = [each.job for each in outcome.starts]
+    before = names[: names.index(work.id)] if work.id in starts else names
+    return Explanation(
+        job=work.id,
+        at=float(seen.now),
+        place=work.place,
+        reason=reason,
+        detail=_DETAILS[reason](way),
+        needs=work.processors,
+        free=int(way.pool.free),
+        ahead=tuple(name for name in before if name != work.id) if waits and reason not in ("due", "limit") else (),
+        holders=tuple(_HOLDERS[reason](way)) if reason in _HOLDERS else (),
+        expected=expected,
+        changes=() if part == "blocked" or reason == "due" else tuple(least_changes(seen, work, policy)),
+    )
+
+
+class _Way(NamedTuple):
+    """A job that waits after the decision of an instant: the cluster then, its state, its live job and its pool."""
+
+    seen: ClusterSnapshot
+    work: WorkState
+    live: LiveJob
+    pool: Pool
+
+
+# ---------------------------------------------------------------------- in words
+
+
+def _processors(way: _Way) -> str:
+    return f"needs {way.work.processors} processors of {way.pool.name}, {way.pool.free} are free"
+
+
+def _order(way: _Way) -> str:
+    room = f"({way.work.processors} processors of {way.pool.name}, {way.pool.free} are free)"
+    return f"would fit, but others go first {room}"
+
+
+def _nodes(way: _Way) -> str:
+    spec = way.work.spec
+    each = [] if spec is None else [f"{spec.cores_per_node} cores"] if spec.nodes is not None else []
+    if spec is not None:
+        each += [f"{spec.gpus_per_node:g} GPUs"] if spec.gpus_per_node else []
+        each += [f"{show_quantity(spec.memory_per_node, 'B')} of memory"] if spec.memory_per_node else []
+    count = way.work.processors if spec is None or spec.nodes is None else spec.nodes
+    what = "processors" if spec is None or spec.nodes is None else "nodes"
+    kind = f" with {' and '.join(each)} each" if each else ""
+    return f"needs {count} {what} of {way.pool.name}{kind}; {way.pool.free} processors are free, but none such"
+
+
+def _licences(way: _Way) -> str:
+    free = way.pool.consumables.free
+    short = [f"{amount:g} of {name}, {free[name]:g} are free" for name, amount in _missing_licences(way)]
+    return f"needs {'; '.join(short)}"
+
+
+def _missing_licences(way: _Way) -> list[tuple[str, float]]:
+    consumables = way.pool.consumables
+    needs = {} if way.work.spec is None else way.work.spec.consumables
+    return [(name, amount) for name, amount in needs.items() if not consumables.fits({name: amount})]
+
+
+def _reservation(way: _Way) -> str:
+    pool: Any = way.pool
+    if pool.part_of is not None and not pool.holds:
+        return f"its reservation {pool.name} has not begun"
+    names = [str(each.job) for each in _windows(way)]
+    return f"would run into {' and '.join(names)} ({way.work.requested:.10g} s requested)"
+
+
+def _limit(way: _Way) -> str:
+    rules = way.live.rules
+    if rules is None:
+        return "is held by a limit of its queue"
+    limits = [f"{most} running jobs{who}" for most, who in _limits(rules.spec) if most is not None]
+    return f"is held by a limit of its queue: {rules.spec.name} allows {' and '.join(limits)}"
+
+
+def _limits(spec: Any) -> Iterator[tuple[int | None, str]]:
+    yield spec.max_running, ""
+    yield spec.max_running_per_user, " of a user"
+
+
+def _dependencies(way: _Way) -> str:
+    names = dict.fromkeys(str(wait.other) for wait in way.seen.waits if wait.number == way.work.number)
+    return "waits for other jobs" + (f": {', '.join(names)}" if names else "")
+
+
+def _due(_way: _Way) -> str:
+    return "the policy starts it now"
+
+
+_DETAILS: dict[str, Callable[[_Way], str]] = {
+    "processors": _processors,
+    "order": _order,
+    "nodes": _nodes,
+    "licences": _licences,
+    "reservation": _reservation,
+    "limit": _limit,
+    "dependencies": _dependencies,
+    "due": _due,
+}
+
+
+# ---------------------------------------------------------------------- who holds it
+
+
+def _running(way: _Way) -> list[RunningWork]:
+    """Return the running jobs of its place, by expected end."""
+    return sorted((run for run in way.seen.running if run.place == way.work.place), key=lambda run: run.expected_end)
+
+
+def _holder(run: RunningWork, processors: int | None = None) -> Holder:
+    return Holder(run.id, run.work.processors if processors is None else processors, float(run.expected_end))
+
+
+def _who_make_room(way: _Way) -> Iterator[Holder]:
+    """Yield the running jobs by expected end, and what is away now, until they make room for the job."""
+    free = int(way.pool.free)
+    away = [
+        Holder(_called(each, way.pool), _size(each.what, way.pool), each.end) for each in way.pool.windows if each.begun
+    ]
+    held = [*map(_holder, _running(way)), *away]
+    for holder in sorted(held, key=lambda each: each.until):
+        if free >= way.work.processors:
+            return
+        free += holder.processors
+        yield holder
+
+
+def _who_hold_nodes(way: _Way) -> Iterator[Holder]:
+    """Yield the running jobs that end by the instant at which the job fits."""
+    at, _ = way.pool.earliest(way.live)
+    yield from (_holder(run) for run in _running(way) if run.expected_end <= at < inf)
+
+
+def _who_hold_licences(way: _Way) -> Iterator[Holder]:
+    """Yield the running jobs that hold licences, by expected end, until enough are free."""
+    free = dict(way.pool.consumables.free)
+    short = dict(_missing_licences(way))
+    for run in sorted(way.seen.running, key=lambda run: run.expected_end):
+        held = {} if run.work.spec is None else run.work.spec.consumables
+        if any(free[name] < amount and held.get(name) for name, amount in short.items()):
+            yield _holder(run)
+            for name, amount in held.items():
+                free[name] += amount
+
+
+def _windows(way: _Way) -> Iterator[Holder]:
+    """Yield the windows that begin before the job would end; of a reservation that has not begun, that until then."""
+    pool: Any = way.pool
+    opens = pool.part_of is not None and not pool.holds
+    end = way.seen.now + (0.0 if opens else way.work.requested)
+    for window in pool.windows:
+        if window.begun or window.start < end:
+            begins = "" if window.begun else f" from {window.start:.10g} s"
+            yield Holder(_called(window, way.pool) + begins, _size(window.what, way.pool), window.end)
+
+
+def _called(window: CapacityWindow, pool: Pool) -> str:
+    """Return the name of a window: that of a reservation, or its purpose."""
+    if window.why.startswith("reservation "):
+        return window.why
+    if pool.part_of is not None and window.why in ("not yet open", "closed"):
+        return f"reservation {pool.name}, {window.why}"
+    return f"the {window.why or 'absence'}"
+
+
+def _size(what: Any, pool: Pool) -> int:
+    """Return the processors of a part of a pool."""
+    if isinstance(what, int):
+        return what
+    spec = getattr(pool, "spec", None)
+    cores = [] if spec is None else [kind.cores for kind in spec.nodes for _ in range(kind.count)]
+    return sum(cores[node] for node in what if node < len(cores))
+
+
+def _who_count(way: _Way) -> Iterator[Holder]:
+    """Yield the running jobs that its queue counts: of its user, if only those are limited."""
+    rules = way.live.rules
+    if rules is None:
+        return
+    every = rules.spec.max_running is not None
+    for run in sorted(way.seen.running, key=lambda run: run.expected_end):
+        spec = run.work.spec
+        if spec is not None and str(spec.queue) == rules.spec.name and (every or run.work.user == way.work.user):
+            yield _holder(run)
+
+
+def _who_come_before(way: _Way) -> Iterator[Holder]:
+    """Yield the jobs that it depends on."""
+    others = dict.fromkeys(str(wait.other) for wait in way.seen.waits if wait.number == way.work.number)
+    running = {str(run.id): run for run in way.seen.running}
+    known = {str(work.id): work for work in way.seen.works}
+    for name in others:
+        if name in running:
+            yield _holder(running[name])
+        elif name in known:
+            yield Holder(known[name].id, known[name].processors, nan)
+
+
+_HOLDERS: dict[str, Callable[[_Way], Iterator[Holder]]] = {
+    "processors": _who_make_room,
+    "nodes": _who_hold_nodes,
+    "licences": _who_hold_licences,
+    "reservation": _windows,
+    "limit": _who_count,
+    "dependencies": _who_come_before,
+}

@@ -1,0 +1,94 @@
+"""Plots of why work waits: what stood in its way over time, the start that it could expect, and who held what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simmodel.view.style import COLOURS, GREY, INK, Size, duration_axis, figure, span_axis, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["in_the_way"]
+
+_ORDER = ("order", "processors", "dependencies", "nodes", "reservation", "limit", "licences")
+
+
+def in_the_way(
+    spans: Sequence[tuple[float, float, str]],
+    holders: Sequence[tuple[int | str, int, float]],
+    at: float,
+    promises: Sequence[tuple[float, float]] = (),
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+) -> Figure:
+    """Draw what a job waited for over time, the running jobs that make room for it, and the start it could expect.
+
+    Parameters
+    ----------
+    spans
+        since, until (s) and the reason
+    holders
+        running jobs: id, processors, expected end (s)
+    at
+        the instant (s) of the question
+    promises
+        since (s), and the start expected from then on (s)
+    title, figsize
+        of the figure
+    """
+    ends = [until for _, until, _ in spans] + [until for _, _, until in holders if np.isfinite(until)]
+    first, last = min([at, *(since for since, _, _ in spans)]), max([at, *ends])
+    last = max(last, first + 1.0)
+    rows = max(len(holders), 1)
+    height = 1.6 + 0.28 * rows + (1.4 if promises else 0.0)
+    new = figure((8.0, height), figsize, title)
+    if promises:
+        above, below = new.subplots(2, 1, sharex=True, height_ratios=(1.2 + 0.28 * rows, 1.6))
+        _promises(below, promises, first, max([until for _, until, _ in spans], default=last))
+    else:
+        above = new.subplots()
+    _rows(above, spans, holders, at, last)
+    span_axis(above, first, last)
+    if promises:
+        span_axis(below, first, last)
+        above.set_xlabel("")
+        above.tick_params(axis="x", labelbottom=False)
+    return new
+
+
+def _rows(
+    ax: Axes, spans: Sequence[tuple[float, float, str]], holders: Sequence[tuple[int | str, int, float]], at: float,
+    last: float,
+) -> None:  # fmt: skip
+    first = min([at, *(since for since, _, _ in spans)])
+    for since, until, reason in spans:
+        colour = COLOURS[_ORDER.index(reason)] if reason in _ORDER else GREY
+        ax.barh(0, until - since, left=since, height=0.7, color=colour, label=reason)
+        if until - since > 0.02 * len(reason) * (last - first):
+            ax.text((since + until) / 2, 0, reason, ha="center", va="center", color="white", fontsize=8)
+    for row, (_, processors, until) in enumerate(holders, 1):
+        ax.barh(row, min(until if np.isfinite(until) else last, last) - at, left=at, height=0.7, color=GREY)
+        if processors:
+            ax.text(at, row, f" {processors} processors", va="center", color=INK, fontsize=8)
+    ax.axvline(at, color=INK, lw=0.8)
+    names = [each if isinstance(each, str) and " " in each else f"job {each}" for each, _, _ in holders]
+    ax.set_yticks(range(len(names) + 1), ["it waits for", *names])
+    ax.invert_yaxis()
+    tidy(ax, grid="x")
+
+
+def _promises(ax: Axes, promises: Sequence[tuple[float, float]], first: float, until: float) -> None:
+    """Draw the start that the job could expect, as steps over time."""
+    since = [each for each, _ in promises]
+    expected = [at - first for _, at in promises]
+    ax.step([*since, max(until, since[-1])], [*expected, expected[-1]], where="post", color=INK, lw=1.3)
+    ax.plot(since, expected, "o", color=INK, ms=3)
+    duration_axis(ax.yaxis, max(expected), log=False)
+    ax.set_ylabel("expected start\n" + ax.get_ylabel(), fontsize=9)
+    tidy(ax)
