@@ -156,7 +156,7 @@ def only_possible(work: TaskSet | Workflow, machine: MachineSpec) -> TaskSet:
     names = ("run", "families", "implementations", "inputs", "outputs", "submit", "flop", "run_on", "cores")
     columns = {
         name: [found[i] for i in left]
-        for name in (*names, "memory", "priority", "ids")
+        for name in (*names, "memory", "priority", "amounts", "ids")
         if (found := getattr(tasks, name)) is not None
     }
     if tasks.parents is not None:

@@ -29,6 +29,7 @@ _MISSING: dict[str, Any] = {
     "cores": 1,
     "memory": 0.0,
     "priority": 0.0,
+    "amounts": None,
     "parents": (),
 }
 

@@ -127,7 +127,10 @@ def _of_size(part: Reader, text: str, k: int) -> Callable[[int, np.random.Genera
     return lambda n, rng: _one(part, f"{name}:{rest}{',' if rest.strip() else ''}{count}={n}", rng, k)
 
 
-_TASK = ("id", "run", "flop", "run_on", "implementations", "family", "cores", "memory", "priority", "inputs", "outputs")
+_TASK = (
+    *("id", "run", "flop", "run_on", "implementations", "family", "cores", "memory", "priority", "inputs", "outputs"),
+    "amounts",
+)
 
 
 def _listed(

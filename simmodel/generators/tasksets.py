@@ -155,7 +155,7 @@ def changed(tasks: TaskSet, **columns: Any) -> TaskSet:
     names = ("ids", "families", "implementations", "inputs", "outputs", "sizes", "names", "parents", "submit", "flop")
     kept: Mapping[str, Any] = {
         name: getattr(tasks, name)
-        for name in (*names, "run_on", "cores", "memory", "priority", "reconfiguration", "name", "report")
+        for name in (*names, "run_on", "cores", "memory", "priority", "amounts", "reconfiguration", "name", "report")
     }
     if kept["parents"] is None:  # no parents, so that none are derived from the data
         kept = {**kept, "parents": [_NONE] * len(tasks)}

@@ -10,6 +10,8 @@ __all__ = ["MODELS", "model_text"]
 MODELS = Entries[type](
     {
         "disk": "simmodel.resources.storage:Storage",
+        "llm-server": "simmodel.resources.ready.llm:LLMServer",
+        "multi-stream-gpu": "simmodel.resources.ready.multi_stream:MultiStreamGPU",
         "pim": "simmodel.resources.ready.pim:PIMRank",
     },
     group="simmodel.resources",

@@ -16,9 +16,16 @@ from .nodes import NodePool as NodePool
 from .placements import register_placement as register_placement
 from .pool import Pool as Pool
 from .processor import Phase as Phase, Processor as Processor
+from .ready.llm import LLMServer as LLMServer
+from .ready.multi_stream import MultiStreamGPU as MultiStreamGPU
 from .ready.pim import PIMRank as PIMRank
 from .routing import Router as Router
 from .services import ProcessorServices as ProcessorServices
+from .serving import (
+    Batched as Batched,
+    BatchedProcessor as BatchedProcessor,
+    SharedProcessor as SharedProcessor,
+)
 from .shared_channel import Access as Access, SharedChannel as SharedChannel
 from .sharing import max_min_rates as max_min_rates
 from .storage import Storage as Storage, make_storage as make_storage, register_storage as register_storage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from simpy.events import Event, Process
@@ -20,7 +21,8 @@ class ManyCores(Processor):
     """A processor with several cores: tasks start in queue order, each as soon as its cores are free.
 
     The first that does not fit holds up those behind it. If the platform allows preemption, a task of higher priority
-    stops tasks of lower priority, the lowest and latest first, provided that this makes it fit.
+    stops tasks of lower priority, the lowest and latest first, provided that this makes it fit. A model may also
+    override :meth:`admits`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -28,11 +30,22 @@ class ManyCores(Processor):
         self._processes: dict[LiveTask, Process] = {}
         super().__init__(*args, **options)
         self._free: float = self.spec.cores
+        self._admits_all = type(self).admits is ManyCores.admits
 
     @classmethod
     def refuses(cls, spec: ProcessorSpec) -> str | None:
         """Return what it does not support of a spec, or ``None``."""
         return None
+
+    def admits(self, task: LiveTask, running: Collection[LiveTask]) -> bool:
+        """Return whether the head of the queue, which finds its cores free, may start now; asked again at each end.
+
+        Parameters
+        ----------
+        running
+            the tasks that have started and not ended, in the order of their starts
+        """
+        return True
 
     @property
     def free(self) -> Any:
@@ -41,7 +54,8 @@ class ManyCores(Processor):
 
     def fits(self, task: LiveTask) -> bool:
         """Return whether the task would start now."""
-        return not self._queue and not self._ranked and task.cores <= self._free + _ROUNDING and self.can_run(task)
+        room = not self._queue and not self._ranked and task.cores <= self._free + _ROUNDING and self.can_run(task)
+        return room and (self._admits_all or self.admits(task, self._running.keys()))
 
     @property
     def available(self) -> float:
@@ -59,7 +73,11 @@ class ManyCores(Processor):
         """Start tasks in queue order, each in its own process: the process of the queue."""
         while True:
             task = self._head()
-            if task is None or task.cores > self._free + _ROUNDING:
+            if (
+                task is None
+                or task.cores > self._free + _ROUNDING
+                or not (self._admits_all or self.admits(task, self._running.keys()))
+            ):
                 self._sleep = event = Event(self.env)
                 yield event
                 continue

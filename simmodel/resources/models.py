@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from simmodel.entries import Entries, load
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, unknown
 from simmodel.platform.models import MODELS
 from simmodel.units import parse_quantity
 
@@ -34,15 +34,15 @@ class Option(NamedTuple):
     """An option of a model.
 
     ``default``: ``None`` if it must be given; ``unit``: of quantities, which may be texts such as ``"2GB/s"``; numbers
-    are at least ``least``, or above ``above``; ``whole``: whether it is a whole number; ``about``: one line.
+    are at least ``least`` or above ``above``, and at most ``most``; ``whole``: whether it is a whole number.
     """
 
     default: Any = None
     unit: str = ""
     least: float = 0.0
     above: float = -inf
+    most: float = inf
     whole: bool = False
-    about: str = ""
 
 
 class Model:
@@ -67,8 +67,11 @@ class Model:
         """Return what it does not support of a spec, or ``None``; asked when the platform is built."""
         return None
 
-    def own_state(self) -> Plain:
-        """Return what a model remembers beside the state of its base class, as plain values for snapshots."""
+    def own_state(self) -> Any:
+        """Return what a model remembers beside the state of its base class, for snapshots.
+
+        Plain values (``None``, numbers, texts, lists, mappings with texts as keys), which may hold tasks and data.
+        """
         return None
 
     def restore_own(self, values: Any) -> None:
@@ -114,9 +117,10 @@ def _value(option: Option, given: Any, place: str) -> Any:
         return given
     value = parse_quantity(given, option.unit, place=place) if option.unit else given
     bound = f"> {option.above:g}" if option.above > -inf else f">= {option.least:g}"
+    bound += f" and <= {option.most:g}" if option.most < inf else ""
     kinds = int if option.whole else (int, float)
     fits = isinstance(value, kinds) and not isinstance(value, bool)
-    if not (fits and value > option.above and (option.above > -inf or value >= option.least)):
+    if not (fits and option.above < value <= option.most and (option.above > -inf or value >= option.least)):
         raise InputError(f"must be {'a whole number ' if option.whole else ''}{bound}, got {given!r}", place=place)
     return value
 

@@ -7,8 +7,8 @@ A custom processor is a subclass that overrides one or more phases, which are ge
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, ClassVar
 
 from simpy.events import NORMAL, AllOf, Event, Process, Timeout
 from simpy.exceptions import Interrupt
@@ -36,6 +36,9 @@ class Processor(TaskPlace, Model):
     services, name, spec, pool, index, kind
         see :class:`~simmodel.resources.taskplace.TaskPlace`
     """
+
+    amounts: ClassVar[tuple[str, ...]] = ()
+    """The names of the amounts that a task must have to run on it."""
 
     def __init__(
         self,
@@ -65,6 +68,10 @@ class Processor(TaskPlace, Model):
         self._plain_execution = own.execute is Processor.execute
         self._plain = self._plain_execution and spec.preemption == "no"
         self.process: Process | None = None
+
+    def run_time(self, amounts: Mapping[str, float]) -> float | None:
+        """Return the expected run time (s) of a task alone by its amounts; ``None``: that of its other fields."""
+        return None
 
     @classmethod
     def refuses(cls, spec: ProcessorSpec) -> str | None:

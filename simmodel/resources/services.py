@@ -91,6 +91,10 @@ class ProcessorServices(Protocol):
         """Record which task held a CPU core without running on it."""
         ...
 
+    def note(self, task: LiveTask, name: str, value: float) -> None:
+        """Record a number about a task, a column of that name in the result."""
+        ...
+
     def finished(self, task: LiveTask, processor: Any, stamps: list[float]) -> None:
         """Report that a task is done."""
         ...

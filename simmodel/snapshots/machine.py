@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import attrs
 
@@ -13,6 +13,7 @@ from simmodel.errors import InputError, shown, unknown
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.options import MachineOptions
 from simmodel.resources.eviction import CandidateState
+from simmodel.snapshots.references import renumbered
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
 
@@ -48,7 +49,7 @@ class TaskState(NamedTuple):
     ``run``: its nominal run time (s), if any; ``speeds``: expected seconds by kind of processor; ``error``: of the
     model, -1 to 1; ``load``: for a task without a family, the position of its reconfiguration time in the interval of a
     processor; ``share``: expected seconds in the queue of its processor; ``stamps``: the instants (s) at which its
-    phases began.
+    phases began; ``notes``: numbers by name that its processor has recorded.
     """
 
     id: int | str
@@ -76,6 +77,8 @@ class TaskState(NamedTuple):
     stamps: tuple[Instant, ...] | None = None
     core: str | None = None
     core_since: Instant | None = None
+    amounts: Mapping[str, float] | None = None
+    notes: Mapping[str, float] | None = None
 
 
 class DataState(NamedTuple):
@@ -94,6 +97,7 @@ class PoolState(Fields):
     """A memory pool: bytes used now and at peak; data held, leaving, stale and awaited, and data waiting for room.
 
     Of pools with another eviction rule than LRU: the arrivals and uses so far, and the past of each of the data held.
+    ``own``: the state of its model (see :mod:`simmodel.snapshots.references`).
     """
 
     name: str
@@ -106,6 +110,7 @@ class PoolState(Fields):
     awaits: tuple[Count, ...] = ()
     uses: Count = 0
     pasts: tuple[CandidateState, ...] = ()
+    own: Any = None
 
 
 class RunningTaskState(NamedTuple):
@@ -129,7 +134,8 @@ class ProcessorState(Fields):
     """A processor: its queue, the loaded family and the last family in the queue (a task number if it has no family).
 
     ``numbers``: how many tasks were ranked so far; ``queued``: expected seconds in the queue; ``since``, ``until``:
-    start and expected end (s) of the running task; ``running``: the running tasks, if there may be several.
+    start and expected end (s) of the running task; ``running``: the running tasks, if there may be several;
+    ``own``: the state of its model (see :mod:`simmodel.snapshots.references`).
     """
 
     name: str
@@ -142,6 +148,7 @@ class ProcessorState(Fields):
     loaded: int | str | None = None
     last_family: int | str | None = None
     running: tuple[RunningTaskState, ...] = ()
+    own: Any = None
 
 
 @attrs.frozen(repr=False)
@@ -267,6 +274,7 @@ class MachineSnapshot(Snapshot):
             data=tuple(
                 each._replace(given=None if each.given is None else set_of.get(each.given)) for each in self.data
             ),
+            pools=tuple(attrs.evolve(pool, own=renumbered(pool.own, number)) for pool in self.pools),
             places=tuple(_renumbered(place, number) for place in self.places),
             flights=tuple(
                 attrs.evolve(
@@ -394,4 +402,5 @@ def _renumbered(place: ProcessorState, number: Mapping[int, int]) -> ProcessorSt
         running=tuple(run._replace(task=number[run.task]) for run in place.running),
         loaded=family(place.loaded),
         last_family=family(place.last_family),
+        own=renumbered(place.own, number),
     )

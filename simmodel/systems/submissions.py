@@ -245,7 +245,7 @@ class Tasks(Submissions):
 
 _COLUMNS = (
     *("run", "ids", "families", "implementations", "inputs", "outputs", "sizes", "names", "parents", "submit", "flop"),
-    *("run_on", "cores", "memory", "priority", "reconfiguration", "name"),
+    *("run_on", "cores", "memory", "priority", "amounts", "reconfiguration", "name"),
 )
 
 

@@ -57,6 +57,7 @@ def _work(model: type[Any], cores: int) -> Arrivals:
         tasks = [
             Task(
                 id=f"{'ab'[group]}{i}",
+                amounts={name: 1 + (i * 7 + k * 5) % 23 for k, name in enumerate(model.amounts)},
                 run=2.0 + (i * i) % 7 + i / 64,
                 family=(None, "f", "g")[i % 3],
                 implementations=("OWN",) if i % 5 else ("CPU",),

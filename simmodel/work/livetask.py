@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import nan
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simmodel.work.taskset import TaskSet
 
 __all__ = ["LiveData", "LiveTask"]
+
+
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class LiveData:
@@ -152,6 +157,12 @@ class LiveTask:
     def requested(self) -> float:
         """Its least expected run time in seconds over all processors, as orders of waiting work use it."""
         return min(self.speeds)
+
+    @property
+    def amounts(self) -> Mapping[str, float]:
+        """Numbers by name that models of processors read; read-only."""
+        column = self.set.amounts
+        return (None if column is None else column[self.row]) or _NOTHING
 
     def altered(self) -> str | None:
         """Return how other code, such as a policy, has changed its request, or ``None``."""

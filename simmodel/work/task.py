@@ -101,6 +101,8 @@ class Task(Fields):
         names of the data objects that it reads and writes, in the order of their transfers
     priority
         higher first
+    amounts
+        numbers by name that models of processors read, such as the tokens of a request
     started, ended
         recorded start and end in seconds since the start of the workflow, if its file has them
     machines
@@ -131,6 +133,7 @@ class Task(Fields):
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     outputs: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     priority: float = 0.0
+    amounts: Mapping[str, float] = attrs.field(factory=dict, hash=False)
     started: float | None = None
     ended: float | None = None
     machines: tuple[str, ...] = attrs.field(default=(), converter=_texts)
@@ -142,6 +145,9 @@ class Task(Fields):
                 raise ValueError(
                     f"run_on[{architecture!r}] of {self.id!r}: must be a finite number >= 0, got {seconds!r}"
                 )
+        for name, amount in self.amounts.items():
+            if not 0 <= amount < math.inf:
+                raise ValueError(f"amounts[{name!r}] of {self.id!r}: must be a finite number >= 0, got {amount!r}")
 
     def run_time(self, architecture: str | None = None, *, speed: float | None = None) -> float:
         """Return its run time (s): by ``run_on``, else by ``run``, else by ``flop`` and a speed.

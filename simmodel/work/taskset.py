@@ -29,7 +29,7 @@ class TaskSet(Shown):
     Parameters
     ----------
     run
-        run time of each task in seconds on the reference processor; nan if ``run_on`` or ``flop`` determines it
+        run time of each task in seconds on the reference processor; nan if ``run_on``, ``flop`` or ``amounts`` say
     ids
         unique identifiers of the tasks; default: 0, 1, 2 ...
     families, implementations
@@ -43,7 +43,7 @@ class TaskSet(Shown):
         for each task the positions of the tasks that it waits for; default: the writers of its inputs
     submit
         arrival of each task in seconds after the submission of the set
-    flop, run_on, cores, memory, priority
+    flop, run_on, cores, memory, priority, amounts
         for each task as in :class:`~simmodel.work.task.Task`
     reconfiguration
         seconds to load a family, for families that do not take the time of the processor
@@ -80,6 +80,7 @@ class TaskSet(Shown):
         cores: Sequence[float] | None = None,
         memory: Sequence[float] | None = None,
         priority: Sequence[float] | None = None,
+        amounts: Sequence[Mapping[str, float] | None] | None = None,
         reconfiguration: Mapping[str, float] | None = None,
         name: str = "tasks",
         report: Report | None = None,
@@ -101,6 +102,7 @@ class TaskSet(Shown):
         self.cores = cores
         self.memory = memory
         self.priority = priority
+        self.amounts = amounts
         self.reconfiguration = dict(reconfiguration or {})
         self.known_workflow = workflow  # source of this set, or made from it
         self._check()
@@ -127,12 +129,12 @@ class TaskSet(Shown):
     def _check(self) -> None:
         n = len(self)
         columns = ("ids", "families", "implementations", "inputs", "outputs", "submit", "flop", "run_on")
-        for column in (*columns, "cores", "memory", "priority"):
+        for column in (*columns, "cores", "memory", "priority", "amounts"):
             found = getattr(self, column)
             if found is not None and len(found) != n:
                 raise InputError(f"must have {n} values, one for each task, got {len(found)}", place=column)
         for i, seconds in enumerate(self.run):
-            if not 0 <= seconds < inf and not (isnan(seconds) and (self.run_on or self.flop)):
+            if not 0 <= seconds < inf and not (isnan(seconds) and (self.run_on or self.flop or self.amounts)):
                 raise InputError(f"must be a number >= 0 (s), got {seconds!r}", place=f"run of {self.ids[i]!r}")
         for column in ("submit", "memory"):
             for i, value in enumerate(getattr(self, column) or ()):
@@ -214,7 +216,7 @@ class TaskSet(Shown):
         row = {task.id: i for i, task in enumerate(tasks)}
         data = {name: d for d, name in enumerate(workflow.files)}
         for task in tasks:
-            if task.run is None and task.flop is None and not task.run_on:
+            if task.run is None and task.flop is None and not task.run_on and not task.amounts:
                 raise InputError(f"{workflow.name}: unknown run time of task {task.id!r}")
         return cls(
             [float("nan") if task.run is None else float(task.run) for task in tasks],
@@ -236,6 +238,7 @@ class TaskSet(Shown):
             cores=[task.cores for task in tasks],
             memory=[task.memory for task in tasks],
             priority=[task.priority for task in tasks],
+            amounts=[task.amounts or None for task in tasks] if any(task.amounts for task in tasks) else None,
             name=workflow.name,
             report=workflow.report,
             workflow=workflow,
@@ -265,6 +268,7 @@ class TaskSet(Shown):
             cores=self.cores[i] if self.cores else 1,
             memory=self.memory[i] if self.memory else 0.0,
             priority=self.priority[i] if self.priority else 0.0,
+            amounts=(self.amounts[i] if self.amounts else None) or {},
         )
 
     def workflow(self) -> Workflow:

@@ -67,6 +67,14 @@ class PIMRank(Processor):
         super().__init__(*args, **options)
         self._scattered: dict[LiveData, None] = {}
 
+    def own_state(self) -> Any:
+        """Return the data that are scattered."""
+        return list(self._scattered)
+
+    def restore_own(self, values: Any) -> None:
+        """Take back the data that are scattered."""
+        self._scattered = dict.fromkeys(values)
+
     def transfer(self, task: LiveTask, missing: Data) -> Phase:
         """Bring the inputs of a task, then scatter those that are not scattered yet."""
         yield from super().transfer(task, missing)

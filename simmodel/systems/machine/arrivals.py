@@ -314,6 +314,10 @@ def _why_not(machine: MachineState, tasks: TaskSet, i: int) -> str:
             what += f" (the largest: {tasks.data_name(largest)}, {show_quantity(tasks.sizes[largest], 'B')})"
         sizes = ", ".join(f"{name} has {show_quantity(pool.size, 'B')}" for name, pool in pools.items())
         return f"{what}, fit in no pool of a suitable processor: {sizes}"
+    given = (tasks.amounts[i] if tasks.amounts else None) or {}
+    lacking = [name for place in machine.places for name in place.amounts if name not in given]
+    if lacking:
+        return f"it has no amount {lacking[0]!r}, which the model of its processors needs (Task(amounts=...))"
     return "no run time is known on any suitable processor"
 
 

@@ -43,10 +43,13 @@ def build_processors(
     """
     found: dict[str, Processor] = {}
     numbers: dict[TaskSpeedKey, int] = {}
-    for name, each in spec.each_processor():
-        kind = TaskSpeedKey(each.architecture, each.type, each.cores, each.pool)
+    for i, each in enumerate(spec.processors):
+        model = _model(each)
+        models_own = i if model.amounts or model.run_time is not Processor.run_time else None
+        kind = TaskSpeedKey(each.architecture, each.type, each.cores, each.pool, models_own)
         number = numbers.setdefault(kind, len(numbers))
-        found[name] = _model(each)(machine, name, each, pools[each.pool], index=len(found), kind=number)
+        for name in each.names:
+            found[name] = model(machine, name, each, pools[each.pool], index=len(found), kind=number)
     cores = {each.name: each.core for each in found.values() if each.core is not None}
     first = next(iter(cores.values()), None)
     for processor in found.values():

@@ -24,6 +24,7 @@ from simmodel.snapshots.machine import (
     SetState,
     TaskState,
 )
+from simmodel.snapshots.references import data_in, referring
 from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.work.livetask import LiveData, LiveTask
 
@@ -79,8 +80,8 @@ def capture_machine(machine: MachineState) -> MachineSnapshot:
             )
             for each, live in zip(data, _brought_by(machine, data), strict=True)
         ),
-        pools=tuple(_pool(pool, sets, of) for pool in machine.pools.values()),
-        places=tuple(_place(place, number) for place in machine.places),
+        pools=tuple(_pool(pool, sets, number, of) for pool in machine.pools.values()),
+        places=tuple(_place(place, number, of) for place in machine.places),
         flights=_flights(machine, number, of),
         waiting=tuple(number[task] for task in machine.waiting),
         new=machine.waiting.new,
@@ -106,7 +107,7 @@ def _data(machine: MachineState, tasks: list[LiveTask]) -> list[LiveData]:
     for task in tasks:
         wanted.update(dict.fromkeys((*task.inputs, *task.outputs)))
     for pool in machine.pools.values():
-        wanted.update(dict.fromkeys((*pool.held, *pool.arriving, *pool.writing)))
+        wanted.update(dict.fromkeys((*pool.held, *pool.arriving, *pool.writing, *data_in(pool.own_state()))))
     ordered = [data for live in machine.sets for data in live.data if data in wanted]
     return list(dict.fromkeys([*ordered, *wanted]))
 
@@ -154,6 +155,8 @@ def _tasks(
             stamps=None if task.stamps is None else tuple(task.stamps),
             core=None if task.core is None else task.core.name,
             core_since=_known(task.core_since),
+            amounts=task.amounts or None,
+            notes={name: found[task] for name, found in task.submission.machine.notes.items() if task in found} or None,
         )
         for task, before in zip(tasks, parents, strict=True)
     )
@@ -163,7 +166,7 @@ def _known(value: float) -> float | None:
     return None if isnan(value) else value
 
 
-def _pool(pool: MemoryPool, sets: list[LiveSet], of: dict[LiveData, int]) -> PoolState:
+def _pool(pool: MemoryPool, sets: list[LiveSet], number: dict[LiveTask, int], of: dict[LiveData, int]) -> PoolState:
     clock, pasts = pool.order.state() if pool.order is not None else (0, {})
     return PoolState(
         pool.name,
@@ -176,10 +179,11 @@ def _pool(pool: MemoryPool, sets: list[LiveSet], of: dict[LiveData, int]) -> Poo
         awaits=tuple(of[coming.data] for live in sets for coming in live.coming if coming.pool is pool),
         uses=clock,
         pasts=tuple(pasts[data] for data in pool.held) if pasts else (),
+        own=referring(pool.own_state(), number, of),
     )
 
 
-def _place(place: Processor, number: dict[LiveTask, int]) -> ProcessorState:
+def _place(place: Processor, number: dict[LiveTask, int], of: dict[LiveData, int]) -> ProcessorState:
     state = place.state()
     return ProcessorState(
         place.name,
@@ -192,6 +196,7 @@ def _place(place: Processor, number: dict[LiveTask, int]) -> ProcessorState:
         _family(state.loaded, number),
         _family(state.last_family, number),
         tuple(RunningTaskState(number[run.work], run.started, run.expected_end) for run in state.running),
+        referring(place.own_state(), number, of),
     )
 
 

@@ -67,6 +67,7 @@ def machine_result(machine: MachineState, name: str) -> MachineResult:
             setup_core[task.index] = core
     table = Table(
         {
+            **_noted(machine),
             "task": _labels([name for each in machine.sets for name in each.set.ids]),
             "processor": names[placed + 1],
             **columns,
@@ -109,6 +110,19 @@ def machine_result(machine: MachineState, name: str) -> MachineResult:
         report=report,
         name=name,
     )
+
+
+def _noted(machine: MachineState) -> dict[str, NDArray[np.float64]]:
+    """Return the amounts of tasks, and what processors recorded about them; nan where a task has none."""
+    columns: dict[str, NDArray[np.float64]] = {}
+    for task in machine.tasks if any(each.set.amounts is not None for each in machine.sets) else ():
+        for name, value in task.amounts.items():
+            columns.setdefault(name, np.full(len(machine.tasks), np.nan))[task.index] = value
+    for name, found in machine.notes.items():
+        column = columns.setdefault(name, np.full(len(machine.tasks), np.nan))
+        for task, value in found.items():
+            column[task.index] = value
+    return columns
 
 
 def _instants(tasks: list[LiveTask], moment: str) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from simpy.events import URGENT
 from simmodel.errors import InputError, clipped
 from simmodel.resources.taskplace import Family, QueueState, RunningTask
 from simmodel.snapshots.machine import FlightState, MachineSnapshot, SetState, TaskState
+from simmodel.snapshots.references import referred
 from simmodel.systems.machine.arrivals import LiveSet
 from simmodel.systems.machine.mover import Flight
 from simmodel.systems.machine.system import Machine
@@ -144,6 +145,7 @@ class _Restored:
             cores=[state.cores for state in states],
             memory=[state.memory for state in states],
             priority=[state.priority for state in states],
+            amounts=[state.amounts for state in states] if any(state.amounts for state in states) else None,
             reconfiguration=described.reconfiguration,
             name=described.name,
         )
@@ -169,6 +171,8 @@ class _Restored:
             task.family = state.family
         if state.load is not None:
             machine.loads[task] = state.load
+        for name, value in (state.notes or {}).items():
+            machine.note(task, name, value)
         task.stamps = None if state.stamps is None else list(state.stamps)
         if state.core is not None:
             task.core = machine.processors[state.core].core
@@ -187,6 +191,8 @@ class _Restored:
             for d in state.stale:
                 pool.stale[self.data[d]] = None
             pool.awaited.update((self.data[d], None) for d in state.awaited)
+            if state.own is not None:
+                pool.restore_own(referred(state.own, self.tasks, self.data))
 
     def _places(self) -> None:
         tasks = self.tasks
@@ -204,6 +210,8 @@ class _Restored:
                     [RunningTask(tasks[i], place, started, end) for i, started, end in given.running],
                 )
             )
+            if given.own is not None:
+                place.restore_own(referred(given.own, tasks, self.data))
 
     def _family(self, given: int | str | None) -> Family:
         return self.tasks[given] if isinstance(given, int) else given

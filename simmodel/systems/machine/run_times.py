@@ -12,6 +12,7 @@ from simmodel.work.taskset import TaskSet
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.resources.processor import Processor
     from simmodel.systems.machine.state import MachineState
 
 __all__ = ["expected_speeds", "need_of", "speeds_of", "stream_of"]
@@ -55,14 +56,31 @@ def speeds_of(machine: MachineState, tasks: TaskSet, stream: np.random.Generator
             for i, seconds in enumerate(tasks.run_on):
                 if seconds:
                     column[i] = seconds.get(kind.architecture, seconds.get(kind.type, column[i]))
-        column[np.isnan(column)] = inf
+        if kind.own is None:
+            column[np.isnan(column)] = inf
         if tasks.implementations is not None:
             column[[each is not None and kind.type not in each for each in tasks.implementations]] = inf
+        if kind.own is not None:
+            _by_model(next(place for place in machine.places if place.kind == k), tasks, column)
         if tasks.cores is not None:
             column[np.array(tasks.cores, dtype=float) > kind.cores] = inf
         found[:, k] = column
     _fit_memory(machine, tasks, found)
     return found
+
+
+def _by_model(place: Processor, tasks: TaskSet, column: NDArray[np.float64]) -> None:
+    """Set the run times of a model's own; it cannot run tasks without the amounts that it reads."""
+    for i in np.flatnonzero(~(column == inf)).tolist():
+        amounts = (tasks.amounts[i] if tasks.amounts else None) or {}
+        if any(name not in amounts for name in place.amounts):
+            column[i] = inf
+            continue
+        seconds = place.run_time(amounts)
+        if seconds is not None:
+            column[i] = seconds
+        elif np.isnan(column[i]):
+            column[i] = inf
 
 
 def _fit_memory(machine: MachineState, tasks: TaskSet, speeds: NDArray[np.float64]) -> None:

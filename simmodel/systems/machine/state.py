@@ -24,12 +24,16 @@ __all__ = ["CoreUse", "CutExecution", "MachineState", "TaskSpeedKey"]
 
 
 class TaskSpeedKey(NamedTuple):
-    """The properties of a processor that determine whether, and how long, a task runs on it."""
+    """The properties of a processor that determine whether, and how long, a task runs on it.
+
+    ``own``: the position of its spec, if its model has run times of its own.
+    """
 
     architecture: str
     type: str
     cores: int
     pool: str
+    own: int | None = None
 
 
 class CutExecution(NamedTuple):
@@ -71,6 +75,8 @@ class MachineState(System[LiveTask]):
         stopped executions; CPU cores held without a task running on them
     loads
         for each family, the position of its reconfiguration time in the interval of a processor, 0 to 1
+    notes
+        the numbers that processors recorded about tasks, by name
     """
 
     kind = "machine"
@@ -94,6 +100,7 @@ class MachineState(System[LiveTask]):
     cut: list[CutExecution]
     core_use: list[CoreUse]
     loads: dict[Any, float]
+    notes: dict[str, dict[LiveTask, float]]
 
     def arrive(self, tasks: Sequence[LiveTask]) -> None:
         """Accept submitted tasks that arrive now."""
@@ -102,6 +109,10 @@ class MachineState(System[LiveTask]):
     def release(self, task: LiveTask) -> None:
         """Release the children of a done task that have no other parent left."""
         raise NotImplementedError
+
+    def note(self, task: LiveTask, name: str, value: float) -> None:
+        """Record a number about a task, a column of that name in the result."""
+        self.notes.setdefault(name, {})[task] = value
 
     def reconfiguration_time(self, spec: ProcessorSpec, task: LiveTask) -> float:
         """Return the seconds to load the family of a task; drawn once per family."""

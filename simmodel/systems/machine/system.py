@@ -148,6 +148,7 @@ class Machine(MachineState):
         self.done: list[LiveTask] = []
         self.phases = array("d")  # of the done tasks, one after the other
         self.loads: dict[Any, float] = {}  # position of the reconfiguration time in its interval
+        self.notes: dict[str, dict[LiveTask, float]] = {}
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
         self.changed: list[Callable[[], object]] = []
         self.submitted = 0
