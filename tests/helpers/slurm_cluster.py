@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.hooks import install_hooks
 from simmodel.twin.redis_settings import RedisSettings
 
@@ -43,7 +44,7 @@ SETTINGS = {
     "SelectType": "select/cons_tres",
     "SelectTypeParameters": "CR_Core",
     "SlurmdParameters": "config_overrides",
-    "SchedulerParameters": "batch_sched_delay=0",
+    "SchedulerParameters": "batch_sched_delay=0,sched_interval=5",
     "SlurmctldTimeout": "300",
     "SlurmdTimeout": "300",
     "MinJobAge": "3600",
@@ -320,12 +321,27 @@ def running(cluster: SlurmCluster) -> Iterator[SlurmCluster]:
 
 
 def hooked(cluster: SlurmCluster) -> SlurmCluster:
-    """Let a cluster, before its start, call the scripts that tell the stream at ``redis.sock`` in its folder."""
+    """Let a cluster, before its start, call the scripts that tell the stream at ``redis.sock`` in its folder.
+
+    They hold jobs while there is a heartbeat (see :func:`hold_for`).
+    """
     server = RedisSettings(url=f"unix://{cluster.folder}/redis.sock", password_variable=None)
-    lines = install_hooks(cluster.folder / "hooks", cluster.settings["ClusterName"], server)
+    lines = install_hooks(cluster.folder / "hooks", cluster.settings["ClusterName"], server, hold=hold_for(cluster))
     cluster.settings |= dict(line.split("=", 1) for line in lines.splitlines() if not line.startswith("#"))
     cluster.files["job_submit.lua"] = (cluster.folder / "hooks" / "job_submit.lua").read_text()
     return cluster
+
+
+def hold_for(cluster: SlurmCluster) -> ActSettings:
+    """Return the settings of a twin for which the cluster holds jobs while its heartbeat is there."""
+    return ActSettings(
+        mode="hold-and-release",
+        heartbeat=f"{cluster.folder}/heartbeat",
+        stop_file=f"{cluster.folder}/stop",
+        maximum_delay=20.0,
+        stale_after=4.0,
+        rate=50.0,
+    )
 
 
 @pytest.fixture(scope="session")
