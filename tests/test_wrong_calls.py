@@ -22,6 +22,7 @@ from simmodel import (
     load_platform,
     load_workload,
     simulate,
+    snapshot_of,
 )
 from simmodel.platform import ClusterSpec
 
@@ -67,6 +68,19 @@ FLOW = Workflow([Task(id="a", run=10)])
         (lambda: Job(run=1, cancel=nan), "cancel: must be a number, got nan"),
         (lambda: Job(run=1, body=3), "body: must be a generator function body(env, job, grant), got 3"),
         (lambda: Job(run=1, consumables={"tape": -1}), "consumables['tape']: must be >= 0, got -1"),
+        (
+            lambda: Job(run=1, partition=["a", "b"]),
+            "partition: must be one name (partitions=... takes several), got ['a', 'b']",
+        ),
+        (lambda: Job(run=1, partition="a,b"), "partition: must be one name (partitions=... takes several), got 'a,b'"),
+        (
+            lambda: snapshot_of(4, now=0.0, waiting=Job(run=1)),
+            "waiting: must be a list of jobs or mappings of their fields, got Job(processors=1, run=1)",
+        ),
+        (
+            lambda: snapshot_of(4, now=0.0, running={"run": 1}),
+            "running: must be a list of jobs or mappings of their fields, got {'run': 1}",
+        ),
         (lambda: Job(run=1, dependencies="first"), "dependencies: must be a list of jobs, got 'first'"),
     ],
 )

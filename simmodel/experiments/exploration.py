@@ -26,7 +26,7 @@ from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.systems.kinds import work_of
-from simmodel.work.given import Frame
+from simmodel.work.given import Frame, repeatable
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ def _platforms(given: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, Giv
 def _labelled(kind: str, given: Any) -> dict[str, Any]:
     """Return values by label, of one value, several, or a mapping."""
     several = isinstance(given, Mapping) or (isinstance(given, (list, tuple)) and not _is_work(given))
-    return labelled(given if several else [given], kind, f"{kind}s", label=_label)
+    found = labelled(given if several else [given], kind, f"{kind}s", label=_label)
+    return {label: repeatable(each) for label, each in found.items()}
 
 
 def _is_work(given: Sequence[object]) -> bool:

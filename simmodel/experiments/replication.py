@@ -27,6 +27,7 @@ from simmodel.experiments.stopping import (
 )
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.results.stored import Stored
+from simmodel.work.given import repeatable
 from simmodel.work.table import Table
 
 __all__ = ["Measured", "Replications", "numbers_of", "replicate"]
@@ -94,6 +95,7 @@ def replicate(
     goals = _goals(until)
     if until is not None and not goals:
         arguments["until"] = until
+    arguments = {name: repeatable(given) for name, given in arguments.items()}
     chosen = chosen_seeds(seeds, goals, budget, usual=20, fewest=2)
     found: list[dict[str, float]] = []
 

@@ -31,6 +31,7 @@ from simmodel.systems.submissions import (
     submissions_of_document,
 )
 from simmodel.systems.system import Live, System
+from simmodel.work.given import repeatable
 
 if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
@@ -84,7 +85,7 @@ class Scenario(Shown):
     """
 
     platform: Any = attrs.field(converter=platform_of)
-    workload: Any = None
+    workload: Any = attrs.field(default=None, converter=repeatable)
     policy: Any = None
     policies: GivenPolicies = None
     options: Options = attrs.field()

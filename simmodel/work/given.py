@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from simmodel.errors import InputError
@@ -10,7 +10,7 @@ from simmodel.work.job import Job
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report, Workload
 
-__all__ = ["Frame", "JobsGiven", "as_workload"]
+__all__ = ["Frame", "JobsGiven", "as_workload", "repeatable"]
 
 
 @runtime_checkable
@@ -22,6 +22,15 @@ class Frame(Protocol):
     def items(self) -> Iterable[tuple[Any, Any]]:
         """Return the columns with their names."""
         ...
+
+
+def repeatable(given: Any) -> Any:
+    """Return work that can be read again: an iterator, which can be read once, as a list.
+
+    >>> repeatable(iter([1, 2])), repeatable("probe-4")
+    ([1, 2], 'probe-4')
+    """
+    return list(given) if isinstance(given, Iterator) else given
 
 
 JobsGiven: TypeAlias = Workload | Workflow | Frame | Job | Iterable[Job]

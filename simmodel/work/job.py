@@ -144,6 +144,11 @@ def _partitions(value: Iterable[int | str] | int | str) -> tuple[int | str, ...]
     return tuple(dict.fromkeys(names))
 
 
+def _one_partition(_instance: Job, _attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, (list, tuple, set, frozenset)) or (isinstance(value, str) and "," in value):
+        raise ValueError(f"partition: must be one name (partitions=... takes several), got {value!r}")
+
+
 def _files(value: Iterable[str]) -> tuple[str, ...]:
     names = tuple(value)
     if isinstance(value, str) or any(not isinstance(name, str) for name in names):
@@ -231,7 +236,7 @@ class Job(Fields):
     user: int | str | None = None
     group: int | str | None = None
     queue: int | str | None = None
-    partition: int | str | None = None
+    partition: int | str | None = attrs.field(default=None, validator=_one_partition)
     priority: float = attrs.field(default=0.0, validator=_number)
     dependencies: tuple[Dependency, ...] = attrs.field(default=(), converter=_dependencies)
     cancel: float | None = attrs.field(default=None, converter=in_seconds, validator=_number)

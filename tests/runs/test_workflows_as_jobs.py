@@ -3,7 +3,22 @@
 import numpy as np
 import pytest
 
-from simmodel import Broker, Cluster, Environment, Job, Task, Workflow, Workload, compare, simulate, start, what_if
+from simmodel import (
+    Broker,
+    Cluster,
+    Environment,
+    Job,
+    Scenario,
+    Task,
+    Workflow,
+    Workload,
+    compare,
+    explore,
+    replicate,
+    simulate,
+    start,
+    what_if,
+)
 from simmodel.catalogue import load_workflow
 from simmodel.platform import (
     ArchitectureSpec,
@@ -149,3 +164,15 @@ def test_a_frame_and_jobs_with_names_are_replayed_to_a_twin():
         ("started", 5, "y"),
         ("ended", 10, "y"),
     ]
+
+
+def test_a_generator_of_jobs_is_read_once_and_runs_again():
+    def given():
+        return iter(Workload(LOG).jobs())
+
+    scenario = Scenario.of(4, given(), "easy")
+    assert scenario.run().jobs["start"].tolist() == scenario.run().jobs["start"].tolist() == [0, 10, 2, 7]
+    assert np.isfinite(explore([4, 8], given(), ["easy", "fcfs"], seeds=2).table["wait_mean"]).all()
+    runs = replicate(simulate, 2, platform=4, workload=given(), policy="easy")
+    assert runs["wait_mean"].mean == 3.25
+    assert [len(each.jobs) for each in compare(4, given(), ["easy", "fcfs"]).results] == [4, 4]

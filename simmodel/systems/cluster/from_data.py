@@ -18,6 +18,7 @@ from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.capture import capture
 from simmodel.systems.cluster.choices import places_to_wait
 from simmodel.systems.cluster.system import Cluster
+from simmodel.work.given import Frame
 from simmodel.work.job import Job, LiveJob, Run
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def snapshot_of(
     _instant(now, "now")
     cluster = Cluster(Environment(now), platform, policy, begin=False, record=False, **options)
     builder = _Builder(cluster)
-    runs = list(running)
+    runs = _several(running, "running")
     for i, given in enumerate(runs):
         builder.run(given, f"running[{i}]")
-    for i, given in enumerate(waiting):
+    for i, given in enumerate(_several(waiting, "waiting")):
         builder.wait(given, f"waiting[{i}]")
     cluster.calendar.begin()
     for name, what in (down or {}).items():
@@ -95,6 +96,13 @@ def snapshot_of(
     if usage is not None:
         snapshot = attrs.evolve(snapshot, usage=(builder.usage(usage, half_life),))
     return attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, due=True))
+
+
+def _several(given: Any, place: str) -> list[Any]:
+    """Return the jobs of a list; a frame, a single job or a single mapping is refused."""
+    if isinstance(given, (Frame, Job, Mapping)) or not isinstance(given, Iterable):
+        raise InputError(f"must be a list of jobs or mappings of their fields, got {given!r:.60}", None, place)
+    return list(given)
 
 
 def _instant(value: Plain, place: str) -> float:
