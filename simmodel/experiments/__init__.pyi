@@ -1,6 +1,7 @@
 from .broker_comparison import BrokerComparison as BrokerComparison, compare_brokers as compare_brokers
 from .comparison import Comparison as Comparison, compare as compare
 from .exploration import Exploration as Exploration, explore as explore
+from .optimisation import Optimisation as Optimisation, optimise as optimise
 from .parameters import Parameter as Parameter, Space as Space
 from .portfolio_comparison import (
     PortfolioComparison as PortfolioComparison,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -14,9 +15,9 @@ from simmodel.runs.scenario import Scenario
 
 __all__ = ["GivenOutputs", "Outputs", "Varied", "outcome"]
 
-Output: TypeAlias = "str | Callable[[Any], float]"
+Output: TypeAlias = "str | Callable[..., float]"
 GivenOutputs: TypeAlias = "Output | Sequence[Output] | Mapping[str, Output] | None"
-"""A metric or a function of what a run returns, several, or by name."""
+"""A metric or a function of what a run returns (and of the values of the parameters), several, or by name."""
 
 
 @attrs.frozen
@@ -61,15 +62,15 @@ class Outputs:
             raise InputError("must be at least one, got none", place=place)
         return cls(found)
 
-    def numbers(self, found: Any) -> dict[str, float]:
-        """Return the outputs of a run from what it returned.
+    def numbers(self, found: Any, values: Mapping[str, Any]) -> dict[str, float]:
+        """Return the outputs of a run from what it returned, and from the values of the parameters.
 
         Raises
         ------
         InputError
             if it has no such metric
 
-        >>> Outputs.read({"cost": lambda result: 3 * result["nodes"]}).numbers({"nodes": 2})
+        >>> Outputs.read({"cost": lambda result, values: 3 * values["nodes"]}).numbers(None, {"nodes": 2})
         {'cost': 6.0}
         """
         measured = numbers_of(found) if not self.of or any(isinstance(each, str) for each in self.of.values()) else {}
@@ -78,7 +79,20 @@ class Outputs:
         for each in self.of.values():
             if isinstance(each, str) and each not in measured:
                 raise InputError(unknown("metric", each, measured).message, place="outputs")
-        return {name: float(measured[each] if isinstance(each, str) else each(found)) for name, each in self.of.items()}
+        return {
+            name: float(measured[each] if isinstance(each, str) else _called(each, found, values))
+            for name, each in self.of.items()
+        }
+
+
+def _called(function: Callable[..., float], found: Any, values: Mapping[str, Any]) -> float:
+    """Call a function of a result, or of a result and the values of the parameters."""
+    try:
+        kinds = [each.kind for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    except (TypeError, ValueError):  # a function of C
+        kinds = []
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return function(found, values) if sum(kind in positional for kind in kinds) > 1 else function(found)
 
 
 @attrs.frozen
@@ -102,4 +116,4 @@ def outcome(varied: Varied, values: Mapping[str, Any]) -> dict[str, float]:
     >>> outcome(Varied(lambda x, y: x + y, space, Outputs({})), {"x": 1, "y": 0.5})
     {'value': 1.5}
     """
-    return varied.outputs.numbers(varied.run(values))
+    return varied.outputs.numbers(varied.run(values), values)

@@ -20,6 +20,7 @@ from simmodel.experiments import (
     compare_brokers,
     compare_portfolio,
     explore,
+    optimise,
     replicate,
     replicate_portfolio,
     sensitivity,
@@ -294,6 +295,7 @@ def _experiments() -> Iterator[Any]:
     study.add([{"sites.<BNL>.speed": 1.5}])
     yield from (study, study.trials()[0])
     yield sensitivity(lambda x, y: x + y, {"x": (0, 1), "y": (0, 1)}, samples=4)
+    yield optimise(lambda x, y: {"<a>": x, "b": y - x}, {"x": (0, 3, "integer"), "y": [0, 1]}, ["<a>", "b"], "all")
     yield replicate_portfolio(32, lambda seed: lublin(10, 32, seed=seed), portfolio, seeds=2)
     yield fat_curve(fats=[0.2], ccrs=[1.0], seeds=2, shape={"n": 5})
     yield setup_study(["hrr", "heft"], seeds=2)
