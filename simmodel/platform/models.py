@@ -12,6 +12,8 @@ MODELS = Entries[type](
         "disk": "simmodel.resources.storage:Storage",
         "llm-server": "simmodel.resources.ready.llm:LLMServer",
         "multi-stream-gpu": "simmodel.resources.ready.multi_stream:MultiStreamGPU",
+        "page-cache": "simmodel.resources.ready.page_cache:PageCache",
+        "pinned": "simmodel.resources.ready.pinned:PinnedPool",
         "pim": "simmodel.resources.ready.pim:PIMRank",
     },
     group="simmodel.resources",

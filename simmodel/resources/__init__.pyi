@@ -18,7 +18,9 @@ from .pool import Pool as Pool
 from .processor import Phase as Phase, Processor as Processor
 from .ready.llm import LLMServer as LLMServer
 from .ready.multi_stream import MultiStreamGPU as MultiStreamGPU
+from .ready.page_cache import PageCache as PageCache
 from .ready.pim import PIMRank as PIMRank
+from .ready.pinned import PinnedPool as PinnedPool
 from .routing import Router as Router
 from .services import ProcessorServices as ProcessorServices
 from .serving import (

@@ -28,9 +28,11 @@ class DataArrival:
         the task that must bring them
     met
         the event of their arrival, if anybody has asked for it
+    part
+        the bytes of them that are here already and need not move
     """
 
-    __slots__ = ("env", "flight", "met", "owner", "stale", "under_way", "users")
+    __slots__ = ("env", "flight", "met", "owner", "part", "stale", "under_way", "users")
 
     def __init__(self, env: Environment, owner: LiveTask | None = None) -> None:
         self.env = env
@@ -39,6 +41,7 @@ class DataArrival:
         self.owner = owner
         self.flight: Any = None
         self.met: Event | None = None
+        self.part = 0.0
 
     @property
     def event(self) -> Event:

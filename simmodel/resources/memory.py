@@ -9,27 +9,19 @@ slower pool.
 
 from __future__ import annotations
 
-from array import array
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections import deque
+from collections.abc import Sequence
 
 from simmodel.environment import Environment
 from simmodel.platform.machine import MemoryPoolSpec
 from simmodel.resources.data_arrival import DataArrival, RoomClaim
-from simmodel.resources.eviction import EvictionOrder, RankedData, rule_for_data
-from simmodel.resources.models import Model, read_options
+from simmodel.resources.data_holder import DataHolder
 from simmodel.work.livetask import LiveData, LiveTask
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["MemoryPool", "nearest"]
 
 
-class MemoryPool(Model):
+class MemoryPool(DataHolder):
     """A memory that holds data objects.
 
     Parameters
@@ -55,6 +47,8 @@ class MemoryPool(Model):
         the data being written here but not here yet, with the number of tasks that write each
     awaited
         the data that queued tasks will bring
+    parts
+        data of which only some bytes are left here, and these bytes
     takers
         the number of tasks with reserved memory
     claims
@@ -74,71 +68,18 @@ class MemoryPool(Model):
     """
 
     def __init__(self, env: Environment, spec: MemoryPoolSpec, index: int = 0) -> None:
-        self.env = env
-        self.spec = spec
-        self.options = read_options(type(self), spec.options, f"options of memory pool {spec.name}")
-        self.name = spec.name
-        self.size = spec.size
-        self.index = index
+        super().__init__(env, spec, index)
         self.spill: MemoryPool = self
-        self._only = (self,)  # the copies of data that are here and nowhere else
-        self.used = 0.0
-        self.peak = 0.0
-        self.held: OrderedDict[LiveData, None] = OrderedDict()
-        self.uses: dict[LiveData, int] = {}  # few: `held` may have half a million, and a look-up there misses the cache
-        self.order: EvictionOrder | None = None
-        if spec.evict != "lru":
-            self.held = ranked = RankedData(rule_for_data(spec.evict, f"memory pool {spec.name}, evict"))
-            self.order = ranked.order
-        self.arriving: dict[LiveData, DataArrival] = {}
-        self.leaving: dict[LiveData, None] = {}
-        self.writing: dict[LiveData, int] = {}
-        self.awaited: dict[LiveData, None] = {}
-        self.stale: dict[LiveData, None] = {}  # copies still in use of data that were rewritten
         self.takers = 0
         self.claims: deque[RoomClaim] = deque()
-        self.changed: Callable[[], None] | None = None
-        self._steps = array("d", (env._now, 0.0))
+        self._admits_all = type(self).admits is MemoryPool.admits
 
-    def __repr__(self) -> str:
-        plural = "" if len(self.held) == 1 else "s"
-        return (
-            f"<MemoryPool {self.name}: {self.used:g} of {self.size:g} bytes used, {len(self.held)} data object{plural}>"
-        )
+    def admits(self, task: LiveTask) -> bool:
+        """Return whether a task, for whose data and memory there is room, may have them now; asked again later.
 
-    @property
-    def free(self) -> float:
-        """Free bytes."""
-        return self.size - self.used
-
-    def steps(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the instants (s) at which the use changed, and the bytes used from then on."""
-        found = np.array(self._steps).reshape(-1, 2)
-        times, used = found[:, 0], found[:, 1]
-        last = np.append(times[1:] != times[:-1], True)  # the last value of each instant
-        return times[last], used[last]
-
-    # ------------------------------------------------------------------ bytes
-
-    def _add(self, amount: float) -> None:
-        self.used = used = self.used + amount
-        if used > self.peak:
-            self.peak = used
-        note = self._steps.append
-        note(self.env._now)
-        note(used)
-
-    def _remove(self, amount: float) -> None:
-        self.used = used = self.used - amount if self.held or self.arriving else max(0.0, self.used - amount)
-        note = self._steps.append
-        note(self.env._now)
-        note(used)
-        if self.changed is not None:
-            self.changed()
-
-    def room_for(self, amount: float) -> bool:
-        """Return whether ``amount`` bytes are free, up to rounding errors."""
-        return self.used + amount <= self.size * (1 + 1e-12)
+        It is asked about the data of a workflow, too, when they come: these have ``memory`` and no inputs or outputs.
+        """
+        return True
 
     # ------------------------------------------------------------------ tasks
 
@@ -148,7 +89,7 @@ class MemoryPool(Model):
         held, arriving = self.held, self.arriving
         for data in task.inputs:
             if data not in held and data not in arriving:
-                need += data.size
+                need += self.lacking(data)
         for data in task.outputs:
             if data not in held and data not in task.inputs and data not in self.writing:
                 need += data.size
@@ -162,6 +103,8 @@ class MemoryPool(Model):
         # The inner loop of tasks with data. Where a pool has no stale copies, those in it are those that data list.
         held, stale, writing, arriving = self.held, self.stale, self.writing, self.arriving
         inputs, outputs = task.inputs, task.outputs
+        if not self._admits_all and not self.admits(task):
+            return None
         amount = task.memory
         missing: tuple[LiveData, ...] | list[LiveData] = ()
         for data in inputs:
@@ -174,6 +117,9 @@ class MemoryPool(Model):
         for data in outputs:
             if self not in data.copies and data not in inputs and data not in writing and not (stale and data in stale):
                 amount += data.size
+        parts = self.parts
+        if parts:
+            amount -= sum(parts.get(data, 0.0) for data in missing)
         if self.used + amount > self.size and not self.room_for(amount):
             return None
         if amount:
@@ -192,6 +138,9 @@ class MemoryPool(Model):
         for data in outputs:
             if data not in inputs:
                 self._write(data)
+        if parts:
+            for data in missing:
+                arriving[data].part = parts.pop(data, 0.0)
         return missing
 
     def _write(self, data: LiveData) -> None:
@@ -215,12 +164,6 @@ class MemoryPool(Model):
         for data in task.outputs:
             if data not in task.inputs:
                 self._write(data)
-
-    def set_used(self, used: float, peak: float) -> None:
-        """Set the bytes in use and their peak."""
-        self.used = used
-        self.peak = peak
-        self._steps = array("d", (self.env._now, used))
 
     def give_back(self, task: LiveTask, done: bool) -> None:
         """Release a task's memory; its outputs become available if it is done, otherwise their room is freed."""
@@ -273,14 +216,6 @@ class MemoryPool(Model):
         if users:
             self.use(data, users)
 
-    # ------------------------------------------------------------------ data
-
-    def put(self, data: LiveData) -> None:
-        """Place unused data here."""
-        self._add(data.size)
-        self.held[data] = None
-        data.copies += (self,)
-
     def land(self, data: LiveData) -> None:
         """Place data from outside here; their bytes were reserved as for a task."""
         self.takers -= 1
@@ -288,112 +223,6 @@ class MemoryPool(Model):
         data.copies = (self,)
         if self.changed is not None:
             self.changed()
-
-    def expect(self, data: LiveData) -> DataArrival:
-        """Reserve room for data about to come that no task here waits for yet."""
-        self._add(data.size)
-        self.arriving[data] = arrival = DataArrival(self.env)
-        return arrival
-
-    def arrived(self, data: LiveData) -> DataArrival:
-        """Note the arrival of data; the caller tells those who wait for it."""
-        arrival = self.arriving.pop(data)
-        self.awaited.pop(data, None)
-        if arrival.users:
-            self.uses[data] = self.uses.get(data, 0) + arrival.users
-        if self in data.copies or (self.stale and data in self.stale):  # written here meanwhile
-            self._remove(data.size)
-        else:
-            self.held[data] = None
-            data.copies = (*data.copies, self) if data.copies else self._only
-        if self.changed is not None:
-            self.changed()
-        return arrival
-
-    def forget(self, data: LiveData) -> None:
-        """Drop an unused copy."""
-        del self.held[data]
-        self.awaited.pop(data, None)
-        data.copies = tuple(pool for pool in data.copies if pool is not self)
-        self._remove(data.size)
-
-    def use(self, data: LiveData, users: int = 1) -> None:
-        """Protect a copy from eviction while it is used."""
-        self.uses[data] = self.uses.get(data, 0) + users
-
-    def _unuse(self, data: LiveData) -> None:
-        left = self.uses[data] - 1
-        if left:
-            self.uses[data] = left
-        else:
-            del self.uses[data]
-
-    def unuse(self, data: LiveData) -> None:
-        """End the protection of a copy that was read from outside."""
-        left = self.uses[data] - 1
-        if left:
-            self.uses[data] = left
-        else:
-            del self.uses[data]
-        if self.stale:
-            self._forget_stale()
-        if self.changed is not None:
-            self.changed()
-
-    def written_elsewhere(self, data: LiveData) -> None:
-        """Mark copies here, or on their way here, as stale: the data were rewritten in another pool."""
-        arrival = self.arriving.get(data)
-        if arrival is not None and arrival.under_way:
-            arrival.stale = True
-        if data in self.held:
-            self.stale[data] = None
-            self._forget_stale()
-
-    def _forget_stale(self) -> None:
-        for data in [data for data in self.stale if data not in self.uses]:
-            del self.stale[data]
-            self.forget(data)
-
-    def turn_away(self, data: LiveData) -> None:
-        """Free the room of data that arrived stale."""
-        arrival = self.arriving.pop(data)
-        self.awaited.pop(data, None)
-        self._remove(data.size)
-        if arrival.met is not None:
-            arrival.met.succeed()
-
-    # ------------------------------------------------------------------ room
-
-    def unused(self) -> Iterator[LiveData]:
-        """Iterate over unused data that are not leaving, in the order of the eviction rule."""
-        uses, leaving = self.uses, self.leaving
-        if self.order is not None:
-            ranked = self.order
-            return (each.name for each in ranked if each.name not in uses and each.name not in leaving)
-        return (data for data in self.held if data not in uses and data not in leaving)
-
-    def forget_unneeded(self, amount: float, keep: Collection[LiveData] = ()) -> None:
-        """Drop data that need not be kept, in the order of the eviction rule, until ``amount`` bytes are free."""
-        lacking = self.used + amount - self.size * (1 + 1e-12)
-        if lacking <= 0:
-            return
-        found = []
-        for data in self.unused():
-            if data not in keep and not self.must_move(data):
-                found.append(data)
-                lacking -= data.size
-                if lacking <= 0:
-                    break
-        for data in found:
-            self.forget(data)
-
-    def must_move(self, data: LiveData) -> bool:
-        """Return whether this is the last copy of data that are still needed."""
-        if not data.readers and not data.kept:
-            return False
-        if len(data.copies) == 1:
-            return True
-        return not any(pool is not self and data not in pool.leaving for pool in data.copies)
 
 
 def nearest(pools: Sequence[MemoryPool], cost: Sequence[float]) -> MemoryPool:

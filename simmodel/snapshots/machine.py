@@ -97,7 +97,8 @@ class PoolState(Fields):
     """A memory pool: bytes used now and at peak; data held, leaving, stale and awaited, and data waiting for room.
 
     Of pools with another eviction rule than LRU: the arrivals and uses so far, and the past of each of the data held.
-    ``own``: the state of its model (see :mod:`simmodel.snapshots.references`).
+    ``parts``: data of which only some bytes are left, and these bytes; ``own``: the state of its model (see
+    :mod:`simmodel.snapshots.references`).
     """
 
     name: str
@@ -110,6 +111,7 @@ class PoolState(Fields):
     awaits: tuple[Count, ...] = ()
     uses: Count = 0
     pasts: tuple[CandidateState, ...] = ()
+    parts: tuple[tuple[Count, float], ...] = ()
     own: Any = None
 
 
@@ -156,7 +158,7 @@ class FlightState(Fields):
     """Data bound for a pool, and the task responsible for the transfer; in flight once they have a source.
 
     ``left``, ``lag``: remaining bytes and remaining latency (s), over shared links; ``at``: the arrival instant (s),
-    over links that are not shared.
+    over links that are not shared; ``part``: the bytes that were there already.
     """
 
     data: Count
@@ -170,6 +172,7 @@ class FlightState(Fields):
     left: float = 0.0
     lag: float = 0.0
     at: float | None = None
+    part: float = 0.0
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
@@ -302,7 +305,7 @@ class MachineSnapshot(Snapshot):
             _check("data.copies", i, each.copies, len(self.pools), "pool")
             _check("data.given", i, () if each.given is None else (each.given,), len(self.sets), "task set")
         for i, pool in enumerate(self.pools):
-            found = (*pool.held, *pool.leaving, *pool.stale, *pool.awaited, *pool.awaits)
+            found = (*pool.held, *pool.leaving, *pool.stale, *pool.awaited, *pool.awaits, *(d for d, _ in pool.parts))
             _check("pools", i, found, data, "data object")
         for i, place in enumerate(self.places):
             found = (*place.queue, *(run.task for run in place.running), *(each.task for each in place.ranked))

@@ -108,7 +108,7 @@ def _check_pools(machine: Machine, name: str) -> None:
             f"{name}: {pool.name} holds {used.max():g} bytes, more than its size of {pool.size:g} bytes"
         )
         assert used.min() >= -_ROUNDING * max(1.0, pool.peak), f"{name}: {pool.name} holds {used.min():g} bytes"
-        held = sum(data.size for data in pool.held)
+        held = sum(data.size for data in pool.held) + sum(pool.parts.values())
         assert isclose(pool.used, held, rel_tol=1e-9, abs_tol=1e-6), (
             f"{name}: {pool.name} counts {pool.used:g} bytes at the end, but its data have {held:g}"
         )

@@ -25,7 +25,7 @@ LIVE = {
     *("Allocation", "Claim", "Consumables", "CountPool", "Execution", "Host", "Link", "ManyCores", "MemoryPool"),
     *("HostPool", "Network", "NodePool", "PIMRank", "Pool", "Processor", "Router", "Transfer"),
     *("Access", "Candidate", "Catalogue", "SharedChannel", "Storage"),
-    *("BatchedProcessor", "LLMServer", "MultiStreamGPU", "SharedProcessor"),
+    *("BatchedProcessor", "LLMServer", "MultiStreamGPU", "PageCache", "PinnedPool", "SharedProcessor"),
     *("Advisor", "AuditLog", "EmbeddedServer", "Shadow", "StatusServer", "StreamSource", "StreamWriter", "Twin"),
     *("BrokeredJob", "GridJob", "JobRequest", "Learning", "LiveData", "LiveJob", "LiveTask", "Run"),
 }

@@ -20,10 +20,10 @@ __all__ = ["LLMServer"]
 class LLMServer(BatchedProcessor):
     """A server that adds a token to each request of its batch in each iteration; requests join and leave in between.
 
-    A request is a task with the amounts ``prompt`` and ``output`` (tokens); at most ``cores`` are in the batch. The
-    first iteration of a request reads its prompt. An iteration takes ``iteration``, ``prefill`` per token of the prompts
-    that it reads, ``decode`` per other request, and ``attention`` per token in memory (s). The next request of the
-    queue comes in if the memory of ``kv`` tokens has room for its prompt and its whole output. The result of a run has
+    A request is a task with the amounts ``prompt`` and ``output`` (tokens); at most ``cores`` at once. The
+    first iteration of a request reads its prompt. An iteration takes ``iteration``, ``prefill`` per token of prompts
+    that it reads, ``decode`` per other request, and ``attention`` per token in memory (s). The next request of
+    the queue comes in if the memory of ``kv`` tokens has room for its prompt and its output. The result of a run has
     the column ``first_token`` (s).
     """
 

@@ -107,7 +107,9 @@ def _data(machine: MachineState, tasks: list[LiveTask]) -> list[LiveData]:
     for task in tasks:
         wanted.update(dict.fromkeys((*task.inputs, *task.outputs)))
     for pool in machine.pools.values():
-        wanted.update(dict.fromkeys((*pool.held, *pool.arriving, *pool.writing, *data_in(pool.own_state()))))
+        wanted.update(
+            dict.fromkeys((*pool.held, *pool.arriving, *pool.writing, *pool.parts, *data_in(pool.own_state())))
+        )
     ordered = [data for live in machine.sets for data in live.data if data in wanted]
     return list(dict.fromkeys([*ordered, *wanted]))
 
@@ -179,6 +181,7 @@ def _pool(pool: MemoryPool, sets: list[LiveSet], number: dict[LiveTask, int], of
         awaits=tuple(of[coming.data] for live in sets for coming in live.coming if coming.pool is pool),
         uses=clock,
         pasts=tuple(pasts[data] for data in pool.held) if pasts else (),
+        parts=tuple((of[data], left) for data, left in pool.parts.items()),
         own=referring(pool.own_state(), number, of),
     )
 
@@ -211,7 +214,7 @@ def _flights(machine: MachineState, number: dict[LiveTask, int], of: dict[LiveDa
     for pool in machine.pools.values():
         for data, arrival in pool.arriving.items():
             owner = None if arrival.owner is None else number[arrival.owner]
-            state = FlightState(of[data], pool.index, owner, arrival.stale)
+            state = FlightState(of[data], pool.index, owner, arrival.stale, part=arrival.part)
             flight = arrival.flight
             if flight is not None:
                 moving = flight.moving

@@ -56,15 +56,17 @@ class Flight:
         arrival = pool.arriving[data]
         source.unuse(data)
         rows = mover.rows
+        moved = data.size - arrival.part
         if rows is not None:
-            rows.append((data, source, pool, self.since, mover.env._now, self.task, self.cause, data.size))
+            rows.append((data, source, pool, self.since, mover.env._now, self.task, self.cause, moved))
         for call in mover.on_moved:
-            call(Moved(data.name, data.size, source.name, pool.name, self.since, mover.env._now, self.task, self.cause))
+            call(Moved(data.name, moved, source.name, pool.name, self.since, mover.env._now, self.task, self.cause))
         if not arrival.stale or data in pool.held:
             pool.arrived(data)
             mover.tell(arrival, self, event is not None)
         elif arrival.users:  # rewritten meanwhile: send them again
             arrival.stale = arrival.under_way = False
+            arrival.part = 0.0
             mover.depart(self, data, arrival)
         else:
             pool.turn_away(data)
@@ -219,11 +221,12 @@ class DataMover:
                 return 0.0
             copies = (data.coming,)
         to = pool.index
+        size = pool.lacking(data) if pool.parts else data.size
         if len(copies) == 1:
             source: int = copies[0].index
-            return self.latency[source][to] + data.size * self.per_byte[source][to]
+            return self.latency[source][to] + size * self.per_byte[source][to]
         pools: tuple[MemoryPool, ...] = copies
-        return min([self.latency[each.index][to] + data.size * self.per_byte[each.index][to] for each in pools])
+        return min([self.latency[each.index][to] + size * self.per_byte[each.index][to] for each in pools])
 
     # ------------------------------------------------------------------ flights
 
@@ -256,20 +259,20 @@ class DataMover:
         if self._changing:
             self.follow()
         to = pool.index
-        copies = data.copies
+        copies, size = data.copies, data.size - arrival.part
         source: MemoryPool = copies[0]
         if len(copies) > 1:
             ways = zip(self.latency, self.per_byte, strict=True)
-            source = nearest(copies, [latency[to] + data.size * slow[to] for latency, slow in ways])
+            source = nearest(copies, [latency[to] + size * slow[to] for latency, slow in ways])
         flight.data = data
         flight.source = source
         flight.since = now = self.env._now
         self._numbers = flight.number = self._numbers + 1
         if self.contention:
             way = self._routes[source.index][to] or self.network.way(source.name, pool.name)
-            moving: Any = self.network.carry(data.size, way, source.name, pool.name)
+            moving: Any = self.network.carry(size, way, source.name, pool.name)
         else:
-            flight.ends = ends = now + self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
+            flight.ends = ends = now + self.latency[source.index][to] + size * self.per_byte[source.index][to]
             moving = self.env.event_at(ends)
         self.send(flight, moving, arrival)
 
@@ -304,6 +307,8 @@ class DataMover:
         if arrival.stale and not arrival.users and data not in pool.held:
             pool.turn_away(data)
         else:
+            if arrival.stale:
+                arrival.part = 0.0
             arrival.stale = arrival.under_way = False
             self.depart(flight, data, arrival)
 
@@ -331,7 +336,7 @@ class DataMover:
         pool = task.place.pool
         for data in task.inputs:
             if data.written and data not in pool.held and data not in pool.arriving:
-                if pool.claims or not pool.room_for(data.size):
+                if pool.claims or not pool.room_for(pool.lacking(data)):
                     return
                 pool.expect(data)
                 self.bring(data, pool, task, "overlap")

@@ -191,6 +191,7 @@ class _Restored:
             for d in state.stale:
                 pool.stale[self.data[d]] = None
             pool.awaited.update((self.data[d], None) for d in state.awaited)
+            pool.parts = {self.data[d]: left for d, left in state.parts}
             if state.own is not None:
                 pool.restore_own(referred(state.own, self.tasks, self.data))
 
@@ -220,7 +221,7 @@ class _Restored:
         """Put data back in flight, or reserve room for data still to be sent."""
         pool, data = self.pools[state.pool], self.data[state.data]
         arrival = pool.expect(data)
-        arrival.stale = state.stale
+        arrival.stale, arrival.part = state.stale, state.part
         if state.owner is not None:
             arrival.owner = self.tasks[state.owner]
         if state.source is None:
