@@ -18,7 +18,7 @@ from simmodel.errors import InputError, shown, unknown
 from simmodel.loading import within_count
 from simmodel.platform.node_lists import NodeList, node_names
 from simmodel.platform.overlaps import check_overlaps
-from simmodel.platform.placements import PLACEMENTS
+from simmodel.platform.placements import PLACEMENTS, placement_text
 from simmodel.platform.switches import switch_names
 from simmodel.units import in_bytes, in_seconds, in_watts
 
@@ -86,7 +86,7 @@ def _one_of(*allowed: str | None) -> Check:
 
 
 def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str | None], value: str | None) -> None:
-    if value is not None and value not in PLACEMENTS:
+    if value is not None and not (isinstance(value, str) and (value in PLACEMENTS or ":" in value)):
         raise InputError(f"must be one of {', '.join(PLACEMENTS)}, got {value!r}", place=attribute.name)
 
 
@@ -189,8 +189,10 @@ class PartitionSpec(Fields):
         on identified nodes: ``"first-fit"``: those of lowest number; ``"best-fit"``: those left with the fewest free
         cores, then GPUs; ``"packed"``: on the fewest switches, partly used ones first (cores on any nodes: the fewest
         nodes, among equals the partly used ones, the last one chosen to leave the fewest free cores); ``"spread"``:
-        those with the most free cores, then GPUs; ``"exclusive-by-switch"``: whole switches, for one job each; or a
-        name of :func:`~simmodel.resources.placements.register_placement`. Ties go to the lower number.
+        those with the most free cores, then GPUs; ``"exclusive-by-switch"``: whole switches, for one job each;
+        ``"contiguous"``: nodes of adjacent numbers, for which a job waits; a function or a class as
+        :func:`~simmodel.resources.placements.register_placement` takes them, or ``module:name``. Ties go to the lower
+        number.
         ``simmodel list placements`` prints all. Default: ``"best-fit"`` with ``one_host``, else ``"first-fit"``
     exclusive
         whether a job takes whole nodes
@@ -210,7 +212,7 @@ class PartitionSpec(Fields):
     name: str = "batch"
     processors: int | None = attrs.field(default=None, validator=_whole(1))
     nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
-    placement: str | None = attrs.field(default=None, validator=_known_placement)
+    placement: str | None = attrs.field(default=None, converter=placement_text, validator=_known_placement)
     exclusive: bool = False
     one_host: bool = False
     max_processors: int | None = attrs.field(default=None, validator=_whole(1))
@@ -599,6 +601,12 @@ class ClusterSpec(Fields):
     def processors(self) -> int:
         """Total number of processors."""
         return sum(partition.capacity for partition in self.partitions)
+
+    def models(self) -> Iterator[tuple[str, str]]:
+        """Yield the place and the name of each placement."""
+        for i, partition in enumerate(self.partitions):
+            if partition.placement is not None:
+                yield f"partitions[{i}].placement", partition.placement
 
     def partition(self, name: str | None) -> PartitionSpec:
         """Return the partition with this name; ``None``: the first."""

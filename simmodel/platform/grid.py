@@ -16,6 +16,7 @@ from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
 from simmodel.platform.models import model_text
 from simmodel.platform.network import NetworkSpec
+from simmodel.platform.placements import placement_text
 from simmodel.units import in_bytes, in_seconds, parse_quantity
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class StorageSpec(Fields):
         how it admits files and serves reads and writes: ``"disk"``, or a class derived from
         :class:`~simmodel.resources.storage.Storage`: the class itself, a name (``simmodel list resources``) or
         ``module:Class``
+    options
+        options for that class
     evict
         who goes when room is needed: ``"lru"``, ``"lfu"``, ``"size"``, ``"fifo"``, ``"none"`` or a registered rule. A
         file that a job uses, and the last replica of a file, stay
@@ -126,6 +129,7 @@ class StorageSpec(Fields):
     read_bandwidth: float = attrs.field(default=inf, converter=_bandwidth, validator=_above_zero)
     write_bandwidth: float = attrs.field(default=inf, converter=_bandwidth, validator=_above_zero)
     model: str = attrs.field(default="disk", converter=model_text)
+    options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     evict: str = "lru"
 
 
@@ -170,7 +174,7 @@ class SiteSpec(Fields):
 
     name: str
     hosts: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
-    placement: str | None = None
+    placement: str | None = attrs.field(default=None, converter=placement_text)
     cores: int | None = attrs.field(default=None, validator=_whole(1))
     storage: StorageSpec = attrs.field(factory=StorageSpec)
     disks: tuple[tuple[float, float], ...] = attrs.field(default=(), converter=_tuple)
@@ -353,6 +357,10 @@ class GridSpec(Fields):
         """Yield the place and the name of each model of a custom resource."""
         for i, site in enumerate(self.sites):
             yield f"sites[{i}].storage.model", site.storage.model
+            if site.placement is not None:
+                yield f"sites[{i}].placement", site.placement
+        for place, model in self.network.models():
+            yield f"network.{place}", model
 
 
 def _unique(group: str, names: Iterable[str]) -> dict[str, None]:

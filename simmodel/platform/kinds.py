@@ -57,6 +57,8 @@ def _plain(value: Any) -> Any:
         return {**own, "places": {name: to_dict(each) for name, each in value.places.items()}, **slow}
     if isinstance(value, SharingModel) and MODELS.get(value.name) == value:
         return value.name
+    if isinstance(value, SharingModel) and value == SharingModel(name=value.name, rule=value.name):
+        return value.name
     if attrs.has(type(value)):
         given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
         return {

@@ -294,13 +294,12 @@ class MachineSpec(Fields):
         return reached
 
     def models(self) -> Iterator[tuple[str, str]]:
-        """Yield the place and the name of each model of custom processors and memory pools."""
-        for i, processor in enumerate(self.processors):
-            if processor.model is not None:
-                yield f"processors[{i}].model", processor.model
-        for i, pool in enumerate(self.pools):
-            if pool.model is not None:
-                yield f"pools[{i}].model", pool.model
+        """Yield the place and the name of each model of custom processors, memory pools and links."""
+        parts: dict[str, tuple[Any, ...]] = {"processors": self.processors, "pools": self.pools, "links": self.links}
+        for key, specs in parts.items():
+            for i, spec in enumerate(specs):
+                if spec.model is not None:
+                    yield f"{key}[{i}].model", spec.model
 
     def each_processor(self) -> Iterator[tuple[str, ProcessorSpec]]:
         """Yield the name and the spec of each processor, in order."""

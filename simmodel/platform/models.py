@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from simmodel.entries import Entries, load
 from simmodel.errors import InputError
 
@@ -9,25 +12,33 @@ __all__ = ["MODELS", "model_text"]
 
 MODELS = Entries[type](
     {
+        "burst-buffer": "simmodel.resources.ready.burst_buffer:BurstBuffer",
         "disk": "simmodel.resources.storage:Storage",
+        "equal-split": "simmodel.resources.ready.equal_split:EqualSplit",
         "llm-server": "simmodel.resources.ready.llm:LLMServer",
+        "lossy": "simmodel.resources.ready.lossy:LossyLink",
         "multi-stream-gpu": "simmodel.resources.ready.multi_stream:MultiStreamGPU",
         "page-cache": "simmodel.resources.ready.page_cache:PageCache",
         "pinned": "simmodel.resources.ready.pinned:PinnedPool",
         "pim": "simmodel.resources.ready.pim:PIMRank",
+        "strict-priority": "simmodel.resources.ready.strict_priority:StrictPriority",
+        "tape-library": "simmodel.resources.ready.tape_library:TapeLibrary",
+        "tdma": "simmodel.resources.ready.tdma:TDMALink",
     },
     group="simmodel.resources",
 )
 """Models of resources by name; see :func:`~simmodel.resources.models.register_model`."""
 
 
-def model_text(given: str | type) -> str:
+def model_text(given: str | Callable[..., Any], names: Entries[Any] = MODELS) -> str:
     """Return the model of a spec as documents store it: a class by its registered name, or as ``module:Class``.
+
+    ``names``: the registered ones, of classes or of functions.
 
     Raises
     ------
     InputError
-        it is neither a text nor a class, or a class without a registered name that its module does not have
+        it is neither a text nor a class, or has no registered name and cannot be imported
 
     >>> from simmodel.resources import ManyCores
     >>> model_text(ManyCores), model_text("disk")
@@ -35,9 +46,9 @@ def model_text(given: str | type) -> str:
     """
     if isinstance(given, str):
         return given
-    if not isinstance(given, type):
+    if not callable(given) or (names is MODELS and not isinstance(given, type)):
         raise InputError(f"must be a class, a name or module:Class, got {given!r}", place="model")
-    name = MODELS.name_of(given)
+    name = names.name_of(given)  # type: ignore[arg-type]
     if name is not None:
         return name
     text = f"{given.__module__}:{given.__qualname__}"
@@ -46,6 +57,8 @@ def model_text(given: str | type) -> str:
     except (ImportError, AttributeError):
         found = None
     if found is not given:
-        hint = "define it at the top of a module, or name it with register_model"
+        hint = (
+            f"define it at the top of a module, or name it with register_{'model' if names is MODELS else 'placement'}"
+        )
         raise InputError(f"must be a class that can be imported, got {text}: {hint}", place="model")
     return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf, isnan
 from typing import Any
@@ -11,6 +11,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
+from simmodel.platform.models import MODELS as RULES, model_text
 from simmodel.units import parse_quantity
 
 __all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
@@ -64,6 +65,9 @@ class LinkSpec(Fields):
         period of the profile in seconds; ``None``: it does not repeat
     when_down
         ``"wait"``: transfers over it stand still while it is down; ``"fail"``: they fail, unless they say otherwise
+    model, options
+        the class of a custom link, derived from :class:`~simmodel.resources.links.Link`: the class itself, a name
+        (``simmodel list resources``) or ``module:Class``; and options for that class
 
     Raises
     ------
@@ -88,6 +92,8 @@ class LinkSpec(Fields):
     profile: tuple[tuple[float, float], ...] = attrs.field(default=(), converter=_pairs)
     repeat: float | None = attrs.field(default=None)
     when_down: str = "wait"
+    model: str | None = attrs.field(default=None, converter=attrs.converters.optional(model_text))
+    options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
 
     def __attrs_post_init__(self) -> None:
         where = f"link {self.name}"
@@ -197,6 +203,10 @@ class SharingModel(Fields):
         whether the ``rate_cap`` of a transfer limits its payload; otherwise it limits the bandwidth that it takes
     weight_without_latency
         the weight of routes without latency, if it differs
+    rule, options
+        instead of max-min fairness: a class derived from :class:`~simmodel.resources.sharing_rule.SharingRule` that
+        says the rates, as the class itself, a name (``simmodel list resources``) or ``module:Class``; and options for
+        that class
 
     Source: P. Velho, L. Schnorr, H. Casanova, A. Legrand, "On the validity of flow-level TCP network models for grid
     and cloud simulations", ACM TOMACS 23(4), 2013.
@@ -214,6 +224,8 @@ class SharingModel(Fields):
     crosstraffic: bool = False
     caps_payload: bool = False
     weight_without_latency: float | None = None
+    rule: str | None = attrs.field(default=None, converter=attrs.converters.optional(model_text))
+    options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
 
     def weight(self, latency: float, bandwidths: Iterable[float]) -> float:
         """Return the weight of a route from its latency (s) and the bandwidths of its links (bytes/s).
@@ -262,10 +274,16 @@ MODELS: Mapping[str, SharingModel] = {
 SimGrid with its defaults, which are LV08's, and with its CM02."""
 
 
-def model_named(value: str | SharingModel) -> SharingModel:
-    """Return a model by its name in :data:`MODELS`; a model is returned as it is."""
+def model_named(value: str | type | SharingModel) -> SharingModel:
+    """Return a model by its name in :data:`MODELS`, or without corrections by its rule; a model is returned as it is.
+
+    >>> model_named("equal-split").rule
+    'equal-split'
+    """
     if isinstance(value, SharingModel):
         return value
+    if isinstance(value, type) or (value not in MODELS and (value in RULES or ":" in value)):
+        return SharingModel(name=model_text(value), rule=value)
     if value not in MODELS:
         raise unknown("model", str(value), MODELS)
     return MODELS[value]
@@ -290,7 +308,8 @@ class NetworkSpec(Fields):
     routes
         a routing table; if empty, routes are shortest paths by latency over the places that links join
     model
-        ``"maxmin"``, ``"cm02"``, ``"lv08"``, ``"simgrid"``, ``"simgrid-cm02"`` or a :class:`SharingModel`
+        ``"maxmin"``, ``"cm02"``, ``"lv08"``, ``"simgrid"``, ``"simgrid-cm02"``, a :class:`SharingModel`, or a rule of
+        one: a class, a name or ``module:Class``
     crosstraffic
         whether a transfer also takes 5 % of its rate on the way back, for its acknowledgements; default: by the model
 
@@ -316,6 +335,8 @@ class NetworkSpec(Fields):
     def __attrs_post_init__(self) -> None:
         if self.crosstraffic is None:
             object.__setattr__(self, "crosstraffic", self.model.crosstraffic)
+        if self.crosstraffic and self.model.rule is not None:
+            raise InputError(f"must be false: rule {self.model.rule} has no crosstraffic", place="crosstraffic")
         known: set[str] = set()
         for link in self.links:
             if link.name in known:
@@ -335,6 +356,14 @@ class NetworkSpec(Fields):
                 if way in given:
                     raise InputError(f"duplicate route from {way[0]!r} to {way[1]!r}", place="routes")
                 given.add(way)
+
+    def models(self) -> Iterator[tuple[str, str]]:
+        """Yield the place and the name of each model of a link, and of the rule of its sharing model."""
+        for i, link in enumerate(self.links):
+            if link.model is not None:
+                yield f"links[{i}].model", link.model
+        if self.model.rule is not None:
+            yield "model.rule", self.model.rule
 
 
 def check_route(links: Sequence[str], known: Iterable[str], where: str) -> None:

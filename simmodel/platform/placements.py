@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel.entries import Entries
+from simmodel.platform.models import model_text
 
-__all__ = ["PLACEMENTS"]
+__all__ = ["PLACEMENTS", "placement_text"]
 
 PLACEMENTS = Entries[Any](
     {
@@ -15,7 +16,18 @@ PLACEMENTS = Entries[Any](
         "packed": "simmodel.resources.placements:PACKED",
         "spread": "simmodel.resources.placements:SPREAD",
         "exclusive-by-switch": "simmodel.resources.placements:EXCLUSIVE_BY_SWITCH",
+        "contiguous": "simmodel.resources.ready.contiguous:Contiguous",
     },
     group="simmodel.placements",
 )
 """Placements by name; see :func:`~simmodel.resources.placements.register_placement`."""
+
+
+def placement_text(given: Any) -> Any:
+    """Return a placement as documents store it: a function or a class by its registered name or as ``module:name``.
+
+    >>> from simmodel.resources.ready.contiguous import Contiguous
+    >>> placement_text(Contiguous), placement_text("spread")
+    ('contiguous', 'spread')
+    """
+    return model_text(given, PLACEMENTS) if callable(given) else given

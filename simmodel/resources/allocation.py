@@ -291,6 +291,11 @@ class NodeTable:
         return int(self.capacity.shape[1])
 
     @property
+    def counted(self) -> bool:
+        """Whether enough free cores in sum are what a request for cores anywhere needs."""
+        return self.complete and self._place.enough is None
+
+    @property
     def complete(self) -> bool:
         """Whether no node is down."""
         return bool((self.free[0] >= 0).all())
@@ -380,9 +385,18 @@ class NodeTable:
         if isinstance(need, Allocation):
             return bool((self.free[:, need.nodes] >= need.amounts).all())
         mask = self._suitable(need)
+        if self._place.enough is not None:
+            return self._may_choose(need, mask.nonzero()[0])
         if need.nodes is not None:
             return int(np.count_nonzero(mask)) >= need.nodes
         return bool(self.free[0] @ mask >= need.processors)
+
+    def _may_choose(self, need: Request, candidates: Numbers) -> bool:
+        """Whether a placement with conditions of its own can choose among candidates."""
+        assert self._place.enough is not None
+        amounts = self.free[0, candidates] if need.nodes is None else np.ones(len(candidates))
+        needed = need.processors if need.nodes is None else need.nodes
+        return float(amounts.sum()) >= needed and self._place.enough(self, candidates, amounts, needed)
 
     def allows(self, allocation: Allocation, need: Need) -> bool:
         """Whether the parts of an allocation that meets the need are free; and the switches if they must be whole."""
@@ -390,6 +404,9 @@ class NodeTable:
             alone = self._on_unused_switches()
             if not alone[allocation.nodes].all():
                 return False
+        if isinstance(need, Request) and self._place.enough is not None:
+            count = len(allocation.nodes)
+            return self.fits(allocation) and self._place.enough(self, allocation.nodes, np.ones(count), count)
         return self.fits(allocation)
 
     def why_not(self, request: Request, name: str = "the pool") -> str | None:
@@ -401,12 +418,14 @@ class NodeTable:
         if request.nodes is not None:
             shape = request.cores_per_node, request.gpus_per_node, request.memory_per_node
             there = sum(count for kind, count in self._kinds() if all(map(ge, kind, shape)))
-            if there >= request.nodes:
+            if there >= request.nodes and self._place.enough is None:
                 return None
         full = self.full()
         if full.fits(request):
             return None
         mask = full._suitable(request)
+        if self._place.enough is not None:
+            return Refusal.of(str(request), f"{name} has no such nodes by its placement")
         if request.nodes is not None:
             return Refusal.of(str(request), f"{name} has {_count(int(np.count_nonzero(mask)), 'such node')}")
         return Refusal.of(str(request), f"{name} has {int(full.free[0] @ mask)}")
@@ -427,9 +446,10 @@ class NodeTable:
             return self._nodes_of(need, need.nodes, self._suitable(need).nonzero()[0], prefer)
         candidates = self._suitable(need).nonzero()[0]
         free = self.free[:, candidates]
-        if free[0].sum() < need.processors:
+        strict = self._place.enough is not None
+        if free[0].sum() < need.processors or (strict and not self._may_choose(need, candidates)):
             return None
-        choose = fewest if need.exclusive and not self._place.least else self._place.cores
+        choose = fewest if need.exclusive and not self._place.least and not strict else self._place.cores
         chosen, cores = choose(self, candidates, free, need.processors)
         order = np.argsort(chosen)
         nodes = chosen[order]
@@ -443,7 +463,7 @@ class NodeTable:
 
     def _nodes_of(self, need: Request, count: int, candidates: Numbers, prefer: Numbers | None) -> Allocation | None:
         """Return so many of some nodes that meet the need per node, or ``None`` if there are too few."""
-        if len(candidates) < count:
+        if len(candidates) < count or (self._place.enough is not None and not self._may_choose(need, candidates)):
             return None
         chosen = self._place.nodes(self, candidates, count)
         if prefer is not None:

@@ -38,7 +38,7 @@ class ChangingLinks(Fluid):
         self._listeners: list[Callable[[Link], object]] = []
         self._resting: list[tuple[Route, Callable[[], object], str]] = []  # who waits until a route is up
         for link in links.values():
-            if link.spec.profile:
+            if link.spec.profile or link.varies:
                 link.alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
         super().__init__(env, model.bandwidth_factor)
 
@@ -145,7 +145,7 @@ class ChangingLinks(Fluid):
         if value == found.latency:
             return
         # Caps and weights make the bundles: the transfers leave the old ones and enter new ones.
-        regroup = self.model.by_latency or self.model.tcp_gamma < inf
+        regroup = self.model.by_latency or self.model.tcp_gamma < inf or any(way.modelled for way in found.routes)
         moving = [each for each in self._active_over(found) if regroup and each.status == "moving"]
         for transfer in moving:
             self.take_out(transfer)
@@ -185,7 +185,7 @@ class ChangingLinks(Fluid):
         reweigh = bandwidth > 0 and bandwidth != link.bandwidth and self.model.weight_s
         link.bandwidth = bandwidth
         link.down = down
-        link.capacity = 0.0 if down else bandwidth
+        link.fit()
         self._capacity_changed(link, link.spec.sharing == "shared")
         if reweigh:
             for way in link.routes:
@@ -208,7 +208,7 @@ class ChangingLinks(Fluid):
         route: Route = bundle.owner
         if bundle is not route.plain:
             # The number of different caps and weights is unbounded: drop empty bundles.
-            del route.bundles[bundle.cap, bundle.unit]
+            del route.bundles[bundle.key]
         self._unwatch(route.changing)
 
     def _watch(self, links: Iterable[Link]) -> None:
@@ -235,4 +235,7 @@ class ChangingLinks(Fluid):
         last, value, after = profile_at(link.spec, self.env._now)
         if last > link.set_at:
             self._change(link, value, link.down)
+        return self._next_change(link, after)
+
+    def _next_change(self, link: Link, after: float) -> float:
         return after

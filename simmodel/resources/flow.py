@@ -107,6 +107,7 @@ class Bundle(Group):
         "due",
         "heap",
         "high",
+        "key",
         "low",
         "number",
         "owner",
@@ -137,6 +138,7 @@ class Bundle(Group):
         self.scale = scale
         self.count = 0
         self.owner: Any = None
+        self.key: tuple[float, float] = (cap, unit)  # among the bundles of its owner
         self.plain = False  # whether its first and its last flow concern nobody
         self.number = number
         self.pipe_entry = (self, 1.0)

@@ -141,6 +141,8 @@ class Fluid:
         bundle.due = nan
         bundle.count -= count
         self._sharing.shrink(bundle)
+        if not bundle.plain:
+            self._fewer(bundle, count)
         if len(bundle.heap) > 2 * bundle.count + 64:
             bundle.heap = [entry for entry in bundle.heap if entry[3].entry is entry]
             heapify(bundle.heap)
@@ -148,6 +150,7 @@ class Fluid:
     def _empty(self, bundle: Bundle) -> None:
         """Remove the last flow of a bundle."""
         bundle.due = nan
+        count = bundle.count
         bundle.count = 0
         bundle.heap.clear()
         self._busy -= 1
@@ -160,6 +163,10 @@ class Fluid:
             self._pipes_touched[pipe] = None
         if not bundle.plain:
             self._last_out(bundle)
+            self._fewer(bundle, count)
+
+    def _fewer(self, bundle: Bundle, count: int) -> None:
+        """React to flows that have left a bundle that is not plain."""
 
     def _first_in(self, bundle: Bundle) -> None:
         """React to the first flow of a bundle that is not plain."""

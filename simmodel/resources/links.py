@@ -4,42 +4,114 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from simmodel.errors import InputError
 from simmodel.platform.network import LinkSpec, SharingModel
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.channels import Channel
 from simmodel.resources.flow import Bundle
+from simmodel.resources.models import Model, check_model, model_named, read_options
 
-__all__ = ["Link", "Route", "profile_at"]
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+__all__ = ["Link", "Moving", "Route", "make_link", "profile_at"]
 
 CROSSTRAFFIC = 0.05  # the share of a rate that returns as acknowledgements, as in SimGrid
 
 
-class Link(Channel):
-    """A live link.
+class Moving(Protocol):
+    """A :class:`~simmodel.resources.transfer.Transfer`, as models of links see it: its size (bytes), ends and route."""
 
-    ``bandwidth`` is in bytes/s and ``latency`` in s; ``capacity`` is the bandwidth, or 0 while the link is down;
-    ``load`` is the sum of the rates over it (maintained for shared links, and for fatpipes if an observer listens).
+    size: float
+    weight: float
+    rate_cap: float
+    source: Hashable
+    destination: Hashable
+    way: Route
+
+
+class Link(Channel, Model):
+    """A live link, and the base class of models of links.
+
+    ``bandwidth`` is in bytes/s and ``latency`` in s; ``capacity`` is what transfers share (:meth:`carries`), or 0 while
+    the link is down; ``load`` is the sum of the rates over it (maintained for shared links, and for fatpipes if an
+    observer listens); ``transfers`` the number of those that move over it, if ``carries`` depends on it.
+
+    A model derives from it and overrides one or more of :meth:`carries`, :meth:`limit` (with :meth:`until`, if limits
+    change with time), :meth:`delay` and :meth:`expected`; they are questions and change nothing. Its options are
+    ``self.spec.options``.
 
     >>> Link(LinkSpec(name="wan", bandwidth="1GBps"))
     <Link wan of 1e+09 B/s, 0 used>
     """
 
-    __slots__ = ("alarm", "bandwidth", "down", "latency", "routes", "set_at", "spec", "used_by")
+    __slots__ = ("alarm", "bandwidth", "down", "latency", "options", "routes", "set_at", "spec", "transfers", "used_by")
+
+    counts: ClassVar[bool] = False
+    """Whether the bytes/s that it carries depend on the model."""
+    varies: ClassVar[bool] = False
+    """Whether the limits of its transfers change with time."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.counts = cls.carries is not Link.carries
+        cls.varies = cls.until is not Link.until
 
     def __init__(self, spec: LinkSpec) -> None:
         super().__init__(spec.name, spec.bandwidth)
         self.spec = spec
+        self.options = read_options(type(self), spec.options, f"options of link {spec.name}")
         self.bandwidth = spec.bandwidth
         self.latency = spec.latency
         self.down = False
         self.routes: list[Route] = []
         self.used_by = 0
+        self.transfers = 0
         self.set_at = -inf
         self.alarm: Alarm | None = None
 
     def __repr__(self) -> str:
         return f"<Link {self.name} of {self.bandwidth:g} B/s, {self.load:g} used{', down' if self.down else ''}>"
+
+    # ------------------------------------------------------------------ for models
+
+    def carries(self, transfers: int) -> float:
+        """Return the bytes/s that a number of transfers (>= 1) share while it is up; default: its bandwidth."""
+        return self.bandwidth
+
+    def limit(self, transfer: Moving, now: float) -> float:
+        """Return the most bytes/s of one transfer at an instant (s), 0 or more; default: infinity.
+
+        It is asked when the transfer begins to move, and at each instant that :meth:`until` returns.
+        """
+        return inf
+
+    def until(self, now: float) -> float:
+        """Return the instant (s) after ``now`` at which limits change next; default: infinity, they stay."""
+        return inf
+
+    def delay(self) -> float:
+        """Return the seconds that a transfer waits for the link, besides its latency; default: 0."""
+        return 0.0
+
+    def expected(self, transfer: Moving, now: float) -> float:
+        """Return the mean bytes/s of a transfer alone on it, for estimates; default: by its limit now."""
+        return min(self.carries(1), self.limit(transfer, now))
+
+    # ------------------------------------------------------------------ its state
+
+    @property
+    def up(self) -> bool:
+        """Whether it is up, also by its profile."""
+        return not self.down and self.bandwidth > 0
+
+    def fit(self) -> None:
+        """Compute the capacity."""
+        self.capacity = capacity = self.carries(self.transfers or 1) if self.up else 0.0
+        if self.up and not 0 < capacity < inf:
+            raise InputError(f"carries must return a finite number > 0, got {capacity!r}", place=f"link {self.name}")
 
     @property
     def altered(self) -> bool:
@@ -55,6 +127,29 @@ class Link(Channel):
             if last > self.set_at:
                 return value or self.spec.bandwidth  # 0 in a profile means down
         return self.bandwidth or self.spec.bandwidth
+
+
+def make_link(spec: LinkSpec) -> Link:
+    """Return the live link of a spec, of the class that its ``model`` names.
+
+    Raises
+    ------
+    InputError
+        the model is unknown, or refuses the spec or its options
+
+    >>> make_link(LinkSpec(name="wan", bandwidth="1GBps", model="lossy", options={"loss": 0.2})).capacity
+    800000000.0
+    """
+    if spec.model is None:
+        if spec.options:
+            message = f"must be empty without a model, got {dict(spec.options)!r}"
+            raise InputError(message, place=f"link {spec.name}, options")
+        return Link(spec)
+    model = model_named(spec.model, Link, f"model of link {spec.name}")
+    check_model(model, spec, f"link {spec.name}")
+    link = model(spec)
+    link.fit()
+    return link
 
 
 class Route:
@@ -80,6 +175,7 @@ class Route:
         "latency",
         "links",
         "model",
+        "modelled",
         "payload",
         "pipes",
         "plain",
@@ -98,7 +194,8 @@ class Route:
         self.uses = tuple((link, factor) for link, factor in factors.items() if link.spec.sharing == "shared")
         # A fatpipe on the way back only would bind at 20 times its bandwidth: ignored.
         self.pipes = tuple(link for link in links if link.spec.sharing == "fatpipe")
-        self.changing = tuple(link for link in factors if link.spec.profile)
+        self.modelled = tuple(link for link in links if type(link) is not Link)
+        self.changing = tuple(link for link in factors if link.spec.profile or type(link) is not Link)
         self.payload = model.bandwidth_factor  # the share of a rate that is payload
         self.bundles: dict[tuple[float, float], Bundle] = {}
         self.plain: Bundle | None = None
@@ -109,6 +206,8 @@ class Route:
         """Compute the wait and the cap from the current latencies of the links."""
         self.latency = sum(link.latency for link in self.links)
         self.wait = self.latency * self.model.latency_factor
+        if self.modelled:
+            self.wait += sum(link.delay() for link in self.modelled)
         self.cap = self.model.cap(self.latency)
 
     def weigh(self) -> None:
@@ -125,10 +224,11 @@ class Route:
         """Return the first of its links that is down, if any."""
         return next((link for link in self.links if not link.capacity), None)
 
-    def alone(self, cap: float) -> float:
+    def alone(self, transfer: Moving, now: float) -> float:
         """Return the rate of a transfer on otherwise idle links, in bytes/s."""
-        bounds = [link.capacity / factor for link, factor in self.uses] + [pipe.capacity for pipe in self.pipes]
-        return self.payload * min([cap, self.cap, *bounds])
+        bounds = [(link.expected(transfer, now) if link.up else 0.0) / factor for link, factor in self.uses]
+        bounds += [pipe.expected(transfer, now) if pipe.up else 0.0 for pipe in self.pipes]
+        return self.payload * min([transfer.rate_cap, self.cap, *bounds])
 
 
 def profile_at(spec: LinkSpec, now: float) -> tuple[float, float, float]:

@@ -24,7 +24,10 @@ BASES = Entries[type](
     {
         "processor": "simmodel.resources.processor:Processor",
         "memory pool": "simmodel.resources.memory:MemoryPool",
+        "placement": "simmodel.resources.placements:NodeChoice",
         "storage": "simmodel.resources.storage:Storage",
+        "link": "simmodel.resources.links:Link",
+        "sharing rule": "simmodel.resources.sharing_rule:SharingRule",
     }
 )
 """The kinds of resources that may have models, and the class from which the models of each derive."""

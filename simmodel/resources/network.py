@@ -16,10 +16,11 @@ from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route, check_when_down
 from simmodel.resources.alarm import Alarm
-from simmodel.resources.changing import ChangingLinks
-from simmodel.resources.flow import Bundle, Flow
-from simmodel.resources.links import Link, Route
+from simmodel.resources.flow import Flow
+from simmodel.resources.links import Link, Route, make_link
+from simmodel.resources.modelled_links import ModelledLinks
 from simmodel.resources.routing import Router
+from simmodel.resources.sharing_rule import RuledSharing, SharingRule, make_rule
 from simmodel.resources.transfer import Delivery, LinkFailed, Transfer
 from simmodel.units import parse_quantity
 
@@ -31,7 +32,7 @@ _Node = TypeVar("_Node", bound=Hashable)
 __all__ = ["Delivery", "Link", "LinkFailed", "Network", "Transfer"]
 
 
-class Network(ChangingLinks):
+class Network(ModelledLinks):
     """A network of links whose bandwidth is shared by transfers.
 
     Parameters
@@ -41,7 +42,7 @@ class Network(ChangingLinks):
     links
         the links, or a complete :class:`NetworkSpec`
     model
-        ``"maxmin"``, ``"cm02"``, ``"lv08"``, ``"simgrid"``, ``"simgrid-cm02"`` or a :class:`SharingModel`
+        as in :class:`NetworkSpec`
     crosstraffic
         whether a transfer takes 5 % of its rate on the way back: on the ``reverse`` links of its links, or on the same
         links; default: by the model
@@ -78,7 +79,7 @@ class Network(ChangingLinks):
         env: Environment,
         links: Iterable[LinkSpec] | NetworkSpec,
         *,
-        model: str | SharingModel = "maxmin",
+        model: str | type[SharingRule] | SharingModel = "maxmin",
         crosstraffic: bool | None = None,
         routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
         graph: nx.Graph[_Node] | None = None,
@@ -98,7 +99,10 @@ class Network(ChangingLinks):
         # Transfers in their latency, by its end.
         self._lags: list[tuple[float, int, Transfer]] = []
         self._lag_alarm = Alarm(env, self._lag_over)
-        super().__init__(env, {link.name: Link(link) for link in spec.links}, spec.model)
+        super().__init__(env, {link.name: make_link(link) for link in spec.links}, spec.model)
+        self.rule = None if spec.model.rule is None else make_rule(spec.model)
+        if self.rule is not None:
+            self._sharing = RuledSharing(self.rule)
 
     # ------------------------------------------------------------------ transfers
 
@@ -201,7 +205,7 @@ class Network(ChangingLinks):
         else:
             bundle = way.plain
             if bundle is None or transfer.rate_cap < inf or transfer.weight != 1.0:
-                bundle = self._bundle(way, transfer.rate_cap, transfer.weight)
+                bundle = self._bundle(transfer)
             self._enter(transfer, bundle)
             if not self._ending:
                 self._settle_at_end()
@@ -240,7 +244,7 @@ class Network(ChangingLinks):
                 return
         bundle = route.plain
         if bundle is None or transfer.rate_cap < inf or transfer.weight != 1.0:
-            bundle = self._bundle(route, transfer.rate_cap, transfer.weight)
+            bundle = self._bundle(transfer)
         self._enter(transfer, bundle)
 
     def _lag_over(self) -> None:
@@ -315,7 +319,10 @@ class Network(ChangingLinks):
         (2.0, 100.0)
         """
         way = self.way(source, destination)
-        return way.wait, way.alone(inf) if way.links else inf
+        if not way.links:
+            return way.wait, inf
+        probe = Transfer(self, 0.0, 1.0, way, inf, way.wait, False, source, destination)
+        return way.wait, way.alone(probe, self.env._now)
 
     def _route_between(self, source: Hashable, destination: Hashable) -> Route:
         if source is None or destination is None:
@@ -350,20 +357,6 @@ class Network(ChangingLinks):
                 link.routes.append(way)
             self._by_links[key] = way
         return way
-
-    def _bundle(self, route: Route, cap: float, weight: float) -> Bundle:
-        cap = min(cap, route.cap)
-        bound = cap < inf or bool(route.pipes)
-        key = (cap, weight if bound else 1.0)
-        bundle = route.bundles.get(key)
-        if bundle is None:
-            bundle = Bundle(route.uses, route.pipes, *key, route.scale, self._next_number())
-            bundle.owner = route
-            route.bundles[key] = bundle
-            if key == (route.cap, 1.0):
-                route.plain = bundle
-                bundle.plain = not route.changing
-        return bundle
 
     def load(self, link: str | Link) -> float:
         """Return the sum of the rates over a link at this instant, in bytes/s.

@@ -87,7 +87,7 @@ class NodeProfile:
         self._just_after: dict[float, float] = {}
         soon = self._after(now, now)
         windows = list(windows)
-        self._exact = not windows and table.complete
+        self._exact = not windows and table.counted
         step = _Step(now, table.cores)
         step.table = table.copy()
         self._steps = [step]

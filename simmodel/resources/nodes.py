@@ -79,9 +79,11 @@ class NodePool(ChangingNodes):
         self._table = NodeTable.of(partition.nodes, partition.placed_by)
         self._missing: dict[int, tuple[Allocation, int]] = {}  # changes that the table does not have yet, by allocation
         self._all_cores = partition.capacity
-        self._whole_switches = placement_named(partition.placed_by).whole_switches
+        placement = placement_named(partition.placed_by)
+        self._whole_switches = placement.whole_switches
+        self._strict = placement.strict
         self._whole = WholeNodes.of(partition)
-        self._anywhere = None if partition.exclusive or self._whole_switches else CoresAnywhere()
+        self._anywhere = None if partition.exclusive or self._strict else CoresAnywhere()
         self._states: NodeStates | None = None
         self._stale = False  # whether the states have missed changes
         self._offered: tuple[int, LiveJob, Allocation] | None = None  # version, job, allocation
@@ -175,7 +177,7 @@ class NodePool(ChangingNodes):
         Made when they are first asked for, and kept from then on. They know no windows, consumables, cores anywhere,
         certain nodes, nor jobs that are planned with another time than they will be while they run.
         """
-        if self.windows or self.consumables.capacity or self._whole_switches:
+        if self.windows or self.consumables.capacity or self._strict:
             return None
         states, table = self._states, self.table
         if states is None:

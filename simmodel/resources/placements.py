@@ -11,11 +11,15 @@ switches by best fit are those of Slurm's plugin topology/tree, whole switches i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from simmodel.entries import load
+from simmodel.errors import InputError
 from simmodel.platform.placements import PLACEMENTS
+from simmodel.resources.models import Model
 from simmodel.resources.switches import fewest_switches
 
 if TYPE_CHECKING:
@@ -25,8 +29,9 @@ if TYPE_CHECKING:
     Amounts = NDArray[np.float64]
     Nodes = Callable[["Table", Numbers, int], Numbers]
     Cores = Callable[["Table", Numbers, Amounts, int], tuple[Numbers, Amounts]]
+    Enough = Callable[["Table", Numbers, Amounts, int], bool]
 
-__all__ = ["Placement", "described_placements", "fewest", "placement_named", "register_placement"]
+__all__ = ["NodeChoice", "Placement", "described_placements", "fewest", "placement_named", "register_placement"]
 
 
 class Table(Protocol):
@@ -47,7 +52,8 @@ class Placement(NamedTuple):
     ``nodes(table, candidates, count)`` returns the candidates in order of preference, of which ``count`` are taken;
     ``cores(table, candidates, free, processors)`` the nodes for cores anywhere, and the cores of each; ``plain``:
     whether idle nodes that are alike and without switches are taken by number; ``least``: whether cores anywhere are on
-    the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest.
+    the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest; ``enough(table, candidates,
+    amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum.
     """
 
     nodes: Nodes
@@ -56,9 +62,48 @@ class Placement(NamedTuple):
     plain: bool = False
     least: bool = False
     whole_switches: bool = False
+    enough: Enough | None = None
+
+    @property
+    def strict(self) -> bool:
+        """Whether enough free nodes, or cores, may still not be what a job can have."""
+        return self.whole_switches or self.enough is not None
 
 
-def register_placement(name: str, nodes: Nodes, description: str = "") -> None:
+class NodeChoice(Model):
+    """The base class of placements with more to say than an order: one may keep a job waiting for better nodes."""
+
+    def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
+        """Return the candidates (node numbers, ascending) in order of preference; the first ``count`` are taken.
+
+        ``table`` is as for :func:`register_placement`.
+        """
+        raise NotImplementedError
+
+    def cores(self, table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+        """Return nodes for cores anywhere, and the cores of each; default: in order of preference until enough.
+
+        ``free[0]`` has the free cores of the candidates.
+        """
+        order = np.searchsorted(candidates, self.nodes(table, candidates, len(candidates)))
+        return _until_enough(candidates[order], free[0][order], processors)
+
+    def enough(self, table: Table, candidates: Numbers, amounts: Amounts, needed: int) -> bool:
+        """Return whether a job can start on some of the candidates, on which there is enough in sum; default: yes.
+
+        It must not turn from true to false when there are more candidates, or more free cores on them.
+
+        Parameters
+        ----------
+        table, candidates
+            as for :meth:`nodes`
+        amounts
+            1 for each candidate if ``needed`` is a number of nodes; its free cores if it is a number of cores
+        """
+        return True
+
+
+def register_placement(name: str, nodes: Nodes | type[NodeChoice], description: str = "") -> None:
     """Make a placement known by a name, which ``PartitionSpec(placement=)`` and platform files accept from then on.
 
     An entry point in the group ``simmodel.placements`` makes such a function known in all programs.
@@ -71,7 +116,8 @@ def register_placement(name: str, nodes: Nodes, description: str = "") -> None:
         ``nodes(table, candidates, count)`` returns the candidates, an array of node numbers, in order of preference;
         ``count`` of them will be taken (of requests for cores anywhere: as many as have enough cores, and ``count`` is
         the number of candidates). ``table.free`` and ``table.capacity`` hold cores, GPUs and bytes of memory by node,
-        ``table.switches`` the number of the switch of each node, or ``None`` if none has one
+        ``table.switches`` the number of the switch of each node, or ``None`` if none has one. Or a class derived from
+        :class:`NodeChoice`
     description
         one line
 
@@ -83,7 +129,19 @@ def register_placement(name: str, nodes: Nodes, description: str = "") -> None:
     array([(2, 3)], dtype=object)
     >>> del PLACEMENTS["last"]
     """
-    PLACEMENTS[name] = _of_function(nodes, description)
+    PLACEMENTS[name] = _placement(nodes, description)
+
+
+def _placement(given: Any, description: str) -> Placement:
+    """Return the placement that a function or a class derived from :class:`NodeChoice` is."""
+    if not isinstance(given, type):
+        return _of_function(given, description)
+    if not issubclass(given, NodeChoice):
+        raise InputError(f"must be a function or a subclass of NodeChoice, got {given!r}", place="placement")
+    choice = given()
+    enough = choice.enough if given.enough is not NodeChoice.enough else None
+    lines = (given.__doc__ or "").splitlines()
+    return Placement(choice.nodes, choice.cores, description or (lines[0] if lines else ""), enough=enough)
 
 
 def _of_function(nodes: Nodes, description: str) -> Placement:
@@ -100,10 +158,22 @@ def placement_named(name: str) -> Placement:
     >>> placement_named("spread").description
     'the nodes with the most free cores, then GPUs'
     """
+    if name not in PLACEMENTS:
+        try:
+            return _named_in_full(name)
+        except (ImportError, AttributeError) as error:
+            message = f"must be a function or a class as module:name, got {name!r}: {error}"
+            raise InputError(message, place="placement") from None
     found = PLACEMENTS[name]
-    if not isinstance(found, Placement):  # the function of an entry point
-        found = PLACEMENTS[name] = _of_function(found, f"from {found.__module__}:{found.__qualname__}")
+    if not isinstance(found, Placement):  # the function or the class of an entry point
+        description = "" if isinstance(found, type) else f"from {found.__module__}:{found.__qualname__}"
+        found = PLACEMENTS[name] = _placement(found, description)
     return found
+
+
+@cache
+def _named_in_full(name: str) -> Placement:
+    return _placement(load(name), f"from {name}")
 
 
 def described_placements() -> dict[str, str]:

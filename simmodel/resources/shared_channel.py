@@ -85,6 +85,9 @@ class SharedChannel:
         the name of its accesses: with ``kind="read"`` its hooks are ``read_started(access)`` and
         ``read_ended(access)``
 
+    turns
+        ``turns(channel, busy)`` is called before its first access moves, and when the last one has ended
+
     Raises
     ------
     InputError
@@ -104,6 +107,7 @@ class SharedChannel:
         "_numbers",
         "_on_end",
         "_on_start",
+        "_turns",
         "_under_way",
         "bandwidth",
         "env",
@@ -112,7 +116,15 @@ class SharedChannel:
     )
     unit = "B"
 
-    def __init__(self, env: Environment, bandwidth: Bandwidth, name: str = "disk", *, kind: str = "flow") -> None:
+    def __init__(
+        self,
+        env: Environment,
+        bandwidth: Bandwidth,
+        name: str = "disk",
+        *,
+        kind: str = "flow",
+        turns: Callable[[SharedChannel, bool], object] | None = None,
+    ) -> None:
         self.env = env
         self.name = name
         self.kind = kind
@@ -123,6 +135,7 @@ class SharedChannel:
         self._on_start: tuple[Callable[..., object], ...] = ()
         self._on_end: tuple[Callable[..., object], ...] = ()
         self._given: Callable[[int], float] | None = None
+        self._turns = turns
         self.bandwidth = self._read_bandwidth(bandwidth)
         env.on_hooks_changed(self._find_hooks)
         env.register_waits(self)
@@ -205,6 +218,8 @@ class SharedChannel:
             bundle.advance(now)
             top, rest = bundle.mark(flow.kept)
         else:  # an empty channel starts anew, at virtual time 0
+            if self._turns is not None:
+                self._turns(self, True)
             bundle.high = bundle.low = rest = 0.0
             bundle.since = now
             top = flow.kept
@@ -252,6 +267,8 @@ class SharedChannel:
         if not count:
             bundle.heap.clear()
             self._alarm.set(inf)
+            if self._turns is not None:
+                self._turns(self, False)
             return
         if self._given is not None:
             self.bandwidth = self._given(count)
@@ -286,6 +303,10 @@ class SharedChannel:
         7.0
         """
         self.bandwidth = self._read_bandwidth(bandwidth)
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """Ask the function of the bandwidth again, whose answer has changed."""
         if self._bundle.count:
             self._bundle.advance(self.env._now)
             self._share(self.env._now)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.environment import Environment
+from simmodel.errors import InputError
 from simmodel.platform.grid import StorageSpec
 from simmodel.platform.models import MODELS
+from simmodel.resources.alarm import Alarm
 from simmodel.resources.file_holder import FileHolder, HeldFile, RoomState
-from simmodel.resources.models import Model, model_named
+from simmodel.resources.models import Model, check_model, model_named, read_options
 from simmodel.resources.shared_channel import Access, ChannelState, SharedChannel
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ __all__ = ["Storage", "StorageState", "make_storage", "register_storage"]
 class StorageState(NamedTuple):
     """A storage at one instant: files, room reserved and room waited for, each in order, and the accesses.
 
-    ``clock``: the position in the order of all arrivals and uses.
+    ``clock``: the position in the order of all arrivals and uses; ``own``: what its model remembers, as plain values.
     """
 
     files: tuple[HeldFile, ...] = ()
@@ -29,6 +31,7 @@ class StorageState(NamedTuple):
     clock: int = 0
     reading: ChannelState = ChannelState()
     writing: ChannelState = ChannelState()
+    own: Any = None
 
 
 class Storage(FileHolder, Model):
@@ -38,7 +41,8 @@ class Storage(FileHolder, Model):
     room, files without pins are evicted in the order of the rule of the spec. The last replica of a file in the
     catalogue stays unless the rule says otherwise. Bytes are counted whole, a begun byte as one.
 
-    A model derives from it and overrides :meth:`admit`, :meth:`read_bandwidth` and :meth:`write_bandwidth`.
+    A model derives from it and overrides :meth:`admit`, :meth:`read_bandwidth` and :meth:`write_bandwidth`; and
+    :meth:`turns` if bandwidths depend on the past. Its options are ``self.options``.
 
     Parameters
     ----------
@@ -78,12 +82,14 @@ class Storage(FileHolder, Model):
     ) -> None:
         self.spec = spec
         super().__init__(env, name or spec.name or "storage", spec.capacity, spec.evict, catalogue)
+        self.options = read_options(type(self), spec.options, f"options of storage {self.name}")
         own_read = type(self).read_bandwidth is not Storage.read_bandwidth
         own_write = type(self).write_bandwidth is not Storage.write_bandwidth
         read = self.read_bandwidth if own_read else spec.read_bandwidth
         write = self.write_bandwidth if own_write else spec.write_bandwidth
-        self.reading = SharedChannel(env, read, self.name, kind="read")
-        self.writing = SharedChannel(env, write, self.name, kind="write")
+        turns = None if type(self).turns is Storage.turns else self.turns
+        self.reading = SharedChannel(env, read, self.name, kind="read", turns=turns)
+        self.writing = SharedChannel(env, write, self.name, kind="write", turns=turns)
 
     def read_bandwidth(self, readers: int) -> float:
         """Return the bytes/s that a number of readers (>= 1) share; default: that of the spec."""
@@ -93,14 +99,29 @@ class Storage(FileHolder, Model):
         """Return the bytes/s that a number of writers (>= 1) share; default: that of the spec."""
         return self.spec.write_bandwidth
 
+    def turns(self, channel: SharedChannel, busy: bool) -> None:
+        """React to a channel, ``reading`` or ``writing``, whose first access begins now or whose last one has ended.
+
+        When the bandwidth changes while accesses are under way, the model calls ``channel.ask_again()``.
+        """
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The alarms of a model, which keep their order in snapshots; default: none."""
+        return ()
+
     # ------------------------------------------------------------------ accesses
 
-    def read(self, size: float, call: Callable[[Access], Any] | None = None, about: Any = None) -> Access:
-        """Start to read bytes and return the event of the end; ``call(access)`` is called then."""
+    def read(
+        self, size: float, call: Callable[[Access], Any] | None = None, about: Any = None, file: str | None = None
+    ) -> Access:
+        """Start to read bytes and return the event of the end; ``call(access)`` is called then; ``file``: of which."""
         return self.reading.start(size, call, about)
 
-    def write(self, size: float, call: Callable[[Access], Any] | None = None, about: Any = None) -> Access:
-        """Start to write bytes and return the event of the end; ``call(access)`` is called then."""
+    def write(
+        self, size: float, call: Callable[[Access], Any] | None = None, about: Any = None, file: str | None = None
+    ) -> Access:
+        """Start to write bytes and return the event of the end; ``call(access)`` is called then; ``file``: of which."""
         return self.writing.start(size, call, about)
 
     # ------------------------------------------------------------------ snapshots
@@ -108,7 +129,8 @@ class Storage(FileHolder, Model):
     def state(self) -> StorageState:
         """Return the files, the room reserved and waited for, and the accesses as plain values."""
         clock, files = self.held()
-        return StorageState(tuple(files), tuple(self.rooms()), clock, self.reading.state(), self.writing.state())
+        channels = self.reading.state(), self.writing.state()
+        return StorageState(tuple(files), tuple(self.rooms()), clock, *channels, self.own_state())
 
     def restore(self, state: StorageState, calls: Mapping[str, Callable[[], object]] | None = None) -> None:
         """Put the files and the room of a snapshot into an empty storage; its channels restore their accesses.
@@ -121,6 +143,8 @@ class Storage(FileHolder, Model):
             the function that is called once there is room, for each file that waits for it
         """
         self.put_back(state.clock, state.files, state.rooms, calls or {})
+        if state.own is not None:
+            self.restore_own(state.own)
 
 
 def register_storage(name: str, model: type[Storage]) -> None:
@@ -157,4 +181,8 @@ def make_storage(
     <Storage BNL: 0 of 1e+12 bytes used, 0 files>
     """
     model: type[Storage] = model_named(spec.model, Storage, f"model of storage {name or spec.name}")
+    where = f"storage {name or spec.name}"
+    check_model(model, spec, where)
+    if model is Storage and spec.options:
+        raise InputError(f"must be empty: a disk has none, got {dict(spec.options)!r}", place=f"{where}, options")
     return model(env, spec, catalogue, name=name)

@@ -106,7 +106,7 @@ class Transfer(Flow):
         """Its duration in seconds on otherwise idle links in their current state; infinity if one is down."""
         if not self.size or not self.way.links:
             return self.way.wait
-        rate = self.way.alone(self.rate_cap)
+        rate = self.way.alone(self, self.env._now)
         return self.way.wait + self.size / rate if rate > 0 else inf
 
     def break_off(self, link: Link) -> None:

@@ -77,7 +77,7 @@ class WholeNodes:
         first = partition.nodes[0]
         each = first.cores, first.gpus, first.memory
         placement = placement_named(partition.placed_by)
-        if placement.whole_switches:
+        if placement.strict:
             return None
         if any((kind.cores, kind.gpus, kind.memory) != each for kind in partition.nodes):
             return None

@@ -15,7 +15,7 @@ from tests.helpers.public_classes import public_classes, public_values
 
 BASES = {
     *("Eviction", "JobsSnapshot", "JobSystemSnapshot", "LiveWork", "Observer", "Options", "Snapshot", "System"),
-    "TaskPlace",
+    *("NodeChoice", "SharingRule", "TaskPlace"),
 }
 """Base classes, of which no value is made."""
 VALUES = {name: each for name, each in public_values().items() if name not in BASES}

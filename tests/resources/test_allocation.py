@@ -76,7 +76,7 @@ def test_packed_uses_one_node_where_one_is_enough():
     assert cores(made.allocate(Request(7))) == [(0, 7)]
 
 
-@pytest.mark.parametrize("placement", sorted(PLACEMENTS))
+@pytest.mark.parametrize("placement", sorted(set(PLACEMENTS) - {"contiguous"}))
 def test_whole_nodes(placement):
     made = table([8, 7, 8, 16, 8], [8, 8, 8, 16, 8], placement)
     assert cores(made.allocate(Request(5, exclusive=True))) == [(0, 8)]
@@ -174,7 +174,7 @@ requests = st.builds(
 )
 
 
-@given(nodes=nodes, request_=requests, placement=st.sampled_from(sorted(PLACEMENTS)))
+@given(nodes=nodes, request_=requests, placement=st.sampled_from(sorted(set(PLACEMENTS) - {"contiguous"})))
 @settings(max_examples=400, deadline=None)
 def test_finds_something_whenever_there_is_anything_to_find(nodes, request_, placement):
     capacity = np.array([[used + free or 1 for used, free, _, _ in nodes], [g for *_, g, _ in nodes], [2] * len(nodes)])

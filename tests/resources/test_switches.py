@@ -186,7 +186,7 @@ def test_any_placement_of_nodes_that_are_alike_and_exclusive_starts_what_counts_
             jobs = [Job(submit=at, run=run, requested=run + 5 * (run % 3), processors=n) for at, run, n in rows]
             asked = [Job(submit=at, run=run, requested=run + 5 * (run % 3), nodes=n) for at, run, n in rows]
             expected = simulate(8, jobs, policy).jobs["start"].tolist()
-            for placement in sorted(set(PLACEMENTS) - {"exclusive-by-switch"}):
+            for placement in sorted(set(PLACEMENTS) - {"contiguous", "exclusive-by-switch"}):
                 spec = ClusterSpec(partitions=[partition(placement, exclusive=True, cores=1)])
                 result = simulate(spec, asked, policy)
                 assert result.jobs["start"].tolist() == expected, (seed, placement)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simmodel.errors import InputError
 from simmodel.resources.consumables import Consumables
 from simmodel.resources.counts import CountPool
 from simmodel.resources.pool import Pool
@@ -38,7 +39,11 @@ def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) 
     pool: Pool
     if partition.one_host:
         from simmodel.resources.hosts import HostPool
+        from simmodel.resources.placements import placement_named
 
+        if placement_named(partition.placed_by).enough is not None:
+            message = f"must be another one with one_host, got {partition.placed_by!r}"
+            raise InputError(message, place=f"partition {partition.name}, placement")
         pool = HostPool(env, partition.name, partition, consumables)
     elif partition.nodes:
         from simmodel.resources.nodes import NodePool

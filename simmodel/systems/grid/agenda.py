@@ -52,6 +52,7 @@ def _alarms(grid: GridCore) -> Iterator[Item]:
     for site in grid.places:
         found += [(("read", site.number), site.storage.reading.alarm)]
         found += [(("write", site.number), site.storage.writing.alarm)]
+        found += [(("storage", site.number, i), alarm) for i, alarm in enumerate(site.storage.alarms)]
         found += [
             (("disk", site.number, host, int(writes)), channel.alarm)
             for (host, writes), channel in site.disks._channels.items()

@@ -96,6 +96,15 @@ def _refuse(grid: GridCore) -> None:
     for link in data.network.links.values():
         if link.altered:
             raise SnapshotError(f"link {link.name} cannot be copied: a script has changed it")
+        if not link.snapshots:
+            raise SnapshotError(f"link {link.name} cannot be copied: {type(link).__name__} has snapshots = False")
+    rule = data.network.rule
+    if rule is not None and not rule.snapshots:
+        raise SnapshotError(f"the network cannot be copied: {type(rule).__name__} has snapshots = False")
+    for site in grid.places:
+        if not site.storage.snapshots:
+            model = type(site.storage).__name__
+            raise SnapshotError(f"storage {site.storage.name} cannot be copied: {model} has snapshots = False")
     for job, stay in grid.stays.present.items():
         spec = job._job
         if spec is not None and spec.has_body:

@@ -34,16 +34,30 @@ class Disks:
         self._storage = storage
         self._channels: dict[tuple[int, bool], SharedChannel] = {}
 
-    def read(self, host: int | None, size: float, call: Callable[[Access], object], about: Any = None) -> Access:
-        """Start to read bytes on a host."""
+    def read(
+        self,
+        host: int | None,
+        size: float,
+        call: Callable[[Access], object],
+        about: Any = None,
+        file: str | None = None,
+    ) -> Access:
+        """Start to read bytes on a host, of a file."""
         if host is None or not self._spec.disks:
-            return self._storage.read(size, call, about)
+            return self._storage.read(size, call, about, file)
         return self._channel(host, False).start(size, call, about)
 
-    def write(self, host: int | None, size: float, call: Callable[[Access], object], about: Any = None) -> Access:
-        """Start to write bytes on a host."""
+    def write(
+        self,
+        host: int | None,
+        size: float,
+        call: Callable[[Access], object],
+        about: Any = None,
+        file: str | None = None,
+    ) -> Access:
+        """Start to write bytes on a host, of a file."""
         if host is None or not self._spec.disks:
-            return self._storage.write(size, call, about)
+            return self._storage.write(size, call, about, file)
         return self._channel(host, True).start(size, call, about)
 
     def bandwidths(self, host: int) -> tuple[float, float]:

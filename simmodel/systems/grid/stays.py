@@ -239,7 +239,7 @@ class Stays:
         file = job.inputs[stay.index]
         call = partial(self._has_read, stay)
         size = stay.site.storage.files[file]
-        stay.access = stay.site.disks.read(stay.host, size, call, (stay, file))
+        stay.access = stay.site.disks.read(stay.host, size, call, (stay, file), file)
 
     def _has_read(self, stay: Stay, _access: Any) -> None:
         job: Any = stay.job
@@ -298,7 +298,7 @@ class Stays:
         job: Any = stay.job
         file = job.outputs[stay.index]
         call = partial(self._written, stay)
-        stay.access = stay.site.disks.write(stay.host, file.size, call, (stay, file.name))
+        stay.access = stay.site.disks.write(stay.host, file.size, call, (stay, file.name), file.name)
 
     def _written(self, stay: Stay, _access: Any) -> None:
         job: Any = stay.job

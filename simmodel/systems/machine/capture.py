@@ -10,6 +10,7 @@ import attrs
 from simmodel.errors import SnapshotError
 from simmodel.resources.cores import CoreTicket
 from simmodel.resources.data_arrival import RoomClaim
+from simmodel.resources.links import Link
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.taskplace import Family
 from simmodel.resources.transfer import Transfer
@@ -95,7 +96,11 @@ def capture_machine(machine: MachineState) -> MachineSnapshot:
 
 def _check_models(machine: MachineState) -> None:
     """Raise ``SnapshotError`` if a model of the machine says that it cannot be copied."""
-    parts: list[Processor | MemoryPool] = [*machine.places, *machine.pools.values()]
+    parts: list[Processor | MemoryPool | Link] = [
+        *machine.places,
+        *machine.pools.values(),
+        *machine.network.links.values(),
+    ]
     for each in parts:
         if not each.snapshots:
             raise SnapshotError(f"{each.name} cannot be copied: {type(each).__name__} has snapshots = False")

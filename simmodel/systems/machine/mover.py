@@ -151,6 +151,9 @@ class DataMover:
         self.home = home
         self.parallel = parallel
         self.contention = contention
+        custom = next((link.name for link in network.links.values() if link.spec.model is not None), None)
+        if custom is not None and not contention:
+            raise InputError(f"must be true: link {custom} has a model, got {contention!r}", place="contention")
         self.rows: list[_Row] | None = [] if record else None
         self._numbers = 0
         self.failures = 0
@@ -173,7 +176,7 @@ class DataMover:
 
     def _find_ways(self) -> None:
         """Find the route from each pool to each other one; none from or to a pool that no processor uses."""
-        names = list(self.pools)
+        self._names = names = list(self.pools)
         self.latency = [[0.0] * len(names) for _ in names]
         self.per_byte = [[0.0] * len(names) for _ in names]
         self._routes: list[list[Route | None]] = [[None] * len(names) for _ in names]
@@ -197,6 +200,9 @@ class DataMover:
         """Set the latency (s) and the seconds per byte of a route to those of its links now."""
         latency, slow = way.latency, 1.0 / way.bandwidth(self.env._now)
         for i, j in self._pairs[way]:
+            if way.modelled:
+                latency, rate = self.network.idle(self._names[i], self._names[j])
+                slow = 1.0 / rate if rate else slow  # while a link is down: as if it were up
             self.latency[i][j], self.per_byte[i][j] = latency, slow
 
     def _link_changed(self, link: Link) -> None:

@@ -1,0 +1,95 @@
+"""A tape library: few drives, into which a robot mounts the tape of a file before it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any, ClassVar
+
+from simmodel.errors import InputError
+from simmodel.platform.grid import StorageSpec
+from simmodel.resources.models import Option
+from simmodel.resources.shared_channel import Access
+from simmodel.resources.storage import Storage
+
+__all__ = ["TapeLibrary"]
+
+
+class TapeLibrary(Storage):
+    """A storage whose reads wait for a drive, the mount of their tape (unless it is mounted there) and a seek.
+
+    Each drive reads with the spec's ``read_bandwidth``. Reads are served in order, except that one whose tape is in a
+    busy drive waits for that one. Files fill the tapes in the order of their arrival; writes go to a disk in front of
+    the library, at ``write_bandwidth``.
+
+    - ``drives``: their number
+    - ``mount``, ``seek``: seconds, or texts such as ``"90s"``; ``seek``: default 0
+    - ``tape``: bytes of a tape; a file on its border belongs to the first
+    """
+
+    takes: ClassVar = {
+        "drives": Option(least=1, whole=True),
+        "mount": Option(unit="s"),
+        "seek": Option(0.0, unit="s"),
+        "tape": Option(unit="B", above=0),
+    }
+    snapshots = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.tapes: dict[str, int] = {}
+        self._written = 0.0
+        self.mounted = [-1] * self.options["drives"]  # the tape in each drive
+        self._loaded = [0.0] * self.options["drives"]  # when it is in there (s)
+        self._users: list[Access | None] = [None] * self.options["drives"]
+        self._waiting: list[tuple[Access, int]] = []
+
+    @classmethod
+    def refuses(cls, spec: StorageSpec) -> str | None:
+        """Return why it cannot read, if so."""
+        return None if spec.read_bandwidth < inf else "needs a read_bandwidth, that of a drive"
+
+    def read_bandwidth(self, readers: int) -> float:
+        """Return the bandwidth of the drives that read."""
+        return self.spec.read_bandwidth * readers
+
+    def add(self, file: str, size: float, cause: str = "given", *, pins: int = 0) -> None:
+        """Place a file, on the tape that is written."""
+        super().add(file, size, cause, pins=pins)
+        self.tapes[file] = int(self._written // self.options["tape"])
+        self._written += size
+
+    def read(
+        self, size: float, call: Callable[[Access], Any] | None = None, about: Any = None, file: str | None = None
+    ) -> Access:
+        """Start to read a file, once its tape is in a drive."""
+        if file not in self.tapes:
+            raise InputError(f"must be a file of storage {self.name}, got {file!r}", place="file")
+        access = super().read(size, call, about)
+        if access.end is None:
+            access.pause()
+            access.callbacks.append(self._ended)
+            self._waiting.append((access, self.tapes[file]))
+            self._assign()
+        return access
+
+    def _assign(self) -> None:
+        for access, tape in list(self._waiting):
+            if tape in self.mounted:
+                drive = self.mounted.index(tape)
+            else:  # an empty drive if there is one
+                drive = min(
+                    range(len(self.mounted)), key=lambda i: (self._users[i] is not None, self.mounted[i] >= 0, i)
+                )
+            if self._users[drive] is None:
+                self._waiting.remove((access, tape))
+                now = self.env.now
+                if self.mounted[drive] != tape:
+                    self.mounted[drive], self._loaded[drive] = tape, now + self.options["mount"]
+                self._users[drive] = access
+                self.env.call_at(max(now, self._loaded[drive]) + self.options["seek"], access.resume)
+
+    def _ended(self, access: Any) -> None:
+        self._waiting = [each for each in self._waiting if each[0] is not access]
+        self._users = [None if user is access else user for user in self._users]
+        self._assign()
