@@ -54,6 +54,8 @@ ANSWERS = {"-h": HELP, "--help": HELP, "--version": f"simmodel {__version__}"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, 2 if the input is invalid, or 130 if it is interrupted.
 
+    ``verify`` returns 1 if the schedule is impossible or departs from the policy.
+
     Parameters
     ----------
     arguments
@@ -108,8 +110,7 @@ def _run(words: list[str]) -> int:
 
         see_working_folder()
     with limits(**dict(getattr(options, "limit", ()))), bar_settled(options):
-        run(options)
-    return 0
+        return run(options) or 0
 
 
 def _complain(sentence: str) -> int:

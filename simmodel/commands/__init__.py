@@ -1,8 +1,9 @@
 """The commands of the command line, one module each.
 
 The module of a command has ``add(parser)``, which adds its arguments; ``run(options)``, whose docstring is the
-description in the help; and ``EXAMPLES``, the lines that end the help. Only the module of the chosen command is
-imported, and modules imported only to run it are imported in ``run``: help is shown without numpy.
+description in the help, and which may return an exit status; and ``EXAMPLES``, the lines that end the help. Only the
+module of the chosen command is imported, and modules imported only to run it are imported in ``run``: help is shown
+without numpy.
 """
 
 from __future__ import annotations

@@ -112,16 +112,17 @@ class ActionParser(CommandParser):
         return options
 
 
-def _run_action(options: argparse.Namespace) -> None:
-    options.run(options)
+def _run_action(options: argparse.Namespace) -> int | None:
+    status: int | None = options.run(options)
+    return status
 
 
 def _filled(text: str) -> str:
     return textwrap.fill(text, min(get_terminal_size().columns - 2, 100))
 
 
-def command_parser(name: str) -> tuple[Callable[[argparse.Namespace], None], CommandParser]:
-    """Return the function that runs a command, and its parser.
+def command_parser(name: str) -> tuple[Callable[[argparse.Namespace], int | None], CommandParser]:
+    """Return the function that runs a command, whose result is an exit status other than 0, and its parser.
 
     >>> command_parser("list")[1].read(["policies"]).kind
     'policies'

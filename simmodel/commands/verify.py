@@ -31,8 +31,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_picture(files, "the starts that depart, over time", usual="departures.png")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Say whether a schedule is possible and, with --policy, which starts are not the policy's, and why."""
+def run(options: argparse.Namespace) -> int:
+    """Say whether a schedule is possible and, with --policy, which starts are not the policy's, and why.
+
+    The exit status is 0 if the schedule is right; 1 if something is impossible or not the policy's; 2 if the input is
+    invalid or no schedule of these jobs: some are missing, unknown or doubled, or start before their submission.
+    """
     from simmodel.errors import InputError
     from simmodel.referee.verification import verify
 
@@ -43,3 +47,6 @@ def run(options: argparse.Namespace) -> None:
         see_working_folder(options.policy)
     found = verify(**judging(options), policy=options.policy, progress=options.progress)
     write_and_say([found.report()], options, {"table": found.to_csv, "plot": picture(found.plot)}, indent="")
+    if found.misfit is not None:
+        raise InputError(found.misfit, source=str(options.schedule or options.log))
+    return 0 if found.right else 1

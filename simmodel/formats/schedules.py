@@ -1,15 +1,18 @@
-"""Schedules that other simulators wrote: CQSim's ``.rst``, Batsim's ``jobs.csv``, our own CSV, and logs with waits."""
+"""Schedules that other simulators wrote: CQSim, Batsim, ElastiSim, AccaSim, our own CSV, and logs with waits."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel.errors import InputError, shown
-from simmodel.loading import Source, read_lines, reader
+from simmodel.loading import Source, check_count, read_lines, reader
+from simmodel.platform.node_lists import node_names
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -24,31 +27,48 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "end": ("end", "finish_time", "end_time", "completion_time", "ended"),
     "submit": ("submit", "submission_time", "submit_time", "queued_time"),
     "wait": ("wait", "waiting_time", "wait_time"),
-    "run": ("run", "execution_time", "run_time", "runtime"),
+    "run": ("run", "execution_time", "run_time", "runtime", "makespan"),
+    "place": ("place",),
+    "nodes": ("nodes", "allocated_resources", "node_list", "nodelist", "assigned_nodes"),
+    "cores": ("cores",),
+    "gpus": ("gpus",),
+    "memory": ("memory",),
 }
-"""Our column, and its names: here, in Batsim's ``jobs.csv``, and in other tables."""
+"""Our column, and its names: here, in Batsim's ``jobs.csv``, in ElastiSim's job statistics; _ stands for a space."""
+_TIMES = ("start", "end", "submit", "wait", "run")
+_PARTS = ("cores", "gpus", "memory")
+_DATE = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
+_ACCASIM = re.compile(rf"([^;]+);.*?;?{_DATE}__([\d;.#]*)__{_DATE};{_DATE};.*")
+"""A line of AccaSim: job; ...; submission, nodes with their resources, start; end; ..., in local time."""
+_NUMBERS = re.compile(r"\d{1,9}(-\d{1,9})?")
 
 
 @reader
 def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Table:
     """Read the starts and ends of jobs from a file that any simulator wrote.
 
-    A CSV file with a header needs the job and its start (or submission and wait); its end (or run time) is optional.
-    Known names of columns are those of results here and of Batsim's ``jobs.csv``, case does not matter; ``names`` maps
-    others. A file of nine numbers a line, separated by ``;``, is CQSim's ``.rst``. A log in SWF is a schedule by its
-    recorded waits.
+    A CSV file with a header needs the job and its start (or submission and wait); its end (or run time) and its nodes
+    are optional. Known names of columns are those of results here (``jobs.csv`` and ``runs.csv``), of Batsim's
+    ``jobs.csv`` and of ElastiSim's job statistics; case does not matter; ``names`` maps others. Nodes are written
+    ``[0, 1]``, ``0-3 5`` or ``n[1-4],login``; a column ``nodes`` of plain numbers is a count, and ignored.
+
+    A file of nine numbers a line, separated by ``;``, is CQSim's ``.rst``. Lines with ``__`` between submission, nodes
+    and start are AccaSim's: their nodes are not read, and their dates are taken as UTC. A log in SWF is a schedule by
+    its recorded waits.
 
     Parameters
     ----------
     source
         a path, also of a gzip file, or an open file
     names
-        ``job``, ``start``, ``end``, ``submit``, ``wait`` or ``run`` to the column's name in the file
+        ``job``, ``start``, ``end``, ``submit``, ``wait``, ``run``, ``nodes`` or ``place`` to the column's name in the
+        file
 
     Returns
     -------
     Table
-        columns ``job``, ``start`` (s), ``end`` (s, nan: unknown) and, if the file has it, ``submit`` (s)
+        columns ``job``, ``start`` (s), ``end`` (s, nan: unknown) and, if the file has them, ``submit`` (s), ``place``,
+        ``nodes`` (tuples of numbers or names), and the ``cores, gpus, memory`` held of each
 
     Raises
     ------
@@ -58,9 +78,9 @@ def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Tab
     >>> import io
     >>> read_schedule(io.StringIO("5;128;128;2400.0;2359.0;10.0;1775.0;1785.0;4144.0\\n"))["start"]
     array([1785.])
-    >>> file = io.StringIO("job_id,submission_time,starting_time,finish_time\\nw0!1,0,5,15\\n")
-    >>> read_schedule(file)["job"]
-    array(['w0!1'], dtype='<U4')
+    >>> file = io.StringIO("job_id,starting_time,finish_time,allocated_resources\\nw0!1,5,15,0-2 5\\n")
+    >>> read_schedule(file)["nodes"][0]
+    (0, 1, 2, 5)
     """
     found, origin = read_lines(source)
     lines = list(found)
@@ -70,6 +90,8 @@ def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Tab
     first = rows[0][1]
     if any(line.startswith(";") for _, line in lines[:1]) or len(first.split()) == 18:
         return _of_swf(rows, origin)
+    if _ACCASIM.fullmatch(first.strip()):
+        return _of_accasim(rows, origin)
     if first.count(";") == _RST - 1 and not any(each.isalpha() for each in first):
         cells = [(number, line.split(";")) for number, line in rows]
         return _table({"job": 0, "submit": 6, "start": 7, "end": 8}, cells, _RST, origin)
@@ -81,10 +103,29 @@ def _of_swf(rows: list[tuple[int, str]], origin: str) -> Table:
     return found.where(~np.isnan(found["start"]))
 
 
+def _of_accasim(rows: list[tuple[int, str]], origin: str) -> Table:
+    cells = []
+    for number, line in rows:
+        found = _ACCASIM.fullmatch(line.strip())
+        if found is None:
+            message = f"must be job;...;submission__nodes__start;end;..., got {shown(line)}"
+            raise InputError(message, source=origin, place=f"line {number}")
+        job, submit, _, start, end = found.groups()
+        try:
+            seconds = [
+                str(datetime.fromisoformat(each).replace(tzinfo=UTC).timestamp()) for each in (submit, start, end)
+            ]
+        except ValueError as error:
+            raise InputError(f"invalid date: {error}", source=origin, place=f"line {number}") from None
+        cells.append((number, [job, *seconds]))
+    return _table({"job": 0, "submit": 1, "start": 2, "end": 3}, cells, 4, origin)
+
+
 def _of_csv(rows: list[tuple[int, str]], names: Mapping[str, str], origin: str) -> Table:
     delimiter = max(",;|\t", key=rows[0][1].count)
-    header = [cell.strip() for cell in next(csv.reader([rows[0][1]], delimiter=delimiter))]
-    lower = [cell.lower() for cell in header]
+    lines = [(number, _cells(line, delimiter, number, origin)) for number, line in rows]
+    header, cells = [cell.strip() for cell in lines[0][1]], lines[1:]
+    lower = [cell.lower().replace(" ", "_") for cell in header]
     where: dict[str, int] = {}
     for column, usual in _NAMES.items():
         named = names.get(column)
@@ -96,11 +137,65 @@ def _of_csv(rows: list[tuple[int, str]], names: Mapping[str, str], origin: str) 
     if "job" not in where or not ("start" in where or {"submit", "wait"} <= where.keys()):
         lacking = "job" if "job" not in where else "start (or submit and wait)"
         raise InputError(f"missing column {lacking}; columns: {', '.join(map(shown, header[:20]))}", source=origin)
+    is_count = "nodes" not in names and "nodes" in where and lower[where["nodes"]] == "nodes"
+    basic = {name: place for name, place in where.items() if name in ("job", *_TIMES)}
+    table = _table(basic, cells, len(header), origin)
+    return table.with_columns(**_on_nodes(where, cells, is_count, origin))
+
+
+def _cells(line: str, delimiter: str, number: int, origin: str) -> list[str]:
     try:
-        cells = [(n, row) for n, line in rows[1:] for row in csv.reader([line], delimiter=delimiter)]
+        return next(csv.reader([line], delimiter=delimiter))
     except csv.Error as error:
-        raise InputError(f"invalid CSV: {error}", source=origin) from None
-    return _table(where, cells, len(header), origin)
+        raise InputError(f"invalid CSV: {error}", source=origin, place=f"line {number}") from None
+
+
+def _on_nodes(
+    where: Mapping[str, int], rows: list[tuple[int, list[str]]], is_count: bool, origin: str
+) -> dict[str, Any]:
+    """Return the columns that say where jobs run; ``is_count``: nodes that are all plain numbers are how many."""
+    columns: dict[str, Any] = {}
+    if "place" in where:
+        columns["place"] = _objects([cells[where["place"]].strip() or None for _, cells in rows])
+    texts = [(number, cells[where["nodes"]].strip()) for number, cells in rows] if "nodes" in where else []
+    if not any(text for _, text in texts) or (is_count and all(text.isdigit() or not text for _, text in texts)):
+        return columns
+    columns["nodes"] = _objects([_nodes(text, number, origin) for number, text in texts])
+    if all(name in where for name in _PARTS):
+        for name in _PARTS:
+            columns[name] = _objects([_amounts(cells[where[name]]) for _, cells in rows])
+    return columns
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    column = np.full(len(values), None, dtype=object)
+    column[:] = values
+    return column
+
+
+def _nodes(text: str, number: int, origin: str) -> tuple[int | str, ...]:
+    """Return the nodes of a cell: numbers and ranges of numbers, or names in short."""
+    if text in ("", "[]"):
+        return ()
+    parts = text.removeprefix("[").removesuffix("]").replace(",", " ").split()
+    try:
+        if not all(_NUMBERS.fullmatch(part) for part in parts):
+            return tuple(node_names(text))
+        ends = [tuple(map(int, part.split("-"))) for part in parts]
+        check_count("nodes", sum(last[-1] - last[0] + 1 for last in ends))
+        return tuple(node for last in ends for node in range(last[0], last[-1] + 1))
+    except InputError as error:
+        raise InputError(f"nodes: {error.message}", source=origin, place=f"line {number}") from None
+
+
+def _amounts(text: str) -> tuple[float, ...] | None:
+    """Return numbers such as ``[2, 1]``; ``None``: the cell is something else."""
+    try:
+        return tuple(
+            float(part) for part in text.strip().removeprefix("[").removesuffix("]").split(",") if part.strip()
+        )
+    except ValueError:
+        return None
 
 
 def _table(where: Mapping[str, int], rows: list[tuple[int, list[str]]], width: int, origin: str) -> Table:
@@ -116,6 +211,9 @@ def _table(where: Mapping[str, int], rows: list[tuple[int, list[str]]], width: i
         for name, into in columns.items():
             into.append(_seconds(cells[where[name]], name, number, origin))
     found = {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
+    for name in ("start", "end", "wait", "run"):  # -1: unknown
+        if name in found:
+            found[name] = np.where(found[name] == -1, np.nan, found[name])
     start = found["start"] if "start" in found else found["submit"] + np.where(found["wait"] < 0, np.nan, found["wait"])
     end = found.get("end", start + found["run"] if "run" in found else np.full(len(jobs), np.nan))
     columns_found = {"job": _jobs(jobs), "start": start, "end": end}
@@ -134,6 +232,6 @@ def _seconds(cell: str, name: str, number: int, origin: str) -> float:
 
 
 def _jobs(names: list[str]) -> NDArray[np.generic]:
-    if all(name.isascii() and name.isdigit() for name in names):
+    if all(name.isascii() and name.isdigit() and len(name) <= 18 for name in names):
         return np.array([int(name) for name in names])
     return np.array(names)

@@ -63,6 +63,8 @@ class Follower(Policy):
         the policy to ask
     starts
         the start (s) of each job by id; a job without one never starts
+    places
+        the partition of each job by id, if known: where it starts if the policy does not start it
 
     Attributes
     ----------
@@ -85,11 +87,14 @@ class Follower(Policy):
 
     decides = "jobs"
 
-    def __init__(self, policy: PolicyLike, starts: Mapping[int | str, float]) -> None:
+    def __init__(
+        self, policy: PolicyLike, starts: Mapping[int | str, float], places: Mapping[int | str, str] | None = None
+    ) -> None:
         self.policy = policy_of(policy)
         if self.policy.preempts:
             raise InputError(f"must not preempt jobs, got {self.policy.name}", place="policy")
         self.starts = starts
+        self.places = places or {}
         self.name = self.policy.name
         self.tries_every_submission = self.policy.tries_every_submission
         self.wanted: dict[int | str, float] = {}
@@ -194,7 +199,9 @@ class Follower(Policy):
     def _forced(self, view: View) -> Iterator[Any]:
         self.policy.forget()
         for job in [job for job in view.waiting if job.id in self._due]:
-            place = next((entry.place for entry in _entries(view, job) if entry.place.fits(entry)), None)
+            wanted = self.places.get(job.id)
+            entries = sorted(_entries(view, job), key=lambda entry: entry.place.name != wanted)
+            place = next((entry.place for entry in entries if entry.place.fits(entry)), None)
             if place is None:
                 yield from self._dropped(view, [job])
                 continue

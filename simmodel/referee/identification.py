@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from functools import cached_property
@@ -96,7 +97,9 @@ class Identification(Shown):
         if self.tolerance:
             head += f", explained if at most {self.tolerance:g} s later than wanted"
         last = f"{100 * self.unexplained:.4g} % of the starts are explained by none of them"
-        return "\n".join([head, *self.schedule.notes, "", *text_table(self._cells()), "", last])
+        kinds = Counter(fault.kind for fault in self.schedule.faults)
+        notes = [*self.schedule.notes, *(f"{kind}: {count:,}" for kind, count in kinds.items())]
+        return "\n".join([head, *notes, "", *text_table(self._cells()), "", last])
 
     def __str__(self) -> str:
         return self.report()

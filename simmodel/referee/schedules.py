@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -19,7 +20,10 @@ from simmodel.work.workload import Workload
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Fault", "GivenSchedule", "Schedule", "schedule_of"]
+MISFITS = ("missing job", "unknown job", "doubled job", "other submission", "start before submission")
+"""The faults by which a schedule is not one of these jobs."""
+
+__all__ = ["MISFITS", "Fault", "GivenSchedule", "Held", "Schedule", "schedule_of"]
 
 GivenSchedule: TypeAlias = "Workload | JobRecord | Table | Mapping[Any, Any] | str | Path | None"
 """A file, a result, columns, starts by job, or ``None`` for the starts that the workload itself records."""
@@ -34,6 +38,27 @@ class Fault(NamedTuple):
     text: str
 
 
+class Held(NamedTuple):
+    """Where a job runs: its partition and nodes, by name or number, as far as the schedule says.
+
+    ``amounts``: the cores, GPUs and bytes that it holds of each node; ``None``: unknown.
+    """
+
+    place: str | None = None
+    nodes: tuple[int | str, ...] = ()
+    amounts: tuple[tuple[float, float, float], ...] | None = None
+
+
+class _Given(NamedTuple):
+    """The columns of a schedule: times in s, nan if unknown."""
+
+    jobs: list[Any]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    submit: NDArray[np.float64] | None = None
+    held: list[Held] | None = None
+
+
 @attrs.frozen(eq=False, repr=False)
 class Schedule(Fields):
     """The jobs of a workload with the starts and ends of a schedule.
@@ -45,9 +70,11 @@ class Schedule(Fields):
     start, end
         s, one for each of its rows
     faults
-        jobs that are missing, unknown or doubled
+        jobs that are missing, unknown, doubled, or submitted at another instant
     notes
         sentences about what was done to lay the two beside each other
+    held
+        where each job runs, if the schedule says so for any
     """
 
     workload: Workload
@@ -55,11 +82,18 @@ class Schedule(Fields):
     end: NDArray[np.float64]
     faults: tuple[Fault, ...]
     notes: tuple[str, ...] = ()
+    held: tuple[Held, ...] | None = None
 
     @property
     def starts(self) -> dict[int | str, float]:
         """The start (s) by job."""
         return dict(zip(self.workload["job"].tolist(), self.start.tolist(), strict=True))
+
+    @property
+    def places(self) -> dict[int | str, str]:
+        """The partition by job, as far as the schedule says."""
+        known = zip(self.workload["job"].tolist(), self.held or (), strict=self.held is not None)
+        return {job: held.place for job, held in known if held.place is not None}
 
 
 def schedule_of(workload: Workload, given: GivenSchedule) -> Schedule:
@@ -71,7 +105,8 @@ def schedule_of(workload: Workload, given: GivenSchedule) -> Schedule:
         the jobs
     given
         the schedule: a file (see :func:`~simmodel.formats.schedules.read_schedule`), a result, columns ``job``,
-        ``start`` and optionally ``end``, or starts (s) by job. ``None``: the recorded waits of the workload
+        ``start`` and optionally ``end``, ``place`` (the partition) and ``nodes`` (tuples of numbers or names), or
+        starts (s) by job. ``None``: the recorded waits of the workload
 
     Raises
     ------
@@ -84,30 +119,36 @@ def schedule_of(workload: Workload, given: GivenSchedule) -> Schedule:
     >>> schedule_of(log, {1: 0}).faults
     (Fault(kind='missing job', job=2, at=5.0, text='job 2, submitted at 5 s, is not in the schedule'),)
     """
-    jobs, start, end, submit = _columns(workload, given)
+    jobs, start, end, submit, held = _columns(workload, given)
     faults: list[Fault] = []
     rows = {_name(job): row for row, job in reversed(list(enumerate(workload["job"].tolist())))}
-    later = _shift(workload, rows, jobs, submit)
-    notes = () if not later else (f"the times of the schedule are shifted by {later:.10g} s, as its submissions are",)
+    later, others = _submitted(workload, rows, jobs, submit)
+    faults += others
+    notes = [] if not later else [f"the times of the schedule are shifted by {later:.10g} s, as its submissions are"]
     start, end = start + later, end + later
-    found: dict[int, tuple[float, float]] = {}
-    for job, begin, over in zip(jobs, start.tolist(), end.tolist(), strict=True):
+    found: dict[int, tuple[float, float, int]] = {}
+    for number, (job, begin, over) in enumerate(zip(jobs, start.tolist(), end.tolist(), strict=True)):
         row = rows.get(_name(job))
         if row is None:
             faults.append(Fault("unknown job", job, begin, f"job {shown(job)} is not in the workload"))
         elif row in found:
             faults.append(Fault("doubled job", job, begin, f"job {shown(job)} is in the schedule more than once"))
         elif begin == begin:
-            found[row] = (begin, over)
+            found[row] = (begin, over, number)
     if not found:
         message = f"must be a schedule of {workload.name}, got {len(jobs)} jobs, none of which is in it"
         raise InputError(message if len(jobs) else "must have jobs, got none", place="schedule")
-    faults += _missing(workload, found)
+    missing = list(_missing(workload, found))
+    if given is not None:
+        faults += missing
+    elif missing:
+        notes.append(f"{len(missing):,} jobs without a recorded start are left out")
     order = sorted(found)
     begin, over = (np.array([found[row][which] for row in order], dtype=np.float64) for which in (0, 1))
     here = _as_scheduled(workload.where(np.array(order, dtype=np.intp)), begin, over)
     over = begin + here["run"]
-    return Schedule(here, begin, over, tuple(faults), notes)
+    where = None if held is None else tuple(held[found[row][2]] for row in order)
+    return Schedule(here, begin, over, tuple(faults), tuple(notes), where)
 
 
 def _as_scheduled(workload: Workload, start: NDArray[np.float64], end: NDArray[np.float64]) -> Workload:
@@ -134,26 +175,40 @@ def _name(job: object) -> str:
     return str(job)
 
 
-def _shift(workload: Workload, rows: Mapping[str, int], jobs: list[Any], submit: NDArray[np.float64] | None) -> float:
-    """Return the seconds by which the clock of a schedule is behind that of its workload, if all jobs agree."""
-    if submit is None:
-        return 0.0
-    known = [(rows[_name(job)], at) for job, at in zip(jobs, submit.tolist(), strict=True) if _name(job) in rows]
+def _submitted(
+    workload: Workload, rows: Mapping[str, int], jobs: list[Any], submit: NDArray[np.float64] | None
+) -> tuple[float, list[Fault]]:
+    """Return the seconds by which the clock of a schedule is behind that of its workload, and the jobs that disagree.
+
+    Submissions may differ by a second, since some files round them.
+    """
+    known = [
+        (rows[_name(job)], at)
+        for job, at in zip(jobs, () if submit is None else submit.tolist(), strict=False)
+        if _name(job) in rows and at == at
+    ]
     if not known:
-        return 0.0
-    behind = workload["submit"][[row for row, _ in known]] - np.array([at for _, at in known])
-    alike = np.ptp(behind) <= 1e-6
-    return float(behind[0]) if alike else 0.0
+        return 0.0, []
+    here = np.array([row for row, _ in known], dtype=np.intp)
+    behind = workload["submit"][here] - np.array([at for _, at in known])
+    later = float(np.sort(behind)[len(behind) // 2])
+    if abs(later) <= 1 or (np.abs(behind - later) > 1).mean() > 0.5:
+        later = float(behind[0]) if np.ptp(behind) <= 1e-6 else 0.0
+    faults = []
+    for at in np.flatnonzero(np.abs(behind - later) > 1).tolist():
+        row, there = known[at]
+        job, asked = workload["job"][row : row + 1].tolist()[0], float(workload["submit"][row])
+        text = f"job {job} is submitted at {there + later:.10g} s in the schedule, at {asked:.10g} s in the workload"
+        faults.append(Fault("other submission", job, asked, text))
+    return later, faults
 
 
-def _columns(
-    workload: Workload, given: GivenSchedule
-) -> tuple[list[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return the jobs of a schedule with their starts, ends and, if it has them, submissions (s, nan: unknown)."""
+def _columns(workload: Workload, given: GivenSchedule) -> _Given:
+    """Return what is known of a schedule."""
     if isinstance(given, str | Path):
         given = read_schedule(given)
     elif isinstance(given, JobRecord):
-        given = given.jobs
+        given = _of_record(given)
     if given is None:
         if np.isnan(workload.recorded_starts()).all():
             raise InputError("must be given: the workload has no recorded waits", place="schedule")
@@ -162,18 +217,50 @@ def _columns(
         start = given.recorded_starts()
         end = np.where(start == start, given.get("recorded_end", np.nan).astype(np.float64), np.nan)
         end = np.where(np.isfinite(end), end, start + given["run"].astype(np.float64))
-        return given["job"].tolist(), start, end, None
+        return _Given(given["job"].tolist(), start, end)
     if isinstance(given, Table) or "start" in given:
         jobs = _cells(given, "job").tolist()
         start = _cells(given, "start").astype(np.float64)
         end = _cells(given, "end").astype(np.float64) if "end" in given else np.full(len(jobs), np.nan)
         submit = _cells(given, "submit").astype(np.float64) if "submit" in given else None
-        return jobs, start, end, submit
+        return _Given(jobs, start, end, submit, _held(given, len(jobs)))
     try:
         start = np.array(list(given.values()), dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("must be starts (s) by job, or columns 'job' and 'start'", place="schedule") from None
-    return list(given), start, np.full(len(start), np.nan), None
+    return _Given(list(given), start, np.full(len(start), np.nan))
+
+
+def _of_record(record: JobRecord) -> Table:
+    """Return the jobs of a record, with the places and nodes of those that ran once."""
+    jobs, runs = record.jobs, record.runs
+    times = Counter(runs["job"].tolist())
+    rows = {job: row for row, job in enumerate(runs["job"].tolist()) if times[job] == 1}
+    columns: dict[str, Any] = {}
+    for name in ("place", "nodes", "cores", "gpus", "memory"):
+        if name in runs:
+            cells = runs[name].tolist()
+            columns[name] = column = np.full(len(jobs), None, dtype=object)
+            column[:] = [cells[rows[job]] if job in rows else None for job in jobs["job"].tolist()]
+    return jobs.with_columns(**columns)
+
+
+def _held(given: Mapping[str, Any] | Table, count: int) -> list[Held] | None:
+    """Return where the jobs of a schedule run, if it says so."""
+    if "place" not in given and "nodes" not in given:
+        return None
+    nothing = [None] * count
+    places, nodes = (list(given[name]) if name in given else nothing for name in ("place", "nodes"))
+    amounts: list[Any] = nothing
+    if all(name in given for name in ("cores", "gpus", "memory")):
+        parts = zip(*(list(given[name]) for name in ("cores", "gpus", "memory")), strict=True)
+        amounts = [None if None in each else tuple(zip(*each, strict=True)) for each in parts]
+    held = []
+    for place, on, parts_of in zip(places, nodes, amounts, strict=True):
+        named = tuple(on) if on is not None else ()
+        known = parts_of if parts_of is not None and len(parts_of) == len(named) else None
+        held.append(Held(None if place is None else str(place), named, known))
+    return held
 
 
 def _cells(columns: Mapping[str, Any] | Table, name: str) -> NDArray[Any]:

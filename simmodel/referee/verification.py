@@ -17,7 +17,7 @@ from simmodel.records.observers import progress_bar
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.mistakes import mistakes_of
 from simmodel.referee.possible import impossible
-from simmodel.referee.schedules import Fault, GivenSchedule, Schedule, schedule_of
+from simmodel.referee.schedules import MISFITS, Fault, GivenSchedule, Schedule, schedule_of
 from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.registry import policy as policy_of
@@ -95,7 +95,7 @@ def judge(
     workload = schedule.workload
     if "cancel" in workload:
         workload = workload.replace(cancel=np.full(len(workload), np.nan))
-    sim = start(platform, workload, Follower(policy, schedule.starts), **given)
+    sim = start(platform, workload, Follower(policy, schedule.starts, schedule.places), **given)
     follower: Any = sim.system.scheduler.policy
     with suppress(Stalled):  # jobs that never come: dependencies on others that do not
         sim.run()
@@ -146,6 +146,16 @@ class Verdict(Shown):
     def right(self) -> bool:
         """Whether nothing is impossible, and every start is the policy's."""
         return not self.faults and not self.departures
+
+    @property
+    def misfit(self) -> str | None:
+        """Why it is no schedule of these jobs: jobs that are missing, or start before their submission, and so on."""
+        found = [fault for fault in self.faults if fault.kind in MISFITS]
+        if not found:
+            return None
+        first = found[0]
+        count = sum(fault.kind == first.kind for fault in found)
+        return f"must be a schedule of {self.schedule.workload.name}; {first.kind}: {count:,}, first: {first.text}"
 
     @property
     def departures(self) -> tuple[Departure, ...]:
@@ -303,8 +313,7 @@ def verify(
     log = read_workload(workload)
     spec = cluster_of(platform, log)
     found = schedule_of(log, schedule)
-    processors = spec.processors
-    faults = sorted((*found.faults, *impossible(found, processors, tolerance)), key=lambda each: each.at)
+    faults = sorted((*found.faults, *impossible(found, spec, tolerance)), key=lambda each: each.at)
     if policy is None:
         return Verdict(found, tuple(faults))
     options: dict[str, Any] = {"decide_on": decide_on, "estimates": estimates}

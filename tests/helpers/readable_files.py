@@ -17,6 +17,8 @@ from simmodel import Cluster, Environment, Job, Machine, Scenario, Snapshot, loa
 from simmodel.catalogue import bundled_file, load_platform, load_tasks, load_workflow, load_workload
 from simmodel.formats.hetsim_config import read_hetsim_config
 from simmodel.formats.sst_machine import read_sst_scenario
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.referee import verify
 from simmodel.results.loading import read_scenario
 from simmodel.work.workload import Workload
 from tests.helpers.workflow_documents import TEXT, wfformat
@@ -377,7 +379,26 @@ at = 5
 until = "1h"
 """
 
+SCHEDULES = {
+    "schedule": 'job,submit,start,end,nodes\n1,0,0,1000,[0]\n2,900,900,1400,"[0, 1]"\n3,950,1000,1100,[1]\n4,960,1100,1500,\n',
+    "batsim schedule": "job_id,submission_time,starting_time,finish_time,allocated_resources\n1,0,0,1000,0-1 3\n2,900,900,1400,2\n",
+    "cqsim schedule": "1;5;5;1000.0;1000.0;0.0;0.0;0.0;1000.0\n2;5;5;500.0;500.0;0.0;900.0;900.0;1400.0\n",
+    "accasim schedule": "1;7;2001-09-09 01:46:40__0;4;1024#__2001-09-09 01:46:40;2001-09-09 01:46:50;1;4;1024;20;\n"
+    * 2,
+}
+
+
+def judged(path: Path) -> dict[str, Any]:
+    """Hold a schedule against a log of four jobs."""
+    nodes = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4)])])
+    verdict = verify("probe-4", path, nodes, "easy", mistakes=False)
+    verdict.report()
+    jobs = verdict.judgement.jobs if verdict.judgement is not None else {}
+    return {"nan": bool(np.isnan(jobs["start"]).any()), "kinds": verdict.judgement is None}
+
+
 READERS: dict[str, Reader] = {
+    **{name: Reader("jobs.csv", text(given), judged) for name, given in SCHEDULES.items()},
     "swf": Reader("log.swf", text(SWF + "\n"), log),
     "gwf": Reader("log.gwf", lambda: gwf().encode(), log),
     "sacct": Reader("log.sacct", text(SACCT), log),

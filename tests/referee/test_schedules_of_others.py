@@ -2,11 +2,14 @@
 
 import csv
 import gzip
+from typing import Any
 
 import pytest
 
+from simmodel import simulate
 from simmodel.catalogue import load_workload
 from simmodel.referee import verify
+from simmodel.referee.mistakes import MistakenEasy
 from simmodel.work.workload import Workload
 from tests.helpers.data_files import data_file
 
@@ -34,6 +37,7 @@ def test_reference_schedules_are_verified(column: str, policy: str, estimates: s
     assert verdict.right, verdict.report()
 
 
+@pytest.mark.exhaustive
 def test_planning_with_run_times_is_named_on_a_reference_schedule() -> None:
     log, starts = kth("start_easy_clairvoyant")
     verdict = verify(log, starts, policy="easy", decide_on="event")
@@ -42,6 +46,36 @@ def test_planning_with_run_times_is_named_on_a_reference_schedule() -> None:
     assert verdict.departures[0].job == 217
     assert verdict.judgement is not None
     assert verdict.judgement.explained() == pytest.approx(0.904954, abs=1e-6)
+
+
+MISTAKES: dict[str, tuple[Any, str]] = {
+    "no reservation for the head": (MistakenEasy("fcfs", shadow="none"), "requested"),
+    "shadow time from limits instead of ends": (MistakenEasy("fcfs", shadow="limits"), "requested"),
+    "planning with actual run times": ("easy", "exact"),
+}
+
+
+def named_on(count: int | None, mistake: str) -> None:
+    """Check that a mistake in a schedule of the first jobs of KTH is told by its name."""
+    policy, estimates = MISTAKES[mistake]
+    log = load_workload(data_file(f"swf/{KTH}.swf.gz")).where(slice(count))
+    verdict = verify(
+        log, simulate(None, log, policy, decide_on="event", estimates=estimates), None, "easy", decide_on="event"
+    )
+    assert not verdict.right
+    assert verdict.mistake == mistake
+    assert verdict.mistakes[mistake] == 1.0
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_of_easy_are_named_on_a_real_log(mistake: str) -> None:
+    named_on(1500, mistake)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_of_easy_are_named_on_a_whole_real_log(mistake: str) -> None:
+    named_on(None, mistake)
 
 
 def test_a_schedule_of_cqsim_is_verified() -> None:

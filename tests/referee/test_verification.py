@@ -227,10 +227,35 @@ def test_files_of_other_simulators_are_read() -> None:
     assert np.isnan(own["end"]).all()
 
 
+def test_job_statistics_of_elastisim_are_read() -> None:
+    text = "ID,Type,Submit Time,Start Time,End Time,Wait Time,Makespan,Turnaround Time,Status\n"
+    text += "1,rigid,0,0,10,0,10,10,completed\n2,moldable,5,10,20,5,10,15,killed\n3,rigid,6,-1,-1,-1,-1,-1,killed\n"
+    table = read_schedule(io.StringIO(text))
+    assert table["submit"].tolist() == [0, 5, 6]
+    assert table["start"].tolist()[:2] == [0, 10]
+    assert table["end"].tolist()[:2] == [10, 20]
+    assert np.isnan([table["start"][2], table["end"][2]]).all()
+
+
+def test_schedules_of_accasim_are_read_and_laid_beside_the_clock_of_the_log() -> None:
+    text = "1;7;2001-09-09 01:46:40__0;4;1024#__2001-09-09 01:46:40;2001-09-09 01:46:50;1;4;1024;20;\n"
+    text += "2;7;2001-09-09 01:46:45__0;4;1024#__2001-09-09 01:46:50;2001-09-09 01:47:00;1;4;1024;20;\n"
+    table = read_schedule(io.StringIO(text))
+    assert table["start"].tolist() == [1e9, 1e9 + 10]
+    assert table["end"].tolist() == [1e9 + 10, 1e9 + 20]
+    verdict = verify(LOG.where([0, 1]), table, policy="fcfs")
+    assert verdict.right
+    assert verdict.schedule.start.tolist() == [0, 10]
+    with_a_name = text.replace(";7;", ";job name;7;batch;")
+    assert read_schedule(io.StringIO(with_a_name))["start"].tolist() == [1e9, 1e9 + 10]
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("", "must have jobs, got an empty file"),
+        ("1;7;2001-13-09 01:46:40__0;4#__2001-09-09 01:46:40;2001-09-09 01:46:50;1;\n", "line 1: invalid date: "),
+        ("1;7;2001-09-09 01:46:40__0;4#__2001-09-09 01:46:40;2001-09-09 01:46:50;1;\n2;7\n", "line 2: must be job;"),
         ("job,begin\n1,2\n", "missing column start (or submit and wait)"),
         ("start\n2\n", "missing column job"),
         ("job,start\n1,x\n", "line 2: start: must be seconds, got 'x'"),

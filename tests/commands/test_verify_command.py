@@ -1,0 +1,89 @@
+"""``simmodel verify`` and ``identify``: exit statuses, and one sentence for what is no schedule."""
+
+from pathlib import Path
+
+import pytest
+
+from simmodel.cli import main
+
+RIGHT = "job,submit,start,end\n1,0,0,1000\n2,900,900,1400\n3,950,1000,1100\n4,960,1100,1500\n"
+VERIFY = ["verify", "probe-4", "jobs.csv", "--processors", "12"]
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "jobs.csv"
+
+
+def test_the_status_is_0_for_a_right_schedule(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.write_text(RIGHT)
+    assert main(VERIFY) == 0
+    assert main([*VERIFY, "--policy", "easy"]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == ["probe-4: 4 jobs", "possible"] * 2 + ["easy: every start is the policy's"]
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "policy", "said"),
+    [
+        ("960,1100,1500", "960,1200,1600", "easy", "  first: at 1100 s the policy starts job 4, the schedule does not"),
+        ("950,1000,1100", "950,960,1060", "easy", "  too many processors: 1, first: 17 of 12 processors are used"),
+        ("950,1000,1100", "950,960,1060", None, "  too many processors: 1, first: 17 of 12 processors are used"),
+    ],
+)
+def test_the_status_is_1_for_departures_and_what_is_impossible(
+    jobs: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, policy: str | None, said: str
+) -> None:
+    assert old in RIGHT
+    jobs.write_text(RIGHT.replace(old, new))
+    assert main([*VERIFY, *([] if policy is None else ["--policy", policy])]) == 1
+    found = capsys.readouterr()
+    assert any(line.startswith(said) for line in found.out.splitlines()), found.out
+    assert found.err == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("2,900,900,1400\n", "", "missing job: 1, first: job 2, submitted at 900 s, is not in the schedule"),
+        ("4,960", "9,970,1500,1600\n4,960", "unknown job: 1, first: job 9 is not in the workload"),
+        ("4,960", "3,950,1000,1100\n4,960", "doubled job: 1, first: job 3 is in the schedule more than once"),
+        (
+            "900,900,",
+            "900,800,",
+            "start before submission: 1, first: job 2 starts at 800 s, before its submission at 900",
+        ),
+        (
+            "950,1000",
+            "990,1000",
+            "other submission: 1, first: job 3 is submitted at 990 s in the schedule, at 950 s in",
+        ),
+        ("submit,start", "begin,from", "jobs.csv: missing column start (or submit and wait); columns: 'job', 'begin'"),
+        (",1100,1500", ",soon,1500", "jobs.csv, line 5: start: must be seconds, got 'soon'"),
+        (RIGHT, "", "jobs.csv: must have jobs, got an empty file"),
+        (RIGHT, "job,start\nx,1\ny,2\n", "schedule: must be a schedule of probe-4, got 2 jobs, none of which is in it"),
+    ],
+)
+def test_the_status_is_2_for_what_is_no_schedule_of_these_jobs(
+    jobs: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, sentence: str
+) -> None:
+    assert old in RIGHT
+    jobs.write_text(RIGHT.replace(old, new))
+    assert main([*VERIFY, "--policy", "easy"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert sentence in said
+
+
+def test_the_schedule_of_another_log_is_none_of_this_one(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "lublin-128-week", "--schedule", "jobs.csv", "-q"]) == 0
+    assert main(VERIFY) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("simmodel: jobs.csv: must be a schedule of probe-4; other submission: 4, first: job 1 ")
+
+
+def test_identify_says_what_is_wrong_with_a_schedule(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.write_text(RIGHT.replace("2,900,900,1400\n", ""))
+    assert main(["identify", "probe-4", "jobs.csv", "--processors", "12", "--policies", "fcfs"]) == 0
+    assert "missing job: 1" in capsys.readouterr().out
