@@ -40,6 +40,7 @@ ACTIONS = {
         "replay-audit": "make each decision of an audit log again",
         "run": "follow a cluster as a configuration says",
         "status": "print what a running twin says of itself",
+        "submit": "submit a job to the cluster where it should end first",
         "watchdog": "give everything back to the scheduler when the twin is gone",
     },
 }

@@ -82,9 +82,13 @@ class AdviseSettings(Fields):
 
 @attrs.frozen(kw_only=True, repr=False)
 class ServeSettings(Fields):
-    """The port on 127.0.0.1 that serves status and metrics; 0: any free one."""
+    """The port on 127.0.0.1 that serves status and metrics; 0: any free one.
+
+    ``speed``: how many times faster than requested jobs run here, for questions where a job would end first.
+    """
 
     port: int = attrs.field(default=0, validator=_not_negative)
+    speed: float = attrs.field(default=1.0, validator=_positive)
 
 
 @attrs.frozen(kw_only=True, repr=False)

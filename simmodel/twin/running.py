@@ -21,6 +21,7 @@ from simmodel.twin.twin import Twin
 if TYPE_CHECKING:
     from simmodel.twin.advisor import Advice
     from simmodel.twin.config import TwinConfig
+    from simmodel.twin.routing.turnaround import Turnarounds
     from simmodel.twin.serving import StatusServer
 
 __all__ = ["follow", "opened"]
@@ -108,7 +109,12 @@ class _Pool:
             stop_workers(self.advisor.executor)
 
 
-def follow(twin: Twin, until: Callable[[], bool], server: StatusServer | None = None) -> None:
+def follow(
+    twin: Twin,
+    until: Callable[[], bool],
+    server: StatusServer | None = None,
+    turnarounds: Turnarounds | None = None,
+) -> None:
     """Run a twin until its source is over or a function says so; a server shows its status every second."""
     shown = monotonic()
     while not (twin.source.over or until()):
@@ -116,3 +122,5 @@ def follow(twin: Twin, until: Callable[[], bool], server: StatusServer | None = 
         if server is not None and monotonic() - shown >= _SHOWN_EVERY:
             shown = monotonic()
             server.show(twin.status)
+            if turnarounds is not None:
+                turnarounds.show(twin.mirror.snapshot())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote
 
 from simmodel.errors import InputError, SimmodelError, clipped, optional_imports
 from simmodel.twin.logs import Log
@@ -36,6 +37,7 @@ class StatusServer:
     ``/`` or ``/status``    the status as JSON, with ``health`` and ``age`` (s), the time since it was shown
     ``/health``             ``ok`` or ``starting`` with 200, ``degraded`` or ``stale`` with 503
     ``/metrics``            metrics in Prometheus' text format
+    ``/turnaround?...``     when a job would end: see :class:`~simmodel.twin.routing.turnaround.Turnarounds`
     ======================  =========================================================================
 
     The twin shows a status whenever it likes; requests are answered by threads of the server's own from the last one.
@@ -50,6 +52,8 @@ class StatusServer:
         after so many seconds without a new status the health is ``stale``: the twin hangs
     clock
         the clock (s) that tells the age
+    answers
+        answers questions, JSON objects that stand behind ``?`` of ``/turnaround``: when a job would end. Default: none
 
     Raises
     ------
@@ -58,8 +62,15 @@ class StatusServer:
     """
 
     def __init__(
-        self, status: Status, port: int = 0, *, stale: float = 60.0, clock: Callable[[], float] = monotonic
+        self,
+        status: Status,
+        port: int = 0,
+        *,
+        stale: float = 60.0,
+        clock: Callable[[], float] = monotonic,
+        answers: Callable[[Mapping[str, Any]], Mapping[str, Plain]] | None = None,
     ) -> None:
+        self.answers = answers
         self._clock = clock
         self._stale = stale
         self._shown = (status, clock())
@@ -117,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
+        path, _, question = self.path.partition("?")
         if path in ("/", "/status"):
             self._answer(HTTPStatus.OK, "application/json", json.dumps(self.pages.document(), indent=2) + "\n")
         elif path == "/health":
@@ -127,6 +138,13 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/metrics":
             text, kind = metrics_of(*self.pages.seen())
             self._answer(HTTPStatus.OK, kind, text)
+        elif path == "/turnaround" and self.pages.answers is not None:
+            try:
+                asked = json.loads(unquote(question))
+                found = self.pages.answers(asked) if isinstance(asked, dict) else {"error": "must be a JSON object"}
+            except (ValueError, RecursionError) as error:
+                found = {"error": clipped(error)}
+            self._answer(HTTPStatus.OK, "application/json", json.dumps(found) + "\n")
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", "known pages: /status, /health, /metrics\n")
 

@@ -104,7 +104,8 @@ class ActingPlant:
                 stderr=out,
                 preexec_fn=limit,
             )
-        if name == "twin" and file_limit is None:
+        stopped = Path(self.act.stop_file).exists()
+        if name == "twin" and file_limit is None and not stopped:
             wait_until(lambda: Path(self.act.heartbeat).exists(), 30, lambda: self.said("twin"))
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:

@@ -30,6 +30,7 @@ def run(options: argparse.Namespace) -> None:
 
     from simmodel.twin.config import read_config
     from simmodel.twin.logs import start_logging, stop_logging
+    from simmodel.twin.routing.turnaround import Turnarounds
     from simmodel.twin.running import follow, opened
     from simmodel.twin.serving import StatusServer
 
@@ -40,10 +41,11 @@ def run(options: argparse.Namespace) -> None:
         before = signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
         stack.callback(signal.signal, signal.SIGTERM, before)
         twin = stack.enter_context(opened(config, trust=options.trust))
-        server = None
+        server = turnarounds = None
         if config.serve is not None:
-            server = stack.enter_context(StatusServer(twin.status, config.serve.port))
+            turnarounds = Turnarounds(config.serve.speed)
+            server = stack.enter_context(StatusServer(twin.status, config.serve.port, answers=turnarounds.answer))
         where = "" if server is None else f", status at http://127.0.0.1:{server.port}"
         print(f"following {config.cluster}{where}", flush=True)
-        follow(twin, lambda: bool(stopped), server)
+        follow(twin, lambda: bool(stopped), server, turnarounds)
         print(f"ended: {twin.advised:,} decisions, {twin.fallbacks:,} of them by the fallback", flush=True)

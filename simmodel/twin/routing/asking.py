@@ -1,0 +1,136 @@
+"""Reads what a submission asks for from the arguments of ``sbatch`` and the lines of its script."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from simmodel.errors import SimmodelError
+from simmodel.twin.slurm.values import memory, seconds
+
+__all__ = ["Submission", "read_submission", "script_file"]
+
+_FLAGS = frozenset(
+    (
+        *("contiguous", "exclusive", "get-user-env", "help", "hold", "ignore-pbs", "nice", "no-kill", "no-requeue"),
+        *("overcommit", "oversubscribe", "parsable", "propagate", "quiet", "reboot", "requeue", "share", "spread-job"),
+        *("test-only", "usage", "use-min-nodes", "verbose", "version", "wait"),
+    )
+)
+_SHORT_FLAGS = "HhIkOQsvVW"
+_SHORT = {
+    "n": "ntasks",
+    "N": "nodes",
+    "c": "cpus-per-task",
+    "t": "time",
+    "p": "partition",
+    "J": "job-name",
+}
+_SCRIPT_LINE = re.compile(r"#SBATCH\s+(.*)")
+
+
+class Submission(NamedTuple):
+    """A submission: the options and the script with its arguments, as given, and the options by name.
+
+    The names are those of the command line and of the script.
+    """
+
+    given: tuple[str, ...]
+    script: tuple[str, ...]
+    options: Mapping[str, str]
+
+    def with_comment(self, comment: str) -> list[str]:
+        """Return all words with a comment that comes after, and so replaces, any other.
+
+        >>> read_submission(["-n", "4", "--comm=x", "job.sh", "--comment=y"]).with_comment("mine")
+        ['-n', '4', '--comm=x', '--comment=mine', 'job.sh', '--comment=y']
+        """
+        return [*self.given, f"--comment={comment}", *self.script]
+
+    @property
+    def comment(self) -> str:
+        """The comment that its user gave it."""
+        return self.options.get("comment", "")
+
+    def request(self) -> dict[str, Any]:
+        """Return the fields of a request (see :class:`~simmodel.twin.events.Request`) that it says.
+
+        >>> read_submission(["-N2", "--ntasks-per-node=8", "-t", "1:00:00", "job.sh"]).request()
+        {'processors': 16, 'nodes': 2, 'cores_per_node': 8, 'requested': 3600.0}
+        """
+        found = self.options
+        each = _whole(found.get("cpus-per-task"), 1)
+        nodes = _whole(found.get("nodes", "").partition("-")[0], 0)
+        per_node = _whole(found.get("ntasks-per-node"), 0)
+        tasks = _whole(found.get("ntasks"), max(nodes, 1) * max(per_node, 1))
+        asked: dict[str, Any] = {"processors": tasks * each}
+        if nodes:
+            asked |= {"nodes": nodes, "cores_per_node": -(-tasks * each // nodes)}
+            asked["processors"] = nodes * asked["cores_per_node"]
+        time = found.get("time", "")
+        with suppress(SimmodelError):
+            if (limit := 60.0 * int(time) if time.isdecimal() else seconds(time)) is not None:
+                asked["requested"] = limit
+        with suppress(SimmodelError):
+            if nodes and (bytes_there := memory(found.get("mem", ""))):
+                asked["memory_per_node"] = bytes_there
+        if found.get("partition"):
+            asked["partition"] = found["partition"]
+        return asked
+
+
+def read_submission(words: Sequence[str], script: str = "") -> Submission:
+    """Return what the arguments of ``sbatch``, without the command, and the text of its script say.
+
+    Options of the command line come before those of the script. What is not understood is left to Slurm.
+
+    >>> found = read_submission(["--comment", "two words"], "#!/bin/sh\\n#SBATCH -n 4 --time=10\\n")
+    >>> found.comment, found.request()
+    ('two words', {'processors': 4, 'requested': 600.0})
+    """
+    own, at = _options(words)
+    there: dict[str, str] = {}
+    for line in script.splitlines():
+        match = _SCRIPT_LINE.match(line)
+        if match:
+            with suppress(ValueError):
+                there |= dict(_options(shlex.split(match[1], comments=True))[0])
+        elif line and not line.startswith("#"):
+            break
+    return Submission(tuple(words[:at]), tuple(words[at:]), {**there, **own})
+
+
+def script_file(submission: Submission) -> str | None:
+    """Return the path of the script; ``None``: it comes from the standard input."""
+    words = [word for word in submission.script if word != "--"]
+    return words[0] if words else None
+
+
+def _options(words: Sequence[str]) -> tuple[dict[str, str], int]:
+    """Return the options by name, and the place of the first word that is none: the script or ``--``."""
+    found: dict[str, str] = {}
+    left: Iterator[tuple[int, str]] = enumerate(words)
+    for at, word in left:
+        if word == "--":
+            return found, at
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            if not equals and name not in _FLAGS:
+                value = next(left, (0, ""))[1]
+            found["comment" if name.startswith("com") and "comment".startswith(name) else name] = value
+        elif word.startswith("-") and len(word) > 1:
+            letters = word[1:]
+            while letters and letters[0] in _SHORT_FLAGS:
+                letters = letters[1:]
+            if letters:
+                found[_SHORT.get(letters[0], letters[0])] = letters[1:] or next(left, (0, ""))[1]
+        else:
+            return found, at
+    return found, len(words)
+
+
+def _whole(text: str | None, default: int) -> int:
+    return int(text) if text is not None and text.isdecimal() and int(text) < 10**7 else default

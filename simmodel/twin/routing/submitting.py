@@ -1,0 +1,206 @@
+"""Submits a job to the cluster where it should end first, once and nowhere else.
+
+The job carries a token in its comment. When it is not known whether a controller has taken it, the token is looked up
+there before anything is tried again; while that is not possible, nothing is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from simmodel.errors import InputError, SimmodelError, shown
+from simmodel.twin.routing.asking import Submission
+from simmodel.twin.routing.settings import RoutedCluster, RouteSettings
+from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.program import SlurmError
+
+__all__ = ["Choice", "Submitted", "Unclear", "choose", "new_token", "submit"]
+
+MARK = "simmodel-token:"
+_TOKEN = re.compile(r"[0-9a-f]{8,64}", re.ASCII)
+_NEVER_SENT = re.compile(rb"connect failure|Unable to resolve|Connection refused|No such file", re.IGNORECASE)
+_UNCLEAR = re.compile(rb"timed out|Zero Bytes|Unable to contact|communication|Unexpected message", re.IGNORECASE)
+_LOOKS = 5  # attempts to look a token up
+
+
+class Unclear(SimmodelError):
+    """It is not known whether a cluster has taken a job, and it cannot be asked now."""
+
+
+class Choice(NamedTuple):
+    """A cluster, its turnaround by simulation (s) or ``None``, and why it has none."""
+
+    cluster: RoutedCluster
+    turnaround: float | None = None
+    why: str = ""
+
+
+class Submitted(NamedTuple):
+    """Where a job is: the cluster, its id there, what ``sbatch`` said, and whether it was there before."""
+
+    cluster: str
+    job: int | None
+    output: bytes = b""
+    status: int = 0
+    errors: bytes = b""
+    found: bool = False
+
+
+def new_token() -> str:
+    """Return a token that no other job has."""
+    return secrets.token_hex(12)
+
+
+def choose(settings: RouteSettings, submission: Submission) -> list[Choice]:
+    """Return the clusters, the one with the least turnaround first; the default comes first if no twin answers.
+
+    Twins that do not answer in time count as away.
+    """
+    question = quote(json.dumps(submission.request()))
+    asked = [cluster for cluster in settings.clusters if cluster.port is not None]
+    until = monotonic() + settings.patience
+    answers: dict[str, Choice] = {}
+    pool = ThreadPoolExecutor(max(1, len(asked)))
+    try:
+        futures = [pool.submit(_ask, each, question, settings.patience) for each in asked]
+        for done in wait(futures, max(0.0, until - monotonic())).done:
+            answers[done.result().cluster.name] = done.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    found = [answers.get(each.name, Choice(each, None, "no answer")) for each in settings.clusters]
+    first = None if any(each.turnaround is not None for each in found) else settings.default
+    return sorted(
+        found,
+        key=lambda each: (
+            each.cluster.name != first,
+            each.turnaround is None,
+            0.0 if each.turnaround is None else each.turnaround,
+            each.cluster.name != settings.default if each.turnaround is None else False,
+        ),
+    )
+
+
+def _ask(cluster: RoutedCluster, question: str, patience: float) -> Choice:
+    link = HTTPConnection("127.0.0.1", cluster.port, timeout=patience)
+    try:
+        link.request("GET", f"/turnaround?{question}")
+        answer: Any = json.loads(link.getresponse().read(1 << 16))
+        if isinstance(answer, dict) and isinstance(answer.get("turnaround"), int | float):
+            return Choice(cluster, float(answer["turnaround"]))
+        why = answer.get("error") if isinstance(answer, dict) else None
+        return Choice(cluster, None, str(why or "no answer that is understood"))
+    except (OSError, HTTPException, ValueError) as error:
+        return Choice(cluster, None, str(error) or type(error).__name__)
+    finally:
+        link.close()
+
+
+def submit(
+    settings: RouteSettings,
+    submission: Submission,
+    choices: Sequence[Choice],
+    token: str,
+    stdin: bytes = b"",
+    *,
+    again: bool = False,
+) -> Submitted:
+    """Submit a job to the first cluster that takes it, and return where it is.
+
+    Parameters
+    ----------
+    settings
+        the clusters
+    submission
+        the arguments of ``sbatch``
+    choices
+        the clusters in the order in which they are tried; the next only after one that has surely not taken the job
+    token
+        what tells the job from all others
+    stdin
+        the script, if it is no file
+    again
+        whether the token has been used before: it is looked up on all clusters first
+
+    Raises
+    ------
+    Unclear
+        a cluster may have taken the job and does not answer; with the same token it can be tried again
+    InputError
+        the token is none
+    """
+    if not _TOKEN.fullmatch(token):
+        raise InputError(f"must be 8 to 64 of 0-9 and a-f, got {shown(token)}", place="token")
+    if again:
+        for cluster in settings.clusters:
+            job = _look_up(cluster, token, settings.timeout, looks=1)
+            if job is not None:
+                return Submitted(cluster.name, job, found=True)
+    last: Submitted | None = None
+    for each in choices:
+        last, taken = _try(each.cluster, submission, token, stdin, settings.timeout)
+        if taken:
+            return last
+    if last is None:
+        raise InputError("must have at least one cluster", place="clusters")
+    return last
+
+
+def _try(
+    cluster: RoutedCluster, submission: Submission, token: str, stdin: bytes, timeout: float
+) -> tuple[Submitted, bool]:
+    """Submit to one cluster; return what came of it, and whether that is the end."""
+    program = os.path.join(cluster.commands, "sbatch") if cluster.commands else "sbatch"
+    comment = f"{submission.comment} {MARK}{token}".strip()
+    try:
+        done = subprocess.run(
+            [program, *submission.with_comment(comment)],
+            env={**os.environ, "SLURM_CONF": cluster.conf},
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+        )
+    except FileNotFoundError:
+        raise InputError(f"{program}: not found", place=f"cluster {cluster.name}") from None
+    except subprocess.TimeoutExpired as late:
+        said = Submitted(cluster.name, None, late.stdout or b"", 1, b"timed out")
+    else:
+        said = Submitted(cluster.name, _job_in(done.stdout), done.stdout, done.returncode, done.stderr)
+        if not done.returncode:
+            return said, True
+        if _NEVER_SENT.search(done.stderr):
+            return said, False
+        if not _UNCLEAR.search(done.stderr):
+            return said, True  # refused by Slurm: its user must know why
+    job = _look_up(cluster, token, timeout)
+    return (Submitted(cluster.name, job, found=True), True) if job is not None else (said, False)
+
+
+def _job_in(output: bytes) -> int | None:
+    found = re.search(rb"(?:Submitted batch job )?(\d+)", output)
+    return int(found[1]) if found else None
+
+
+def _look_up(cluster: RoutedCluster, token: str, timeout: float, looks: int = _LOOKS) -> int | None:
+    """Return the job with a token, ``None`` if there is none."""
+    commands = SlurmCommands(conf=cluster.conf, folder=cluster.commands, timeout=timeout)
+    for number in range(looks):
+        with suppress(SlurmError):
+            for row in commands.rows("jobs"):
+                if f"{MARK}{token}" in row["comment"].split() and row["id"].isdecimal():
+                    return int(row["id"])
+            return None
+        if number + 1 < looks:
+            sleep(0.2 * 2**number)
+    why = f"cluster {cluster.name} may have taken the job and does not answer; try again with the token {token}"
+    raise Unclear(why)
