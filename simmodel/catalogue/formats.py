@@ -27,7 +27,16 @@ from simmodel.loading import decode, one_sentence, peek, source_name
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import COLUMNS
 
-__all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "format_of", "looks_like_settings", "read_file"]
+__all__ = [
+    "FORMATS",
+    "WORKFLOW_FORMATS",
+    "Format",
+    "check_format",
+    "format_of",
+    "is_workflow",
+    "looks_like_settings",
+    "read_file",
+]
 
 
 @attrs.frozen(repr=False)
@@ -172,6 +181,19 @@ def read_file(
 def looks_like_settings(file: Path | IO[bytes]) -> bool:
     """Return whether a file begins as the settings of a generator."""
     return _is_settings(_first_lines(file))
+
+
+def is_workflow(file: Path) -> bool:
+    """Return whether a file is a workflow, by its ending or its content, and not a workload of jobs."""
+    plain = file.name.lower().removesuffix(".gz")
+    if any(each.endings and plain.endswith(each.endings) for each in FORMATS.values()):
+        return False
+    if any(each.endings and plain.endswith(each.endings) for each in WORKFLOW_FORMATS.values()):
+        return True
+    lines = _first_lines(file)
+    return not any(each.is_this(lines) for each in FORMATS.values()) and any(
+        each.is_this(lines) for each in WORKFLOW_FORMATS.values()
+    )
 
 
 def check_format(format: str | None, formats: Mapping[str, Format]) -> None:

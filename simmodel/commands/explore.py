@@ -23,7 +23,10 @@ EXAMPLES = (
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "--platforms", required=True, metavar="A,B,C", help="files or names from 'simmodel list platforms', with commas"
+        "--platforms",
+        required=True,
+        metavar="A,B,C",
+        help="files, names from 'simmodel list platforms' or numbers of processors",
     )
     parser.add_argument(
         "--workloads", required=True, nargs="+", metavar="WORKLOAD", help=f"separated by spaces; each is {WORKLOAD}"
@@ -61,13 +64,17 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.errors import InputError, unknown
     from simmodel.experiments.exploration import explore
     from simmodel.metrics.comparison import METRICS_OF
+    from simmodel.platform import ClusterSpec
     from simmodel.systems.kinds import kind_of_platform, work_of
 
     check_outputs(options, "table", "samples", "plot")
     names = split_names(options.platforms)
     if len(set(names)) < len(names):
         raise InputError(f"--platforms: must name each platform once, got {options.platforms!r}")
-    platforms = {name: load_platform(name, trust=options.trust) for name in names}
+    platforms = {
+        name: ClusterSpec.simple(int(name)) if name.isdecimal() else load_platform(name, trust=options.trust)
+        for name in names
+    }
     metrics = None if options.metrics is None else split_names(options.metrics)
     if metrics == []:
         raise InputError(f"--metrics: must name at least one metric, got {options.metrics!r}")

@@ -112,7 +112,7 @@ class Scenario(Shown):
         'continue'
         """
         spec = platform_of(platform)
-        if spec is None and (flow := recorded_workflow(workload)) is not None:
+        if spec is None and "processors" not in options and (flow := recorded_workflow(workload)) is not None:
             spec = recorded_machine(flow)
         own = {name: options.pop(name) for name in ("policies", "seed", "until") if name in options}
         if snapshot_in(spec) is not None:

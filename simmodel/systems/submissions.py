@@ -165,13 +165,25 @@ def read_workload(given: GivenWork, *, of_nodes: Collection[str] = (), place: st
     <Workload probe-4: 4 jobs, 12 processors>
     """
     if isinstance(given, (str, Path)):
-        from simmodel.catalogue import load_workload
-
-        return load_workload(given)
+        return _of_file(given, of_nodes)
     if isinstance(given, ChunkedWorkload):
         raise InputError(f"must be a whole workload, got {given!r}, which is read in chunks", place=place)
     jobs: Any = given
     return as_workload(jobs, of_nodes=of_nodes, place=place, also=", a name or a path")
+
+
+def _of_file(given: str | Path, of_nodes: Collection[str]) -> Workload:
+    """Return the workload of a name or a file, or the tasks of the workflow of a file as jobs."""
+    from simmodel.catalogue import load_workflow, load_workload
+
+    return as_workload(load_workflow(given), of_nodes=of_nodes) if _is_workflow(given) else load_workload(given)
+
+
+def _is_workflow(given: str | Path) -> bool:
+    from simmodel.catalogue.formats import is_workflow
+
+    path = Path(given)
+    return path.is_file() and is_workflow(path)
 
 
 def workload_of(given: GivenWork, of_nodes: Collection[str] = ()) -> Log:
@@ -190,7 +202,7 @@ def in_chunks(given: GivenWork) -> ChunkedWorkload:
     InputError
         if there are several
     """
-    if isinstance(given, (str, Path)):
+    if isinstance(given, (str, Path)) and not _is_workflow(given):
         from simmodel.catalogue import workload_in_chunks
 
         return workload_in_chunks(given)

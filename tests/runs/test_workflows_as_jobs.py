@@ -20,6 +20,9 @@ from simmodel import (
     what_if,
 )
 from simmodel.catalogue import load_workflow
+from simmodel.cli import main
+from simmodel.errors import InputError
+from simmodel.formats import write_wfformat
 from simmodel.platform import (
     ArchitectureSpec,
     BrokerSpec,
@@ -176,3 +179,23 @@ def test_a_generator_of_jobs_is_read_once_and_runs_again():
     runs = replicate(simulate, 2, platform=4, workload=given(), policy="easy")
     assert runs["wait_mean"].mean == 3.25
     assert [len(each.jobs) for each in compare(4, given(), ["easy", "fcfs"]).results] == [4, 4]
+
+
+def test_the_file_of_a_workflow_is_a_workload_of_clusters(tmp_path, capsys):
+    path = tmp_path / "five.json"
+    write_wfformat(FLOW, path)
+    by_hand = starts_of(simulate(2, FLOW, "easy"))
+    assert starts_of(simulate(2, path, "easy")) == by_hand
+    assert starts_of(simulate(None, path, "easy", processors=2)) == by_hand
+    again = Scenario.from_document(simulate(2, path, "easy").scenario).run()
+    assert starts_of(again) == by_hand
+    assert explore([2], [path], ["easy"], seeds=2).table["makespan"].tolist() == [10]
+    with pytest.raises(InputError, match="job b: must not wait for other jobs to be read in chunks"):
+        simulate(2, path, "easy", stream=tmp_path / "jobs.db")
+    with pytest.raises(InputError, match="records no machines: pass a machine, or a number of processors"):
+        simulate(None, path, "easy")
+    for command in (["batch", str(path), "--processors", "2"], ["meta", str(path), "--clusters", "2,2"]):
+        assert main(command) == 0
+        assert "5 jobs" in capsys.readouterr().out or command[0] == "batch"
+    assert main(["explore", "--platforms", "2,4", "--workloads", str(path), "--policies", "easy", "--seeds", "2"]) == 0
+    assert "2 platforms x 1 workload" in capsys.readouterr().out

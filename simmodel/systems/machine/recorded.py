@@ -32,7 +32,9 @@ def recorded_machine(workflow: Workflow) -> MachineSpec:
     48
     """
     if not workflow.machines:
-        raise InputError(f"{workflow.name} records no machines: pass a machine", place="platform")
+        raise InputError(
+            f"{workflow.name} records no machines: pass a machine, or a number of processors", place="platform"
+        )
     widest: dict[str, float] = {}
     for task in workflow:
         for name in task.machines:
