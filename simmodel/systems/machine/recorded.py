@@ -32,9 +32,8 @@ def recorded_machine(workflow: Workflow) -> MachineSpec:
     48
     """
     if not workflow.machines:
-        raise InputError(
-            f"{workflow.name} records no machines: pass a machine, or a number of processors", place="platform"
-        )
+        message = f"{workflow.name} records no machines: pass a machine, or a number of processors"
+        raise InputError(message, place="platform")
     widest: dict[str, float] = {}
     for task in workflow:
         for name in task.machines:
