@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from simmodel.errors import InputError, SimmodelError
+from simmodel.errors import InputError, SimmodelError, shown
 from simmodel.records.observers import progress_bar
 
 __all__ = ["check_shared_options", "keeps_results", "map_calls"]
@@ -65,8 +65,11 @@ def check_shared_options(options: Mapping[str, Any]) -> None:
     Raises
     ------
     InputError
-        if the runs would write their records to one file
+        if the runs would write their records to one file, or should stop at a goal that they do not know
     """
+    if isinstance(until := options.get("until"), str):
+        wanted = "seconds; explore and replicate take goals, such as 'wait_mean decided'"
+        raise InputError(f"must be {wanted}, got {shown(until)}", place="until")
     if options.get("stream") is not None:
         raise InputError("must be None: several runs would write their records to one file", place="stream")
 

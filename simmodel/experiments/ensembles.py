@@ -13,8 +13,8 @@ from simmodel.errors import SimmodelError
 from simmodel.experiments.calls import map_calls
 from simmodel.experiments.identity import digest_of
 from simmodel.experiments.searching import run_trials
-from simmodel.experiments.trials import Study
-from simmodel.records.observers import progress_bar
+from simmodel.experiments.trials import Study, Trial
+from simmodel.records.observers import Bar, progress_bar
 from simmodel.results.stores import plain
 
 __all__ = ["GivenStudy", "measured_calls", "study_of"]
@@ -79,23 +79,32 @@ def measured_calls(
     with progress_bar(len(items), "run", progress) as bar:
         bar.update(len(set(keys)) - len(new))
         study.add(new.values(), first=len(known))
-        while True:
-            run_trials(study, _defined, (function, shared), executor=executor, bar=bar)
-            found = {_key(trial.values): trial for trial in study.trials()}
-            if all(found[key].state in ("finished", "failed") for key in keys):
-                break
-            sleep(_POLL)  # other processes run the last ones
+        try:
+            found = _ended(study, function, shared, keys, executor, bar)
+        finally:
+            study.flatten()
     failed = [found[key] for key in dict.fromkeys(keys) if found[key].state == "failed"]
     if failed:
         raise SimmodelError(f"{len(failed)} of {len(items)} runs failed: {failed[0].error}")
     return [found[key].outcome for key in keys]
 
 
+def _ended(
+    study: Study,
+    function: Callable[[Shared, Mapping[str, Any]], Numbers],
+    shared: Shared,
+    keys: Sequence[str],
+    executor: Executor | None,
+    bar: Bar,
+) -> dict[str, Trial]:
+    """Run the queued trials; return the trials by key when those with these keys have ended."""
+    while True:
+        run_trials(study, function, shared, executor=executor, bar=bar, undefined=True)
+        found = {_key(trial.values): trial for trial in study.trials()}
+        if all(found[key].state in ("finished", "failed") for key in keys):
+            return found
+        sleep(_POLL)  # other processes run the last ones
+
+
 def _key(item: Mapping[str, Any]) -> str:
     return json.dumps(plain(dict(item)), sort_keys=True)
-
-
-def _defined(material: tuple[Callable[[Any, Any], Numbers], Any], item: Mapping[str, Any]) -> Numbers:
-    """Return the numbers of a run without those that are nan: undefined metrics are no failure."""
-    function, shared = material
-    return {name: value for name, value in function(shared, item).items() if value == value}

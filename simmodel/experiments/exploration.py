@@ -14,12 +14,15 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
-from simmodel.experiments.calls import check_shared_options, map_calls
+from simmodel.experiments.calls import check_shared_options
 from simmodel.experiments.comparison import SHOWN, labelled_policies
+from simmodel.experiments.ensembles import GivenStudy, measured_calls, study_of
+from simmodel.experiments.measured_cells import AXES, MeasuredCells
 from simmodel.experiments.replication import Replications, numbers_of
+from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of, in_rounds
 from simmodel.metrics.batch import METRICS
 from simmodel.metrics.report import metric_text
-from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
+from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.runs.platforms import platform_of
@@ -42,7 +45,6 @@ __all__ = ["Exploration", "explore"]
 
 DrawnWork: TypeAlias = "Callable[..., GivenWork]"
 """A function that takes ``seed=`` and returns a workload."""
-_AXES = ("platform", "workload", "policy")
 _WORDS = {**SHOWN, "utilisation": "busy"}
 _SHOWN = ("makespan", "slr", "slr_setup", "speedup", "utilisation", "wait_mean", "bounded_slowdown_mean", "energy")
 
@@ -53,7 +55,10 @@ def explore(
     candidates: Mapping[str, PolicyLike] | Iterable[PolicyLike],
     /,
     *,
-    seeds: int | Iterable[int] = 10,
+    seeds: int | Iterable[int] | None = None,
+    until: Any = None,
+    budget: int | None = None,
+    study: GivenStudy = None,
     executor: Executor | None = None,
     level: float = 0.95,
     progress: bool = False,
@@ -72,7 +77,18 @@ def explore(
     candidates
         the policies to compare (names, objects or functions of a view), or ``{label: policy}``
     seeds
-        the number of independent seeds, or the seeds themselves; a single seed gives no intervals
+        the number of independent seeds (default: 10), or the seeds themselves; a single seed gives no intervals. With
+        ``until``, the number at the first look (default: 30), or all seeds that may be used
+    until
+        when to stop: ``"wait_mean ± 5 %"``, when the interval of each combination is as narrow; ``"wait_mean
+        decided"``, when it is decided for each two policies which has the lower metric (paired by seed, with the error
+        corrected for the number of looks and pairs: see :mod:`simmodel.experiments.decisions`). A number is the
+        ``until=`` of the simulations
+    budget
+        with ``until``, the largest number of seeds; default: 1,000
+    study
+        the file that keeps the measurements as the runs end (SQLite): the same call with it goes on where it was
+        stopped, also with more seeds; several processes can share the work
     executor
         runs the simulations, with all arguments pickled; default: this process
     level
@@ -91,29 +107,31 @@ def explore(
     >>> found, found["hetsim-slow", "random:tasks=20", "heft"]["slr"].count
     (<Exploration: 1 platform x 1 workload x 2 policies x 3 seeds>, 3)
     """
+    goals = goal_of(until) if isinstance(until, str) else ()
+    if until is not None and not goals:
+        options["until"] = until
     check_shared_options(options)
     spread = {"platform": _platforms(platforms), "workload": _labelled("workload", workloads)}
     chosen = labelled_policies(candidates)
-    numbers = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if len(set(numbers)) < len(numbers):
-        raise InputError(f"must name each seed once, got {numbers}", place="seeds")
-    if not numbers:
-        raise InputError("must be at least one, got none", place="seeds")
-    cells = list(product(spread["platform"], spread["workload"], chosen))
+    numbers = chosen_seeds(seeds, goals, budget, usual=10, fewest=2 if goals else 1)
+    about = {"platforms": spread["platform"], "workloads": spread["workload"], "policies": chosen, "options": options}
     shared = (spread["platform"], spread["workload"], chosen, options)
-    calls = [(*cell, seed) for cell in cells for seed in numbers]
-    found = map_calls(_measure, shared, calls, executor, progress)
-    names = list(dict.fromkeys(name for each in found for name in each))
-    rows = [cell for cell in cells for _ in numbers]
-    samples = Table(
-        {
-            **{axis: np.array([row[i] for row in rows], dtype=str) for i, axis in enumerate(_AXES)},
-            "seed": np.array(numbers * len(cells), dtype=np.uint64),
-            **{name: np.array([each.get(name, nan) for each in found], dtype=np.float64) for name in names},
-        }
-    )
+    kept = study_of(study, "explore", **about)
+    cells = list(product(spread["platform"], spread["workload"], chosen))
+    found = MeasuredCells(cells, numbers, goals, level)
+
+    def run(begin: int, end: int) -> None:
+        seeds = numbers.part(begin, end)
+        items = [{**dict(zip(AXES, cell, strict=True)), "seed": str(seed)} for cell in cells for seed in seeds]
+        found.add(measured_calls(_measure, shared, items, study=kept, executor=executor, progress=progress), len(seeds))
+
     units = {label: getattr(each, "time_unit", None) for label, each in spread["platform"].items()}
-    return Exploration(samples, level, units)
+    if not goals:
+        run(0, numbers.first)
+        return Exploration(found.table, level, units)
+    count, reached = in_rounds(run, found.needed, numbers.first, numbers.most)
+    stop = Stop(goals, reached, count, tuple(found.open()))
+    return Exploration(found.table, level, units, stop, tuple(each.table for each in found.decisions))
 
 
 def _platforms(given: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, GivenPlatform]) -> dict[str, Any]:
@@ -151,9 +169,9 @@ _Shared = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], dict[st
 """Platforms, workloads and policies by label, and options."""
 
 
-def _measure(shared: _Shared, call: tuple[str, str, str, int]) -> dict[str, float]:
+def _measure(shared: _Shared, call: Mapping[str, Any]) -> dict[str, float]:
     platforms, workloads, policies, options = shared
-    platform, workload, policy, seed = call
+    (platform, workload, policy), seed = (call[axis] for axis in AXES), int(call["seed"])
     work = workloads[workload]
     if callable(work):
         work = work(seed=seed)
@@ -175,16 +193,24 @@ class Exploration(Shown):
         confidence of the intervals
     units
         the time unit of each platform; ``None`` for a cluster
+    stop
+        how a sequence stopped; ``None``: the number of seeds was given. The intervals of a sequence are those of
+        :func:`~simmodel.metrics.statistics.cautious_interval`
+    decisions
+        for each goal that is decided, a table of the pairs of policies: ``first, second, difference, low, high,
+        replications``, and ``lower``, the one with the lower metric
     """
 
     samples: Table
     level: float = 0.95
     units: Mapping[str, str | None] = attrs.field(factory=dict)
+    stop: Stop | None = None
+    decisions: tuple[Table, ...] = ()
 
     @property
     def metrics(self) -> list[str]:
         """The names of the metrics."""
-        return [name for name in self.samples.names if name not in (*_AXES, "seed")]
+        return [name for name in self.samples.names if name not in (*AXES, "seed")]
 
     def labels(self, axis: str) -> list[str]:
         """Return the labels on an axis: ``"platform"``, ``"workload"`` or ``"policy"``."""
@@ -193,7 +219,7 @@ class Exploration(Shown):
     @property
     def cells(self) -> list[tuple[str, str, str]]:
         """The combinations: platform, workload and policy."""
-        platforms, workloads, policies = (self.labels(axis) for axis in _AXES)
+        platforms, workloads, policies = (self.labels(axis) for axis in AXES)
         return list(product(platforms, workloads, policies))
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
@@ -201,7 +227,7 @@ class Exploration(Shown):
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Replications:
         """Return the replications of the one combination that has a name, or these names."""
-        return Replications(self._rows(self._cell(key)), self.level)
+        return Replications(self._rows(self._cell(key)), self.level, self.stop)
 
     def _cell(self, key: str | tuple[str, ...]) -> tuple[str, str, str]:
         given = (key,) if isinstance(key, str) else key
@@ -214,7 +240,7 @@ class Exploration(Shown):
 
     def _rows(self, cell: tuple[str, str, str]) -> Table:
         here = np.ones(len(self.samples), dtype=bool)
-        for axis, label in zip(_AXES, cell, strict=True):
+        for axis, label in zip(AXES, cell, strict=True):
             here &= self.samples[axis] == label
         rows = self.samples.where(here)
         return Table({name: rows[name] for name in ("seed", *self.metrics)})
@@ -227,7 +253,7 @@ class Exploration(Shown):
         known = values[np.isfinite(values)]
         if len(known) < 2:
             return Interval(float(known[0]) if len(known) else nan, nan, self.level, len(known))
-        return mean_interval(known, self.level)
+        return (mean_interval if self.stop is None else cautious_interval)(known, self.level)
 
     def difference(self, metric: str, first: str | tuple[str, ...], second: str | tuple[str, ...]) -> Interval:
         """Return the interval of the difference of a metric between two combinations, paired by seed.
@@ -242,10 +268,10 @@ class Exploration(Shown):
     @property
     def table(self) -> Table:
         """One row per combination: ``platform, workload, policy, seeds``, then mean, low and high of each metric."""
-        columns: dict[str, list[Any]] = {name: [] for name in (*_AXES, "seeds")}
+        columns: dict[str, list[Any]] = {name: [] for name in (*AXES, "seeds")}
         for cell in self.cells:
             rows = self._rows(cell)
-            for axis, label in zip(_AXES, cell, strict=True):
+            for axis, label in zip(AXES, cell, strict=True):
                 columns[axis].append(label)
             columns["seeds"].append(len(rows))
             for metric in self.metrics:
@@ -293,19 +319,19 @@ class Exploration(Shown):
 
     def _texts(self, metrics: Sequence[str] | None) -> list[list[str]]:
         names = self.shown(metrics)
-        used = [axis for axis in _AXES if axis == "policy" or len(self.labels(axis)) > 1]
+        used = [axis for axis in AXES if axis == "policy" or len(self.labels(axis)) > 1]
         rows = [[*used, *map(self.title, names)]]
         for cell in self.cells:
             found = self._rows(cell)
-            labels = [label for axis, label in zip(_AXES, cell, strict=True) if axis in used]
+            labels = [label for axis, label in zip(AXES, cell, strict=True) if axis in used]
             rows.append([*labels, *(self._text(name, cell[0], self._interval(found[name])) for name in names)])
         return rows
 
     def summary(self, metrics: Sequence[str] | None = None) -> str:
         """Return a table of text, one line per combination: means with the half widths of their intervals."""
         rows = self._texts(metrics)
-        left = sum(name in _AXES for name in rows[0])
-        return "\n".join(text_table(rows, left))
+        left = sum(name in AXES for name in rows[0])
+        return "\n".join([*text_table(rows, left), *([] if self.stop is None else [str(self.stop)])])
 
     def plot(
         self,
@@ -325,7 +351,7 @@ class Exploration(Shown):
 
     def __repr__(self) -> str:
         parts = []
-        for axis, plural in zip(_AXES, ("platforms", "workloads", "policies"), strict=True):
+        for axis, plural in zip(AXES, ("platforms", "workloads", "policies"), strict=True):
             count = len(self.labels(axis))
             parts.append(f"{count} {axis if count == 1 else plural}")
         seeds = len(self.samples) // max(len(self.cells), 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from math import nan
 from typing import Any
 
 import attrs
@@ -14,7 +15,7 @@ import numpy as np
 
 from simmodel.display import Cells, Shown
 from simmodel.errors import InputError
-from simmodel.experiments.calls import map_calls
+from simmodel.experiments.ensembles import GivenStudy, Numbers, measured_calls, study_of
 from simmodel.experiments.stopping import (
     Goal,
     Seeds,
@@ -42,6 +43,7 @@ def replicate(
     *,
     until: Any = None,
     budget: int | None = None,
+    study: GivenStudy = None,
     executor: Executor | None = None,
     level: float = 0.95,
     progress: bool = False,
@@ -62,6 +64,9 @@ def replicate(
         see :mod:`simmodel.experiments.stopping`. The ``until=`` of a simulation (a number) is passed to the function
     budget
         with ``until``, the largest number of replications; default: 1,000
+    study
+        the file that keeps the measurements as the runs end (SQLite): the same call with it goes on where it was
+        stopped, also with more seeds; several processes can share the work
     executor
         runs the replications, with the function pickled; default: this process
     level
@@ -97,10 +102,13 @@ def replicate(
         arguments["until"] = until
     arguments = {name: repeatable(given) for name, given in arguments.items()}
     chosen = chosen_seeds(seeds, goals, budget, usual=20, fewest=2)
-    found: list[dict[str, float]] = []
+    kept = study_of(study, "replicate", function=function, arguments=arguments)
+    found: list[Numbers] = []
 
     def run(begin: int, end: int) -> None:
-        found.extend(map_calls(_sample, (function, arguments), chosen.part(begin, end), executor, progress))
+        items = [{"seed": str(seed)} for seed in chosen.part(begin, end)]
+        shared = (function, arguments)
+        found.extend(measured_calls(_sample, shared, items, study=kept, executor=executor, progress=progress))
 
     def needed(_: int) -> float:
         return max(_needed(goals, found, level))
@@ -122,23 +130,24 @@ def _goals(until: Any) -> tuple[Goal, ...]:
     return goals
 
 
-def _needed(goals: Sequence[Goal], found: Sequence[Mapping[str, float]], level: float) -> list[float]:
+def _needed(goals: Sequence[Goal], found: Sequence[Numbers], level: float) -> list[float]:
     checked_metrics(goals, found[0])
     return [goal.needed(_interval(found, goal, level)) for goal in goals]
 
 
-def _interval(found: Sequence[Mapping[str, float]], goal: Goal, level: float) -> Interval:
-    return finite_interval([sample[goal.metric] for sample in found], level)
+def _interval(found: Sequence[Numbers], goal: Goal, level: float) -> Interval:
+    return finite_interval([sample.get(goal.metric, nan) for sample in found], level)
 
 
-def _table(seeds: Seeds, found: Sequence[Mapping[str, float]]) -> Table:
-    columns = {name: np.array([sample[name] for sample in found], dtype=np.float64) for name in found[0]}
+def _table(seeds: Seeds, found: Sequence[Numbers]) -> Table:
+    names = dict.fromkeys(name for sample in found for name in sample)
+    columns = {name: np.array([sample.get(name, nan) for sample in found], dtype=np.float64) for name in names}
     return Table({"seed": np.array(seeds.part(0, len(found)), dtype=np.uint64), **columns})
 
 
-def _sample(shared: tuple[Callable[..., Measured], dict[str, Any]], seed: int) -> dict[str, float]:
+def _sample(shared: tuple[Callable[..., Measured], dict[str, Any]], item: Mapping[str, Any]) -> dict[str, float]:
     """Run one replication and return its measurements."""
-    function, arguments = shared
+    (function, arguments), seed = shared, int(item["seed"])
     if callable(arguments.get("workload")):
         arguments = {**arguments, "workload": arguments["workload"](seed=seed)}
     found = function(**arguments, seed=seed) if arguments else function(seed)

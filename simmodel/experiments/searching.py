@@ -27,6 +27,7 @@ def run_trials(
     *,
     executor: Executor | None = None,
     bar: Bar | None = None,
+    undefined: bool = False,
 ) -> int:
     """Run the queued trials of a study and store their outcomes; return how many this process ran.
 
@@ -42,6 +43,8 @@ def run_trials(
         queued again
     bar
         a progress bar: one step per trial
+    undefined
+        whether an outcome may be nan
 
     >>> study = Study(document={})
     >>> _ = study.add([{"x": 2}, {"x": 0}])
@@ -57,7 +60,7 @@ def run_trials(
 
         def ended(index: int, how: Ended, claimed: Sequence[Trial] = claimed, left: dict[int, Trial] = left) -> None:
             trial = left.pop(claimed[index].number)
-            study.finish(trial, *_outcome(how))
+            study.finish(trial, *_outcome(how, undefined))
             if bar is not None:
                 bar.update(1)
 
@@ -76,11 +79,11 @@ def _run(material: tuple[Callable[[Any, Any], Any], Any], values: Mapping[str, A
     return function(shared, values)
 
 
-def _outcome(how: Ended) -> tuple[Mapping[str, float] | None, str]:
+def _outcome(how: Ended, undefined: bool) -> tuple[Mapping[str, float] | None, str]:
     if how.status != "finished":
         return None, how.reason
     for name, value in how.value.items():
-        if value != value:  # nan
+        if value != value and not undefined:
             return None, f"{name}: is nan"
     return how.value, ""
 

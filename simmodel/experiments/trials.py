@@ -13,6 +13,7 @@ import sqlite3
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from math import nan
 from pathlib import Path
 from platform import node
 from time import time
@@ -214,7 +215,7 @@ class Study(Shown):
     def finish(self, trial: Trial, outcome: Mapping[str, float] | None = None, error: str = "") -> bool:
         """Store the outcome of a claimed trial, or why it failed; return whether it counts: the claim still holds."""
         state = "failed" if outcome is None else "finished"
-        numbers = None if outcome is None else json.dumps({name: float(value) for name, value in outcome.items()})
+        numbers = None if outcome is None else json.dumps({name: _stored(value) for name, value in outcome.items()})
         with self._transaction() as database:
             found = database.execute(
                 "UPDATE trials SET state = ?, outcome = ?, error = ?, ended = ?, token = NULL "
@@ -251,7 +252,7 @@ class Study(Shown):
                 number=number,
                 values=json.loads(given),
                 state=state,
-                outcome=json.loads(outcome) if outcome else {},
+                outcome={key: nan if value is None else value for key, value in json.loads(outcome or "{}").items()},
                 error=error or "",
             )
             for number, given, state, outcome, error in rows
@@ -287,6 +288,29 @@ class Study(Shown):
             columns[label] = np.array([each.outcome.get(name, np.nan) for each in trials], dtype=np.float64)
         return Table(columns)
 
+    def flatten(self) -> None:
+        """Make a view ``runs`` in the database, for other programs: a row per trial, a column per value and outcome.
+
+        >>> study = Study(document={})
+        >>> _ = study.add([{"sites.a.speed": 2}])
+        >>> study.flatten()
+        """
+        with self._transaction() as database:
+            columns = []
+            for source in ("given", "outcome"):
+                rows = f"SELECT DISTINCT key FROM trials, json_each({source}) WHERE {source} IS NOT NULL"
+                names = [name for (name,) in database.execute(rows) if '"' not in name]
+                columns += [(f"""json_extract({source}, '$."{_quoted(name)}"')""", name) for name in names]
+            labels = [name for _, name in columns]
+            listed = [
+                f'{value} AS "{name if labels.index(name) == i else f"{name} (outcome)"}"'
+                for i, (value, name) in enumerate(columns)
+            ]
+            database.execute("DROP VIEW IF EXISTS runs")
+            database.execute(
+                f"CREATE VIEW runs AS SELECT {', '.join(['number', 'state', 'error', *listed])} FROM trials"
+            )
+
     @property
     def frame(self) -> pd.DataFrame:
         """The :attr:`table` as a ``pandas.DataFrame``."""
@@ -304,6 +328,15 @@ class Study(Shown):
 
 
 # ---------------------------------------------------------------------- processes
+
+
+def _stored(value: float) -> float | None:
+    """Return a number as JSON has it: ``None`` for nan."""
+    return float(value) if value == value else None
+
+
+def _quoted(name: str) -> str:
+    return name.replace("'", "''")
 
 
 def _process(number: int) -> str:

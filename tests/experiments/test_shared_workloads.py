@@ -16,6 +16,7 @@ import pytest
 from simmodel import InputError, Workload, commands, compare, explore, replicate
 from simmodel.cli import main
 from simmodel.errors import SimmodelError
+from simmodel.experiments import Study
 from simmodel.futures import executors
 
 NO_NETWORK = pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")
@@ -136,9 +137,13 @@ def dask_executor(workers: int, folder: Path) -> Iterator[Executor]:
 @pytest.mark.parametrize(("executors_of", "workers"), [(pool, 2), (pool, 1), (dask_executor, 2), (dask_executor, 1)])
 def test_a_lost_worker_costs_its_runs_a_retry(tmp_path: Path, executors_of: Any, workers: int) -> None:
     draw, kept = Deadly(tmp_path), log()
+    file = tmp_path / "runs.sqlite" if workers == 2 else None
+    given: dict[str, Any] = {"drawn": draw, "kept": kept}
     with executors_of(workers, tmp_path) as executor:
-        far = explore(64, {"drawn": draw, "kept": kept}, ["fcfs", "easy"], seeds=[1, 2, 3], executor=executor)
+        far = explore(64, given, ["fcfs", "easy"], seeds=[1, 2, 3], executor=executor, study=file)
     assert draw.mark.exists()
+    if file is not None:
+        assert Study(file).counts == {"queued": 0, "running": 0, "finished": 12, "failed": 0}
     here = explore(64, {"drawn": draw, "kept": kept}, ["fcfs", "easy"], seeds=[1, 2, 3])
     assert str(numbers(far)) == str(numbers(here))
 
