@@ -10,10 +10,13 @@ import json
 import os
 import re
 import secrets
+import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from ctypes import CDLL
 from http.client import HTTPConnection, HTTPException
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -31,6 +34,7 @@ MARK = "simmodel-token:"
 _TOKEN = re.compile(r"[0-9a-f]{8,64}", re.ASCII)
 _NEVER_SENT = re.compile(rb"connect failure|Unable to resolve|Connection refused|No such file", re.IGNORECASE)
 _UNCLEAR = re.compile(rb"timed out|Zero Bytes|Unable to contact|communication|Unexpected message", re.IGNORECASE)
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOOKS = 5  # attempts to look a token up
 
 
@@ -169,6 +173,7 @@ def _try(
             input=stdin,
             capture_output=True,
             timeout=timeout,
+            preexec_fn=_die_together,
         )
     except FileNotFoundError:
         raise InputError(f"{program}: not found", place=f"cluster {cluster.name}") from None
@@ -184,6 +189,12 @@ def _try(
             return said, True  # refused by Slurm: its user must know why
     job = _look_up(cluster, token, timeout)
     return (Submitted(cluster.name, job, found=True), True) if job is not None else (said, False)
+
+
+def _die_together() -> None:
+    """Let ``sbatch`` end with this process: a later attempt must not look a token up while an earlier one goes on."""
+    if sys.platform == "linux":
+        CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _job_in(output: bytes) -> int | None:
