@@ -142,8 +142,8 @@ def make_link(spec: LinkSpec) -> Link:
     """
     if spec.model is None:
         if spec.options:
-            message = f"must be empty without a model, got {dict(spec.options)!r}"
-            raise InputError(message, place=f"link {spec.name}, options")
+            message = f"must be empty without a model, got {dict(spec.options)}"
+            raise InputError(message, place=f"options of link {spec.name}")
         return Link(spec)
     model = model_named(spec.model, Link, f"model of link {spec.name}")
     check_model(model, spec, f"link {spec.name}")

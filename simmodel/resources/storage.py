@@ -184,5 +184,5 @@ def make_storage(
     where = f"storage {name or spec.name}"
     check_model(model, spec, where)
     if model is Storage and spec.options:
-        raise InputError(f"must be empty: a disk has none, got {dict(spec.options)!r}", place=f"{where}, options")
+        raise InputError(f"must be empty: a disk has none, got {dict(spec.options)!r}", place=f"options of {where}")
     return model(env, spec, catalogue, name=name)

@@ -7,20 +7,25 @@ from typing import Any
 
 from simmodel.entries import Entries
 from simmodel.platform.models import MODELS
+from simmodel.platform.placements import PLACEMENTS
 from simmodel.resources.models import BASES, kind_of_model
 
 __all__ = ["CHECKS", "check_resource"]
 
-CHECKS = Entries[Callable[[type[Any], Mapping[str, Any]], None]](
+CHECKS = Entries[Callable[[Any, Mapping[str, Any]], None]](
     {
         "processor": "simmodel.testing.processors:check_processor",
         "memory pool": "simmodel.testing.pools:check_pool",
+        "placement": "simmodel.testing.placements:check_placement",
+        "storage": "simmodel.testing.storages:check_storage",
+        "link": "simmodel.testing.networks:check_link",
+        "sharing rule": "simmodel.testing.networks:check_rule",
     }
 )
 """The check of each kind of resource (see :data:`~simmodel.resources.models.BASES`), called with a model, options."""
 
 
-def check_resource(model: str | type[Any], **options: Any) -> None:
+def check_resource(model: str | Callable[..., Any], **options: Any) -> None:
     """Check a custom model of a resource: small platforms with it run, and what every resource guarantees holds.
 
     All work ends and nothing is lost, capacities are respected, records are complete, the same run gives the same
@@ -29,7 +34,7 @@ def check_resource(model: str | type[Any], **options: Any) -> None:
     Parameters
     ----------
     model
-        the class, or its registered name
+        the class, or its registered name; of a placement also the function
     options
         for the spec's ``options``
 
@@ -44,9 +49,9 @@ def check_resource(model: str | type[Any], **options: Any) -> None:
     >>> check_resource(ManyCores)
     """
     found = MODELS[model] if isinstance(model, str) and model in MODELS else model
-    kind = kind_of_model(found)
+    named = isinstance(model, str) and model in PLACEMENTS
+    function = callable(model) and not isinstance(model, type)
+    kind = "placement" if named or function else kind_of_model(found)
     bases = ", ".join(BASES[each].__name__ for each in BASES)
     assert kind is not None, f"a model must derive from one of {bases}, got {model!r}"
-    assert kind in CHECKS, f"there is no check of models of a {kind} yet"
-    assert isinstance(found, type)
     CHECKS[kind](found, options)

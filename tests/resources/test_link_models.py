@@ -265,7 +265,7 @@ def test_an_impossible_answer_of_a_model_is_an_error_that_names_the_link(options
         (tdma([]), "options of link bus: slots: must be names of sources, got \\[\\]"),
         (tdma(slot=0), "options of link bus: slot: must be > 0, got 0"),
         (custom("tdma", slot=1, slots=["a"], frame=2), "options of link own: unknown option 'frame'"),
-        (custom(None, loss=1), "link own, options: must be empty without a model, got {'loss': 1}"),
+        (custom(None, loss=1), "options of link own: must be empty without a model, got {'loss': 1}"),
         (custom("lossy"), "options of link own: missing loss"),
         (custom("disk"), "model of link own: must be a subclass of Link, got"),
         (custom("nonesuch"), "model of link own: unknown model 'nonesuch'; known models: lossy, tdma"),

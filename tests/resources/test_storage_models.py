@@ -175,7 +175,7 @@ def test_what_a_library_cannot_do_is_refused():
         burst_buffer(bandwidth=0)
     with pytest.raises(InputError, match=r"options of storage tape: drives: must be a whole number >= 1, got 1.5"):
         library(drives=1.5)
-    with pytest.raises(InputError, match=r"storage s, options: must be empty: a disk has none, got {'fast': 1}"):
+    with pytest.raises(InputError, match=r"options of storage s: must be empty: a disk has none, got {'fast': 1}"):
         make_storage(Environment(), StorageSpec(name="s", options={"fast": 1}))
 
 
