@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.display import Cells, text_table
+from simmodel.display import Cells
 from simmodel.metrics.report import duration
-from simmodel.referee.telling import Change, Holder, Told, listed, span_table
+from simmodel.referee.telling import Change, Holder, listed, span_table, table_lines, told_of
+from simmodel.results.told import Told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Explanation"]
 
 _PROMISES = ("since", "at", "cause")
-_TOLD = ("time", "decision", "reason")
-_MOST = 12  # rows of a table in texts
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -72,7 +71,7 @@ class Explanation(Told):
     changes: tuple[Change, ...] = ()
     spans: Table = attrs.field(factory=lambda: span_table([]))
     promises: Table = attrs.field(factory=lambda: span_table([], _PROMISES))
-    told: Table = attrs.field(factory=lambda: span_table([], _TOLD))
+    told: Table = attrs.field(factory=lambda: told_of([], ""))
 
     def _lines(self) -> Iterator[str]:
         yield f"job {self.job} at {self.at:.10g} s: {self.detail or self.reason}"
@@ -84,11 +83,11 @@ class Explanation(Told):
             yield f"  expected to start at {self.expected:.10g} s, in {duration(max(0.0, self.expected - self.at))}"
         for change in self.changes:
             yield f"  it would start now {change.text}"
-        yield from _table_lines("what it waited for", self.spans, {"since": "since (s)", "until": "until (s)"})
+        yield from table_lines("what it waited for", self.spans, {"since": "since (s)", "until": "until (s)"})
         if len(self.promises) > 1:
             called = {"since": "since (s)", "at": "start (s)"}
-            yield from _table_lines("the start that it could expect", self.promises, called)
-        yield from _table_lines("what the policy said", self.told, {"time": "at (s)"})
+            yield from table_lines("the start that it could expect", self.promises, called)
+        yield from table_lines("what the policy said", self.told, {"time": "at (s)"})
 
     def document(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -121,19 +120,3 @@ def _holder(holder: Holder) -> str:
     name = holder.job if isinstance(holder.job, str) and " " in holder.job else f"job {holder.job}"
     size = f"{holder.processors} " if holder.processors else ""
     return f"{name} ({size}until {holder.until:.10g} s)"
-
-
-def _table_lines(head: str, table: Table, called: dict[str, str]) -> Iterator[str]:
-    """Yield a table of texts with a head; of a long one the first and the last rows."""
-    if not len(table):
-        return
-    yield f"  {head}:"
-    rows = [[_cell(row[name]) for name in table.names] for row in table.rows()]
-    if len(rows) > _MOST:
-        gap = ["..."] * len(table.names)
-        rows = [*rows[: _MOST // 2], gap, *rows[-_MOST // 2 :]]
-    yield from text_table([[called.get(name, name) for name in table.names], *rows], left=0, indent=4)
-
-
-def _cell(value: object) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.jobs import WorkState
 
-__all__ = ["Request", "largest", "least_changes"]
+__all__ = ["MEGABYTE", "Request", "largest", "least_changes"]
 
-_MEGABYTE = 10**6
+MEGABYTE = 10**6
+"""Bytes: memory is changed by whole megabytes."""
 
 
 def least_changes(seen: ClusterSnapshot, work: WorkState, policy: PolicyLike | None = None) -> Iterator[Change]:
@@ -138,11 +139,11 @@ def _smaller(asked: Request) -> Iterator[Change]:
     yield from _fewer(asked, "gpus_per_node", int(spec.gpus_per_node), "GPUs per node", least=0)
     memory = spec.memory_per_node
     found = largest(
-        lambda count: asked.starts(memory_per_node=float(count * _MEGABYTE)), ceil(memory / _MEGABYTE) - 1, least=0
+        lambda count: asked.starts(memory_per_node=float(count * MEGABYTE)), ceil(memory / MEGABYTE) - 1, least=0
     )
     if found is not None:
-        less, before = (show_quantity(float(each), "B") for each in (found * _MEGABYTE, memory))
-        yield Change("memory_per_node", float(found * _MEGABYTE), f"with {less} of memory per node instead of {before}")
+        less, before = (show_quantity(float(each), "B") for each in (found * MEGABYTE, memory))
+        yield Change("memory_per_node", float(found * MEGABYTE), f"with {less} of memory per node instead of {before}")
     for name, amount in spec.consumables.items():
 
         def with_fewer(count: int, name: str = name) -> bool:

@@ -13,7 +13,7 @@ from simmodel.errors import InputError, Stalled
 from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import Explanation
 from simmodel.referee.obstacles import obstacle, waiting_parts, why_waits
-from simmodel.referee.telling import span_table
+from simmodel.referee.telling import span_table, told_of
 from simmodel.scheduling.observer import Observer
 
 if TYPE_CHECKING:
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.system import Cluster
+    from simmodel.systems.system import System
     from simmodel.work.job import LiveJob, Run
 
-__all__ = ["before_decision", "explain_job", "instant_in"]
+__all__ = ["after_instant", "before_decision", "explain_job", "instant_in"]
 
 _FORETOLD = 24  # instants at which the start is foretold, of a policy that promises none
 
@@ -168,12 +169,11 @@ def explain_job(
         simulation.run()
     if not watch.promises:
         _foretell(make(), watch, policy)
-    told = [(each.time, each.decision, each.reason) for each in system.scheduler.reasons if str(each.work) == str(job)]
     return attrs.evolve(
         found,
         spans=span_table(watch.spans),
         promises=span_table(watch.promises, Promise._fields),
-        told=span_table(told, ("time", "decision", "reason")),
+        told=told_of([each._asdict() for each in system.scheduler.reasons], job),
     )
 
 
@@ -205,9 +205,7 @@ def _foretell(simulation: Simulation, watch: _Watch, policy: PolicyLike | None) 
     again = _Watch(watch.job, happened)
     simulation.env.observe(happened)
     for instant in instants:
-        simulation.run(until=float(np.nextafter(instant, inf)))
-        snapshot: ClusterSnapshot = simulation.system.snapshot()  # type: ignore[assignment]
-        expected = _expected(snapshot, watch.job, policy)
+        expected = _expected(after_instant(simulation, instant), watch.job, policy)
         if expected is not None:
             again.promise(instant, expected)
     started = watch.live.started if watch.live is not None else None
@@ -231,6 +229,12 @@ def _fate(live: LiveJob | None) -> str:
     return f"it is {live.state}" + (f", started at {live.started:.10g} s" if live.started is not None else "")
 
 
+def after_instant(simulation: Simulation, when: float, system: System[Any] | None = None) -> Any:
+    """Run through an instant (s), and return the state of the system, or of one below it, after its decisions."""
+    simulation.run(until=float(np.nextafter(when, inf)))
+    return attrs.evolve((system or simulation.system).snapshot(), now=when)
+
+
 def before_decision(simulation: Simulation, when: float) -> Any:
     """Run to an instant (s), through its decision if there is one; return the state after its events, before that."""
     env, system = simulation.env, simulation.system
@@ -240,8 +244,7 @@ def before_decision(simulation: Simulation, when: float) -> Any:
     if env.peek() > when:
         return snapshot
     if system.timing.by_event:
-        simulation.run(until=float(np.nextafter(when, inf)))
-        return system.snapshot()
+        return after_instant(simulation, when)
     if simulation.next_decision() is not None and env.now == when:
         snapshot = system.snapshot()
         simulation.decide()

@@ -1,22 +1,23 @@
-"""What all explanations share: a report, a document, a picture."""
+"""What explanations are made of: changes, holders, tables, and their words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from simmodel.display import Shown
-from simmodel.results.stores import json_text
+from simmodel.display import text_table
 from simmodel.work.table import Table
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["Change", "Holder", "Told", "listed", "span_table"]
+__all__ = ["Change", "Holder", "listed", "span_table", "table_lines", "told_of"]
 
 _SHOWN = 5  # in lists of texts
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("reason", "cause", "decision", "place"), str),
+    **dict.fromkeys(("free", "waiting"), np.int64),
+}
+_MOST = 12  # rows of a table in texts
 
 
 class Change(NamedTuple):
@@ -35,28 +36,6 @@ class Holder(NamedTuple):
     until: float
 
 
-class Told(Shown):
-    """The base class of explanations, which say why work waits."""
-
-    def report(self) -> str:
-        """Return the explanation as lines of text."""
-        return "\n".join(self._lines())
-
-    def document(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        raise NotImplementedError
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return the document as JSON, and write it to a file if a path is given."""
-        return json_text(self.document(), path)
-
-    def _lines(self) -> Iterator[str]:
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        return self.report()
-
-
 def listed(texts: Sequence[str]) -> str:
     """Return texts as a list of which only the first are told.
 
@@ -68,16 +47,42 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def span_table(rows: Sequence[Sequence[Any]], names: Sequence[str] = ("since", "until", "reason")) -> Table:
-    """Return rows as a table; columns of instants (s) are numbers, others are texts.
+    """Return rows as a table; columns of instants are numbers, others are texts.
 
     >>> list(span_table([(0, 5, "order")]).rows())
     [{'since': 0.0, 'until': 5.0, 'reason': 'order'}]
     """
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    numbers = {"since", "until", "at", "time"}
     return Table(
         {
-            name: np.array(column, dtype=np.float64 if name in numbers else str)
+            name: np.array(column, dtype=_TYPES.get(name, np.float64))
             for name, column in zip(names, columns, strict=True)
         }
     )
+
+
+def told_of(reasons: Iterable[Mapping[str, Any]], work: int | str) -> Table:
+    """Return the reasons that a policy gave about a job or task, of rows of the record.
+
+    >>> row = {"time": 5.0, "decision": "Start", "work": "7", "place": "a", "at": 0.0, "reason": "it fits"}
+    >>> list(told_of([row], 7).rows())
+    [{'time': 5.0, 'decision': 'Start', 'reason': 'it fits'}]
+    """
+    mine = [(each["time"], each["decision"], each["reason"]) for each in reasons if str(each["work"]) == str(work)]
+    return span_table(mine, ("time", "decision", "reason"))
+
+
+def table_lines(head: str, table: Table, called: Mapping[str, str]) -> Iterator[str]:
+    """Yield a table of texts with a head; of a long one the first and the last rows."""
+    if not len(table):
+        return
+    yield f"  {head}:"
+    rows = [[_cell(row[name]) for name in table.names] for row in table.rows()]
+    if len(rows) > _MOST:
+        gap = ["..."] * len(table.names)
+        rows = [*rows[: _MOST // 2], gap, *rows[-_MOST // 2 :]]
+    yield from text_table([[called.get(name, name) for name in table.names], *rows], left=0, indent=4)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

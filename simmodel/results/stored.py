@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
+from simmodel.entries import load
+
 if TYPE_CHECKING:
+    from simmodel.results.told import Told
     from simmodel.work.table import Table
     from simmodel.work.workload import Report
 
@@ -93,6 +96,28 @@ class Stored:
             }
         )
         return document
+
+    def explain(self, work: int | str, at: float | None = None, *, trust: bool = False, **given: Any) -> Told:
+        """Repeat the run, and return why a job or a task waited: see :func:`simmodel.referee.explain`.
+
+        Parameters
+        ----------
+        work
+            the id of the job or task
+        at
+            on a cluster, the instant (s); default: that of its submission
+        trust
+            whether the policies of a stored result may be ``module:name``, which imports code
+        given
+            parts that the scenario does not store, such as ``policy`` and ``workload`` that were passed as objects
+
+        Raises
+        ------
+        InputError
+            there is no such work, it does not wait at the instant, or a part of the scenario is missing
+        """
+        explain: Callable[..., Told] = load("simmodel.referee.explaining:explain_result")
+        return explain(self, work, at, trust=trust, **given)
 
     def to_csv(self, folder: str | Path) -> None:
         """Write one CSV file per table, and ``meta.json``, into a folder, which is made if it does not exist."""

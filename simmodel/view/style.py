@@ -29,6 +29,7 @@ __all__ = [
     "GREY",
     "INK",
     "ORANGE",
+    "PALE",
     "Size",
     "axes",
     "checked_colour",

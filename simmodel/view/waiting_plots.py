@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.view.style import COLOURS, GREY, INK, Size, duration_axis, figure, span_axis, tidy
+from simmodel.view.style import COLOURS, GREY, INK, PALE, Size, duration_axis, figure, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["in_the_way"]
+__all__ = ["in_the_way", "places_for_a_job", "waits_of_a_task"]
 
 _ORDER = ("order", "processors", "dependencies", "nodes", "reservation", "limit", "licences")
 
@@ -54,6 +54,9 @@ def in_the_way(
     else:
         above = new.subplots()
     _rows(above, spans, holders, at, last)
+    named = dict(zip(*reversed(above.get_legend_handles_labels()), strict=True))
+    if len(named) > 1:
+        above.legend(named.values(), named, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     span_axis(above, first, last)
     if promises:
         span_axis(below, first, last)
@@ -92,3 +95,82 @@ def _promises(ax: Axes, promises: Sequence[tuple[float, float]], first: float, u
     duration_axis(ax.yaxis, max(expected), log=False)
     ax.set_ylabel("expected start\n" + ax.get_ylabel(), fontsize=9)
     tidy(ax)
+
+
+def waits_of_a_task(
+    spans: Sequence[tuple[float, float, str, str]],
+    submit: float,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+) -> Figure:
+    """Draw what a task waited for, one row a reason, with who held it.
+
+    Parameters
+    ----------
+    spans
+        since, until, the reason and who held it
+    submit
+        the instant of its submission
+    title, figsize
+        of the figure
+    """
+    reasons = list(dict.fromkeys(reason for _, _, reason, _ in spans))
+    last = max([until for _, until, _, _ in spans], default=submit + 1.0)
+    new = figure((8.0, 1.2 + 0.36 * max(len(reasons), 1)), figsize, title)
+    ax = new.subplots()
+    for since, until, reason, by in spans:
+        row = reasons.index(reason)
+        ax.barh(
+            row, until - since, left=since, height=0.7, color=COLOURS[row % len(COLOURS)], edgecolor="white", lw=0.4
+        )
+        if until - since > 0.016 * len(by) * (last - submit):
+            ax.text((since + until) / 2, row, by, ha="center", va="center", color="white", fontsize=8)
+    ax.set_yticks(range(len(reasons)), reasons)
+    ax.invert_yaxis()
+    tidy(ax, grid="x")
+    span_axis(ax, submit, max(last, submit + 1e-9))
+    return new
+
+
+def places_for_a_job(
+    places: Sequence[Mapping[str, Any]],
+    chosen: str,
+    at: float,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+) -> Figure:
+    """Draw for each place when a job would wait and run there: as estimated above, as simulated below.
+
+    Parameters
+    ----------
+    places
+        rows with ``place, estimated_start, estimated_end, start, end`` (s)
+    chosen
+        the place that was chosen
+    at
+        the instant (s) of the decision
+    title, figsize
+        of the figure
+    """
+    instants = [row[name] for row in places for name in ("estimated_end", "end") if np.isfinite(row[name])]
+    last = max([at + 1.0, *instants])
+    new = figure((8.0, 1.4 + 0.5 * max(len(places), 1)), figsize, title)
+    ax = new.subplots()
+    for row, place in enumerate(places):
+        strong = COLOURS[0] if place["place"] == chosen else COLOURS[6]
+        for shift, prefix, colour in ((-0.2, "estimated_", PALE), (0.2, "", strong)):
+            start, end = place[f"{prefix}start"], place[f"{prefix}end"]
+            if not np.isfinite(start):
+                continue
+            ax.plot([at, start], [row + shift] * 2, color=GREY, lw=0.8)
+            until = end if np.isfinite(end) else last
+            ax.barh(row + shift, until - start, left=start, height=0.34, color=colour, edgecolor=GREY, lw=0.5)
+    ax.set_yticks(range(len(places)), [str(place["place"]) for place in places])
+    ax.invert_yaxis()
+    ax.axvline(at, color=INK, lw=0.8)
+    tidy(ax, grid="x")
+    span_axis(ax, at, last)
+    ax.set_title("pale: as estimated at the decision; below: as simulated", loc="right", fontsize=8, color=GREY)
+    return new

@@ -348,6 +348,8 @@ def _judged() -> Iterator[Any]:
     log = Workload({"submit": [0, 1, 2], "run": [10, 5, 20], "processors": [4, 4, 1]}, name="<log>", processors=5)
     verdict = verify(log, {1: 0, 2: 10, 3: 2}, policy="fcfs")
     yield explain(5, log, "fcfs", 2)
+    yield explain("hetsim-slow", "layered:n=10,fat=0.5", "heft", 3)
+    yield explain({"a": 5, "b": 5}, log, "round-robin", 2)
     yield from (
         verdict,
         verdict.judgement,

@@ -15,6 +15,10 @@ NAMED_UPWARD = {
     ("simmodel.platform.models", "resources"): "the table of models of resources, loaded by name when one is built",
     ("simmodel.platform.placements", "resources"): "the table of placements, loaded by name when a pool is built",
     ("simmodel.platform.predictors", "predictors"): "the table of predictors, loaded by name when a cluster is built",
+    (
+        "simmodel.results.stored",
+        "referee",
+    ): "the explanation of a result, which repeats its run, loaded when asked for",
     ("simmodel.scheduling.built_in", "policies"): "the table of policies, loaded by name when one is asked for",
     ("simmodel.scheduling.registry", "policies"): "the group of entry points of policies",
 }
