@@ -7,6 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from simmodel.display import counted
+from simmodel.errors import InputError, unknown
+from simmodel.twin.acting.actions import MODES
 from simmodel.twin.mirror import Mirror
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.source import RemoteSource
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.twin.config import TwinConfig
     from simmodel.twin.source import Source
 
-__all__ = ["check_config", "check_source"]
+__all__ = ["check_act", "check_config", "check_source"]
 
 
 def check_config(config: TwinConfig, *, trust: bool = False) -> Iterator[str]:
@@ -54,7 +56,36 @@ def check_config(config: TwinConfig, *, trust: bool = False) -> Iterator[str]:
     if config.serve is not None:
         with closing(StatusServer(Status(cluster=config.cluster), config.serve.port)) as server:
             yield f"status: can be served at http://127.0.0.1:{server.port}"
-    yield "it may change nothing but its own files"
+    yield from check_act(config, spec)
+
+
+def check_act(config: TwinConfig, spec: ClusterSpec) -> Iterator[str]:
+    """Yield sentences on what a twin may change, after its heartbeat and its stop file were tried.
+
+    Raises
+    ------
+    SimmodelError
+        the heartbeat cannot be written, a partition is unknown, or the scheduler does not answer
+    """
+    act = config.act
+    if act is None or not MODES[act.mode]:
+        yield "it may change nothing but its own files"
+        return
+    known = [partition.name for partition in spec.partitions]
+    for name in act.partitions:
+        if name not in known:
+            raise InputError(unknown("partition", name, known).message, place="act.partitions")
+    hands = config.hands()
+    check_output(config.path(act.heartbeat))
+    where = f" in {', '.join(act.partitions)}" if act.partitions else ""
+    yield f"mode {act.mode}{where}: at most {act.budget:,} actions an hour and {act.rate:g} a second"
+    for command in hands.commands:
+        yield f"it may {command} jobs: {hands.words(command)}"
+    if act.mode == "hold-and-release":
+        yield f"no job waits longer than {act.maximum_delay:g} s for it"
+    yield f"{counted(len(hands.marked()), 'waiting job')} marked by a twin now"
+    stop = config.path(act.stop_file)
+    yield f"stop file {stop}: {'is there, so that nothing is done' if stop.exists() else 'is not there'}"
 
 
 def check_source(source: Source, spec: ClusterSpec, policy: str) -> Iterator[str]:

@@ -55,13 +55,20 @@ class ActingPlant:
         the cluster
     folder
         the folder of the twin
-    policy, mode
+    policy, mode, maximum_delay
         those of the twin
     """
 
-    def __init__(self, slurm: SlurmCluster, folder: Path, policy: str = "easy", mode: str = "hold-and-release") -> None:
+    def __init__(
+        self,
+        slurm: SlurmCluster,
+        folder: Path,
+        policy: str = "easy",
+        mode: str = "hold-and-release",
+        maximum_delay: float = 20.0,
+    ) -> None:
         self.slurm, self.folder = slurm, folder
-        self.act = hold_for(slurm)
+        self.act = hold_for(slurm, maximum_delay)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.jobs: list[str] = []
         self.ran = slurm.folder / f"ran-{folder.name}"
@@ -123,7 +130,12 @@ class ActingPlant:
 
     def submit(self, nodes: int = 1, seconds: float = 1.0, *options: str) -> str:
         """Submit a job that notes that it runs, and sleeps."""
-        script = f"#!/bin/sh\necho $SLURM_JOB_ID >> {self.ran}\nexec sleep {seconds:g}\n"
+        return self.submit_script(
+            f"#!/bin/sh\necho $SLURM_JOB_ID >> {self.ran}\nexec sleep {seconds:g}\n", nodes, seconds, *options
+        )
+
+    def submit_script(self, script: str, nodes: int, seconds: float, *options: str) -> str:
+        """Submit a script whose requested time is given in seconds."""
         words = (
             "sbatch",
             "--parsable",
@@ -168,10 +180,14 @@ class ActingPlant:
 
 @contextmanager
 def acting_plant(
-    slurm: SlurmCluster, folder: Path, policy: str = "easy", mode: str = "hold-and-release"
+    slurm: SlurmCluster,
+    folder: Path,
+    policy: str = "easy",
+    mode: str = "hold-and-release",
+    maximum_delay: float = 20.0,
 ) -> Iterator[ActingPlant]:
     """Yield a plant, and end its processes."""
-    plant = ActingPlant(slurm, folder, policy, mode)
+    plant = ActingPlant(slurm, folder, policy, mode, maximum_delay)
     try:
         yield plant
     finally:

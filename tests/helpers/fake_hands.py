@@ -31,6 +31,10 @@ class FakeHands:
         """Let a job start."""
         self.jobs[job] = self.jobs[job]._replace(waiting=False, held=False)
 
+    def words(self, command: Command) -> str:
+        """Return a command."""
+        return f"fake {command} {{job}}"
+
     def look(self, job: int | str) -> JobNow | None:
         """Return a job."""
         self._check()

@@ -320,25 +320,26 @@ def running(cluster: SlurmCluster) -> Iterator[SlurmCluster]:
         signal.signal(signal.SIGTERM, before)
 
 
-def hooked(cluster: SlurmCluster) -> SlurmCluster:
+def hooked(cluster: SlurmCluster, maximum_delay: float = 20.0) -> SlurmCluster:
     """Let a cluster, before its start, call the scripts that tell the stream at ``redis.sock`` in its folder.
 
     They hold jobs while there is a heartbeat (see :func:`hold_for`).
     """
+    hold = hold_for(cluster, maximum_delay)
     server = RedisSettings(url=f"unix://{cluster.folder}/redis.sock", password_variable=None)
-    lines = install_hooks(cluster.folder / "hooks", cluster.settings["ClusterName"], server, hold=hold_for(cluster))
+    lines = install_hooks(cluster.folder / "hooks", cluster.settings["ClusterName"], server, hold=hold)
     cluster.settings |= dict(line.split("=", 1) for line in lines.splitlines() if not line.startswith("#"))
     cluster.files["job_submit.lua"] = (cluster.folder / "hooks" / "job_submit.lua").read_text()
     return cluster
 
 
-def hold_for(cluster: SlurmCluster) -> ActSettings:
+def hold_for(cluster: SlurmCluster, maximum_delay: float = 20.0) -> ActSettings:
     """Return the settings of a twin for which the cluster holds jobs while its heartbeat is there."""
     return ActSettings(
         mode="hold-and-release",
         heartbeat=f"{cluster.folder}/heartbeat",
         stop_file=f"{cluster.folder}/stop",
-        maximum_delay=20.0,
+        maximum_delay=maximum_delay,
         stale_after=4.0,
         rate=50.0,
     )

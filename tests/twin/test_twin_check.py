@@ -12,13 +12,15 @@ import pytest
 from simmodel.cli import main
 from simmodel.errors import InputError
 from simmodel.twin import JobReport, Request, StateReport
-from simmodel.twin.checking import check_config, check_source
-from simmodel.twin.config import read_config
+from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.checking import check_act, check_config, check_source
+from simmodel.twin.config import AdviseSettings, read_config
 from simmodel.twin.slurm.checking import check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.program import SlurmError
 from simmodel.twin.slurm.source import SlurmSource
 from simmodel.twin.sources.lines import LinesSource
+from tests.helpers.refusing_slurm import Stub
 from tests.helpers.slurm_cluster import SlurmCluster
 from tests.helpers.slurm_stub import JOB
 from tests.helpers.slurm_texts import CONFIG
@@ -141,6 +143,29 @@ def test_a_report_that_does_not_fit_the_platform_is_told(folder: Path) -> None:
     assert (lines[0], lines[-1]) == ("a full report of 2 jobs at 9 s", "refused: line 3: no event (1 times)")
     assert all(line.startswith("does not fit the platform: ") for line in lines[1:-1])
     assert [what for what in ("unknown partition 'nowhere'", "n7") if not any(what in line for line in lines)] == []
+
+
+# ---------------------------------------------------------------------- what it may change
+
+
+def test_what_a_twin_may_change_is_told(tmp_path: Path, folder: Path) -> None:
+    stub = Stub(tmp_path, "hold-and-release")
+    config = read_config(folder / "twin.toml")
+    act = ActSettings(mode="hold-and-release", partitions=("batch",), budget=100, maximum_delay=90.0)
+    acting = attrs.evolve(
+        config, source={"kind": "slurm", "folder": str(tmp_path), "marks": True}, advise=AdviseSettings(), act=act
+    )
+    assert list(check_act(acting, config.spec())) == [
+        "mode hold-and-release in batch: at most 100 actions an hour and 10 a second",
+        "it may release jobs: scontrol update JobId={job} StartTime=now",
+        "no job waits longer than 90 s for it",
+        "1 waiting job marked by a twin now",
+        f"stop file {folder / 'stop'}: is not there",
+    ]
+    assert not stub.told("forbidden")
+    wrong = attrs.evolve(acting, act=attrs.evolve(act, partitions=("batsh",)))
+    with pytest.raises(InputError, match=r"act\.partitions: unknown partition 'batsh'"):
+        list(check_act(wrong, config.spec()))
 
 
 @pytest.mark.live

@@ -113,7 +113,7 @@ class Acting:
         found = []
         for each in wanted(
             self.mode,
-            advice.starts,
+            [start for start in advice.starts if self.settings.touches(start.partition)],
             waiting=waiting,
             preferred=self._preferred,
             now=now,

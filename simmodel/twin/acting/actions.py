@@ -70,6 +70,10 @@ class Hands(Protocol):
 
     commands: tuple[Command, ...]
 
+    def words(self, command: Command) -> str:
+        """Return a command as it is sent, with ``{job}`` and ``{value}`` in it."""
+        ...
+
     def look(self, job: int | str) -> JobNow | None:
         """Return a job as it is now, ``None`` if it is not known any more."""
         ...

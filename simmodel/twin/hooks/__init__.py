@@ -129,10 +129,12 @@ def _submission(folder: Path, hold: ActSettings | None) -> str:
     """Return the script that Slurm asks about each submission."""
     values = {"SCRIPT": f'"{folder}/submitted"', "RELEASE": f'"{folder}/release"'}
     if hold is None:
-        values |= {"HEARTBEAT": "nil", "STALE_AFTER": "0", "MAXIMUM_DELAY": "0"}
+        values |= {"HEARTBEAT": "nil", "STALE_AFTER": "0", "MAXIMUM_DELAY": "0", "PARTITIONS": "nil"}
     else:
         values |= {"HEARTBEAT": f'"{hold.heartbeat}"', "STALE_AFTER": f"{hold.stale_after:.0f}"}
         values["MAXIMUM_DELAY"] = f"{hold.maximum_delay:.0f}"
+        names = ", ".join(f'["{name}"] = true' for name in hold.partitions)
+        values["PARTITIONS"] = f"{{{names}}}" if names else "nil"
     text = _template("job_submit.lua")
     for name, value in values.items():
         text = text.replace(name, value)

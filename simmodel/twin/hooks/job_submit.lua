@@ -7,6 +7,7 @@ local script = SCRIPT
 local heartbeat = HEARTBEAT -- nil: nothing is held
 local stale_after = STALE_AFTER -- seconds
 local maximum_delay = MAXIMUM_DELAY -- seconds
+local chosen = PARTITIONS -- nil: the jobs of all partitions
 local release = RELEASE
 
 -- Returns "hold" or "look", what the twin wants while it is alive; "dead" if it stopped without a word; else "away".
@@ -24,13 +25,29 @@ local function is_batch(job)
   return job.script ~= nil and job.script ~= ""
 end
 
-local function begins(job)
-  return job.begin_time ~= nil and job.begin_time ~= 0
+-- Whether nobody else has a say in the start of a job.
+local function is_free(job)
+  return (job.begin_time == nil or job.begin_time == 0) and job.priority ~= 0 and job.admin_comment == nil
+end
+
+-- Whether all partitions of a job are the twin's.
+local function is_there(job, partitions)
+  if chosen == nil then return true end
+  if job.partition ~= nil then
+    for name in job.partition:gmatch("[^,]+") do
+      if not chosen[name] then return false end
+    end
+    return true
+  end
+  for name, partition in pairs(partitions) do
+    if partition.flag_default == 1 then return chosen[name] == true end
+  end
+  return false
 end
 
 function slurm_job_submit(job, partitions, user)
   local state = twin()
-  if state == "hold" and is_batch(job) and not begins(job) and job.priority ~= 0 and job.admin_comment == nil then
+  if state == "hold" and is_batch(job) and is_free(job) and is_there(job, partitions) then
     job.begin_time = os.time() + maximum_delay
     job.admin_comment = "simmodel-held"
   elseif state == "dead" then

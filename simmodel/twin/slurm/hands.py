@@ -68,6 +68,10 @@ class SlurmHands:
         self.commands: tuple[Command, ...] = MODES[mode] if allowed is None else tuple(allowed)
         self._clock = clock
 
+    def words(self, command: Command) -> str:
+        """Return a command as it is sent."""
+        return " ".join(WRITES[command])
+
     def look(self, job: int | str) -> JobNow | None:
         """Return a job as Slurm has it now; ``None`` if Slurm does not know it."""
         try:

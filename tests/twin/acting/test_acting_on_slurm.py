@@ -91,6 +91,23 @@ def test_after_the_heartbeat_has_gone_stale_the_next_submission_releases_everyth
     plant.all_over()
 
 
+def test_only_jobs_of_the_chosen_partitions_are_held(plant: ActingPlant) -> None:
+    slurm, script = plant.slurm, plant.slurm.folder / "job_submit.lua"
+    before = script.read_text()
+    plant.start("twin")
+    try:
+        for name, held in (("batch", True), ("other", False)):
+            sleep(1.1)  # Slurm reads the script again if it is younger by a second
+            script.write_text(before.replace("local chosen = nil", f'local chosen = {{["{name}"] = true}}'))
+            plant.submit(slurm.nodes, 3.0)
+            two = {plant.submit(slurm.nodes, 0.1, *option) for option in ((), ("--partition=batch",))}
+            assert two & set(plant.held()) == (two if held else set())
+            plant.all_over()
+    finally:
+        sleep(1.1)
+        script.write_text(before)
+
+
 @pytest.mark.parametrize("beat", ["99999999999 1 hold", "0 1 hold", "no number", "\x00"])
 def test_a_heartbeat_of_another_time_holds_nothing(plant: ActingPlant, beat: str) -> None:
     Path(plant.act.heartbeat).write_text(beat)
