@@ -17,7 +17,10 @@ from simmodel.resources.shared_channel import Access, ChannelState, SharedChanne
 if TYPE_CHECKING:
     from simmodel.resources.catalogue import Catalogue
 
-__all__ = ["Storage", "StorageState", "make_storage", "register_storage"]
+__all__ = ["Call", "Storage", "StorageState", "make_storage", "register_storage"]
+
+Call = Callable[[Access], Any]
+"""What is called at the end of an access."""
 
 
 class StorageState(NamedTuple):
@@ -112,15 +115,11 @@ class Storage(FileHolder, Model):
 
     # ------------------------------------------------------------------ accesses
 
-    def read(
-        self, size: float, call: Callable[[Access], Any] | None = None, about: Any = None, file: str | None = None
-    ) -> Access:
+    def read(self, size: float, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
         """Start to read bytes and return the event of the end; ``call(access)`` is called then; ``file``: of which."""
         return self.reading.start(size, call, about)
 
-    def write(
-        self, size: float, call: Callable[[Access], Any] | None = None, about: Any = None, file: str | None = None
-    ) -> Access:
+    def write(self, size: float, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
         """Start to write bytes and return the event of the end; ``call(access)`` is called then; ``file``: of which."""
         return self.writing.start(size, call, about)
 

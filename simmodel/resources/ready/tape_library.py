@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ from simmodel.errors import InputError
 from simmodel.platform.grid import StorageSpec
 from simmodel.resources.models import Option
 from simmodel.resources.shared_channel import Access
-from simmodel.resources.storage import Storage
+from simmodel.resources.storage import Call, Storage
 
 __all__ = ["TapeLibrary"]
 
@@ -59,9 +58,7 @@ class TapeLibrary(Storage):
         self.tapes[file] = int(self._written // self.options["tape"])
         self._written += size
 
-    def read(
-        self, size: float, call: Callable[[Access], Any] | None = None, about: Any = None, file: str | None = None
-    ) -> Access:
+    def read(self, size: float, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
         """Start to read a file, once its tape is in a drive."""
         if file not in self.tapes:
             raise InputError(f"must be a file of storage {self.name}, got {file!r}", place="file")
@@ -75,19 +72,17 @@ class TapeLibrary(Storage):
 
     def _assign(self) -> None:
         for access, tape in list(self._waiting):
-            if tape in self.mounted:
-                drive = self.mounted.index(tape)
-            else:  # an empty drive if there is one
-                drive = min(
-                    range(len(self.mounted)), key=lambda i: (self._users[i] is not None, self.mounted[i] >= 0, i)
-                )
+            drive = min(range(len(self.mounted)), key=lambda i: self._rank(i, tape))
             if self._users[drive] is None:
                 self._waiting.remove((access, tape))
-                now = self.env.now
                 if self.mounted[drive] != tape:
-                    self.mounted[drive], self._loaded[drive] = tape, now + self.options["mount"]
+                    self.mounted[drive], self._loaded[drive] = tape, self.env.now + self.options["mount"]
                 self._users[drive] = access
-                self.env.call_at(max(now, self._loaded[drive]) + self.options["seek"], access.resume)
+                self.env.call_at(max(self.env.now, self._loaded[drive]) + self.options["seek"], access.resume)
+
+    def _rank(self, drive: int, tape: int) -> tuple[bool, bool, bool]:
+        # The drive that has the tape, else one that is free, of these one that is empty.
+        return self.mounted[drive] != tape, self._users[drive] is not None, self.mounted[drive] >= 0
 
     def _ended(self, access: Any) -> None:
         self._waiting = [each for each in self._waiting if each[0] is not access]
