@@ -10,6 +10,6 @@ from .portfolio_comparison import (
     replicate_portfolio as replicate_portfolio,
 )
 from .replication import Replications as Replications, replicate as replicate
-from .sensitivity import Sensitivity as Sensitivity, sensitivity as sensitivity
+from .sensitivity_indices import Sensitivity as Sensitivity, sensitivity as sensitivity
 from .stopping import Goal as Goal, Stop as Stop
 from .trials import Study as Study, Trial as Trial

@@ -24,7 +24,7 @@ _LABELS = {
 
 
 class Indices(Protocol):
-    """A sensitivity, as plots need it: see :class:`~simmodel.experiments.sensitivity.Sensitivity`."""
+    """A sensitivity, as plots need it: see :class:`~simmodel.experiments.sensitivity_indices.Sensitivity`."""
 
     @property
     def method(self) -> str:

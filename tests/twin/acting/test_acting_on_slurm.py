@@ -165,9 +165,10 @@ def test_with_a_full_disk_for_the_audit_log_everything_is_given_back(plant: Acti
 
 def test_hostile_names_and_comments_pass_unharmed(plant: ActingPlant) -> None:
     plant.start("twin")
-    names = ['"; scontrol shutdown; "', "$(touch /tmp/no)\n`id`", "\x1b[31m", "a" * 1000, "--begin=now"]
+    trap = plant.folder / "trap"
+    names = ['"; scontrol shutdown; "', f"$(touch {trap})\n`id`", "\x1b[31m", "a" * 1000, "--begin=now"]
     jobs = [plant.submit(1, 0.1, f"--job-name={name}") for name in names]
     plant.all_over()
     told = [plant.slurm.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%j")[:-1] for job in jobs]
     assert told == names
-    assert not Path("/tmp/no").exists()
+    assert not trap.exists()

@@ -162,7 +162,7 @@ def test_a_partition_takes_a_function_or_a_class():
     result = simulate(cluster(EvenFirst, count=4), [whole(1), whole(2), whole(1)], "fcfs")
     assert [*result.runs["nodes"]] == [(0,), (1, 2), (0,)]
     assert result.jobs["start"].tolist() == [0, 0, 10]  # node 3 is free, but odd
-    assert cluster(EvenFirst).partitions[0].placement == "tests.resources.test_contiguous:EvenFirst"
+    assert cluster(EvenFirst).partitions[0].placement == "tests.resources.ready.test_contiguous:EvenFirst"
 
 
 def test_documents_hold_placements_and_trust_them_only_on_request():
