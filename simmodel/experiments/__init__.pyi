@@ -1,6 +1,14 @@
 from .broker_comparison import BrokerComparison as BrokerComparison, compare_brokers as compare_brokers
+from .calibrated import Calibration as Calibration
+from .calibration import calibrate as calibrate
 from .comparison import Comparison as Comparison, compare as compare
 from .exploration import Exploration as Exploration, explore as explore
+from .losses import (
+    Loss as Loss,
+    QuantileDistance as QuantileDistance,
+    RelativeError as RelativeError,
+    StartError as StartError,
+)
 from .optimisation import Optimisation as Optimisation, optimise as optimise
 from .parameters import Parameter as Parameter, Space as Space
 from .portfolio_comparison import (

@@ -19,7 +19,7 @@ from simmodel.runs.scenario import Scenario
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["SCALES", "GivenSpace", "Model", "Parameter", "Space"]
+__all__ = ["SCALES", "GivenSpace", "Model", "Parameter", "Space", "place_of"]
 
 Model: TypeAlias = "Scenario | Callable[..., Any]"
 """What has parameters: a scenario, by path, or a function, by keyword."""
@@ -357,11 +357,11 @@ def _resolved(parameter: Parameter, model: Scenario) -> list[Parameter]:
     for path in paths:
         model.get(path)
     if not parameter.each:
-        groups = {_group(path, model) for path in paths}
+        groups = {place_of(path, model) for path in paths}
         group = parameter.group or (groups.pop() if len(groups) == 1 else None)
         return [attrs.evolve(parameter, paths=tuple(paths), group=group)]
     return [
-        attrs.evolve(parameter, name=path, paths=(path,), each=False, group=parameter.group or _group(path, model))
+        attrs.evolve(parameter, name=path, paths=(path,), each=False, group=parameter.group or place_of(path, model))
         for path in paths
     ]
 
@@ -393,7 +393,7 @@ def _part(name: str) -> str:
     return f".{name}" if _PLAIN.fullmatch(name) else f"[{name!r}]"
 
 
-def _group(path: str, model: Scenario) -> str | None:
+def place_of(path: str, model: Scenario) -> str | None:
     """Return the name of the place of the platform that a path leads into: a site, or a place of a broker."""
     from simmodel.runs.paths import parsed
 

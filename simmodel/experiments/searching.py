@@ -98,6 +98,7 @@ def search(
     executor: Executor | None = None,
     progress: bool = False,
     stop: Callable[[list[Trial]], bool] | None = None,
+    undefined: bool = False,
 ) -> None:
     """Run a study up to a number of trials, in generations: each is proposed when all trials before have ended.
 
@@ -115,6 +116,8 @@ def search(
         show a progress bar
     stop
         whether these trials are enough
+    undefined
+        as in :func:`run_trials`
 
     >>> study = Study(document={})
     >>> search(study, lambda trials: [{"x": len(trials)}] * 2, 5, lambda _, values: {"loss": values["x"]}, None)
@@ -126,7 +129,7 @@ def search(
     with progress_bar(budget, "trial", progress) as bar:
         bar.update(sum(study.counts[state] for state in ("finished", "failed")))
         while True:
-            run_trials(study, function, shared, executor=executor, bar=bar)
+            run_trials(study, function, shared, executor=executor, bar=bar, undefined=undefined)
             trials = study.trials()
             if any(trial.state in ("queued", "running") for trial in trials):
                 sleep(_POLL)  # other processes run the last ones of this generation

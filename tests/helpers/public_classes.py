@@ -14,8 +14,12 @@ import simmodel
 from simmodel.catalogue import FORMATS
 from simmodel.environment import Environment
 from simmodel.experiments import (
+    QuantileDistance,
+    RelativeError,
     Space,
+    StartError,
     Study,
+    calibrate,
     compare,
     compare_brokers,
     compare_portfolio,
@@ -295,6 +299,8 @@ def _experiments() -> Iterator[Any]:
     study.add([{"sites.<BNL>.speed": 1.5}])
     yield from (study, study.trials()[0])
     yield sensitivity(lambda x, y: x + y, {"x": (0, 1), "y": (0, 1)}, samples=4)
+    yield calibrate(lambda x, y: x + y, None, {"x": (0, 1), "y": (0, 1)}, None, budget=4)
+    yield from (RelativeError(), QuantileDistance(), StartError())
     yield optimise(lambda x, y: {"<a>": x, "b": y - x}, {"x": (0, 3, "integer"), "y": [0, 1]}, ["<a>", "b"], "all")
     yield replicate_portfolio(32, lambda seed: lublin(10, 32, seed=seed), portfolio, seeds=2)
     yield fat_curve(fats=[0.2], ccrs=[1.0], seeds=2, shape={"n": 5})

@@ -1,0 +1,224 @@
+"""Calibration: the values of a model's parameters with which it repeats a record best."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from math import log
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError, SimmodelError, shown, unknown
+from simmodel.experiments.calibrated import Calibration
+from simmodel.experiments.ensembles import GivenStudy, study_of
+from simmodel.experiments.fitting import Block, Fit, blocks_of, times_of, trial_losses
+from simmodel.experiments.losses import Criterion, GivenLoss
+from simmodel.experiments.models import Outputs, Varied
+from simmodel.experiments.observations import GivenRecord, Observations, Times
+from simmodel.experiments.parameters import GivenSpace, Model, Space
+from simmodel.experiments.search_methods import search_named
+from simmodel.experiments.searching import search
+from simmodel.experiments.separation import Searches
+from simmodel.experiments.trials import Study
+from simmodel.runs.scenario import Scenario
+
+__all__ = ["calibrate"]
+
+AnyLoss: TypeAlias = "GivenLoss | Callable[[Any, Any], Any] | None"
+
+
+def calibrate(
+    model: Model,
+    record: GivenRecord | None,
+    parameters: GivenSpace,
+    loss: AnyLoss = "walltime",
+    method: str = "cmaes",
+    *,
+    budget: int = 100,
+    population: int | None = None,
+    start: Mapping[str, Any] | None = None,
+    separable: bool | None = None,
+    holdout: float = 0,
+    seed: int = 0,
+    study: GivenStudy = None,
+    executor: Executor | None = None,
+    progress: bool = False,
+) -> Calibration:
+    """Search for the values of a model's parameters with which it repeats a record best.
+
+    Parameters
+    ----------
+    model
+        a scenario, or a function of keywords. A function returns a result, or columns such as ``walltime`` with a
+        number for each job of the record; if ``loss`` is ``None`` it returns the loss
+    record
+        the jobs with their recorded times: a workload, a result, a table, columns, or a file; ``None``: those of the
+        scenario's workload
+    parameters
+        the range of each, by path or keyword: see :class:`~simmodel.experiments.parameters.Space`
+    loss
+        a name of :data:`~simmodel.experiments.losses.LOSSES`, a :class:`~simmodel.experiments.losses.Loss`, several
+        with their weights, or ``function(returned, record)``, which returns a number or numbers by site. Losses are
+        averaged geometrically over sites and classes of jobs, each of which counts once
+    method
+        ``"random"``, ``"grid"``, ``"sobol"``, ``"cmaes"``, ``"tpe"`` or ``"gp"`` (Gaussian process)
+    budget
+        the number of trials in all
+    population
+        the trials of a generation, which can run at once; default: 4 + 3 log(parameters that are searched together)
+    start
+        values of the first trial; default: those of the model, or the middle of their range
+    separable
+        whether each site has a search of its own; all share their simulations. It is right if the parameters of a site
+        move the times of no other site, as under the broker ``recorded``; ``None``: it is found out
+    holdout
+        the share of jobs to hold out (the last ones of each site), or their number: the error is reported for them, too
+    seed
+        of the search, and of a model that has none of its own: all trials have the same random numbers
+    study
+        the file that keeps the trials: the same call with it goes on where it was stopped, also with a larger budget,
+        and several processes may share it
+    executor
+        runs the model; default: this process
+    progress
+        show a progress bar, one step per trial
+
+    Raises
+    ------
+    InputError
+        a parameter, the loss or the method is wrong, or the record has no jobs of the model or of a site
+    SimmodelError
+        all trials failed
+    MissingExtra
+        a package of the method is not installed
+
+    >>> seconds = np.array([100.0, 200.0, 400.0])
+    >>> def model(speed=1.0, setup=0.0):
+    ...     return {"walltime": seconds / speed + setup}
+    >>> found = calibrate(model, model(1.6, 25.0), {"speed": (0.5, 4, "log"), "setup": (0, 100)}, budget=150)
+    >>> {name: round(value, 1) for name, value in found.values.items()}
+    {'speed': 1.6, 'setup': 25.0}
+    """
+    space = Space.of(parameters, model)
+    search_named(method)
+    _check_numbers(budget, population)
+    model = _with_seed(model, space, seed)
+    fit = _fit(model, record, space, loss, holdout)
+    times = times_of_current(fit) if fit.observed is not None else None
+    searches = Searches(
+        space,
+        fit.blocks,
+        method,
+        seed=seed,
+        size=population or _generation(fit.blocks, separable),
+        budget=budget,
+        start=_start(space, model, start),
+        separable=separable,
+    )
+    about = [method, searches.first, seed, population, *([budget] if method == "grid" else [])]
+    digests = {"model": model, "parameters": space.document(), "record": record, "loss": loss, "holdout": holdout}
+    kept = study_of(study, "calibrate", **digests, method=about)
+    kept = Study(document={"about": "calibrate"}) if kept is None else kept
+    search(kept, searches, budget, trial_losses, fit, executor=executor, progress=progress, undefined=True)
+    trials = kept.trials()[:budget]
+    if not any(trial.state == "finished" for trial in trials):
+        raise SimmodelError(f"all {len(trials)} trials failed: {trials[0].error}")
+    best = searches.best(trials)
+    after = times_of(fit, best) if fit.observed is not None else None
+    return Calibration(
+        fit=fit,
+        method=method,
+        trials=tuple(trials),
+        separable=searches.separable(trials),
+        before=space.current(model),
+        values=best,
+        times_before=times,
+        times_after=after,
+    )
+
+
+def _check_numbers(budget: int, population: int | None) -> None:
+    for name, value, least in (("budget", budget, 1), ("population", population, 2)):
+        if name == "population" and value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(f"must be a whole number >= {least}, got {shown(value)}", place=name)
+
+
+def _with_seed(model: Model, space: Space, seed: int) -> Model:
+    """Return the model with a fixed seed, if it has none: all trials have the same random numbers."""
+    if isinstance(model, Scenario):
+        return attrs.evolve(model, seed=seed) if model.seed is None else model
+    known = inspect.signature(model).parameters
+    paths = {path for each in space.parameters for path in each.paths}
+    return partial(model, seed=seed) if "seed" in known and "seed" not in paths else model
+
+
+def _fit(model: Model, record: GivenRecord | None, space: Space, loss: AnyLoss, holdout: float) -> Fit:
+    varied, blocks = Varied(model, space, Outputs({})), blocks_of(space, model)
+    if loss is None or (callable(loss) and not isinstance(loss, type)):
+        if holdout:
+            raise InputError("must be 0 with a loss that is a function", place="holdout")
+        return Fit(varied, None, None, loss, record, blocks)
+    criterion = Criterion.of(loss)
+    if record is None:
+        if not isinstance(model, Scenario):
+            raise InputError("must be given with a model that is a function", place="record")
+        record = model.workload
+    observed = Observations.of(record, criterion.quantities, holdout)
+    _check_sites(observed, blocks, space, model)
+    return Fit(varied, criterion, observed, None, None, blocks)
+
+
+def _check_sites(observed: Observations, blocks: tuple[Block, ...], space: Space, model: Model) -> None:
+    """Refuse parameters of sites that the record does not have, and records that have none of the sites."""
+    wanted = {site: block for block in blocks for site in sorted(block.sites)}
+    if not wanted:
+        return
+    if not set(wanted) & set(observed.sites):
+        theirs, ours = (", ".join(repr(each) for each in names[:3]) for names in (observed.sites, list(wanted)))
+        raise InputError(f"has no jobs of the sites of the parameters: it has {theirs}, not {ours}", place="record")
+    trained = {cell.site for cell in observed.training}
+    for site, block in wanted.items():
+        if site not in trained:
+            name = space.names[block.parameters[0]]
+            raise InputError(f"the record has no jobs of {site!r} to fit it to", place=f"parameters, {name}")
+
+
+def times_of_current(fit: Fit) -> Times | None:
+    """Return the times of the model as it is; ``None`` if a function has no defaults."""
+    from simmodel.experiments.observations import simulated_times
+
+    assert fit.observed is not None
+    model = fit.varied.model
+    if isinstance(model, Scenario):
+        return simulated_times(model.run(), fit.observed)
+    needed = [each for each in inspect.signature(model).parameters.values() if each.default is each.empty]
+    if any(each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in needed):
+        return None
+    return simulated_times(model(), fit.observed)
+
+
+def _generation(blocks: tuple[Block, ...], separable: bool | None) -> int:
+    together = max(len(block.parameters) for block in blocks)
+    if separable is False:
+        together = sum(len(block.parameters) for block in blocks)
+    return max(6, 4 + int(3 * log(together)))
+
+
+def _start(space: Space, model: Model, given: Mapping[str, Any] | None) -> Any:
+    """Return the first point: given values, else those of the model, else the middle of the range."""
+    for name in given or ():
+        if name not in space.names:
+            raise InputError(unknown("parameter", str(name), space.names).message, place="start")
+    values = {**space.current(model), **(given or {})}
+    found = []
+    for each in space.parameters:
+        value = values[each.name]
+        known = value in each.choices if each.choices else isinstance(value, int | float)
+        found.append(each.unit(value) if known else 0.5)
+    return np.array(found)
