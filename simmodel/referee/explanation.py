@@ -9,7 +9,7 @@ import attrs
 
 from simmodel.display import Cells
 from simmodel.metrics.report import duration
-from simmodel.referee.telling import Change, Holder, listed, span_table, table_lines, told_of
+from simmodel.referee.telling import PROMISES, Change, Holder, listed, span_table, table_lines, told_of
 from simmodel.results.told import Told
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from simmodel.work.table import Table
 
 __all__ = ["Explanation"]
-
-_PROMISES = ("since", "at", "cause")
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -52,10 +50,12 @@ class Explanation(Told):
     spans
         from a simulation, what it waited for: ``since``, ``until`` (s) and ``reason``
     promises
-        from a simulation, the start that it could expect: ``since`` (s), the start ``at`` (s), and the ``cause`` of the
-        change; what the policy promised, or, if it promises nothing, what a what-if foretold
+        the start that it could expect: ``since`` (s), the start ``at`` (s), the ``cause`` of the change, and who says
+        so, ``by``: a ``"promise"`` of the policy, before that a ``"what-if"``, at last its ``"start"``; in a snapshot
+        only a promise
     told
-        the reasons that the policy gave with its decisions on the job: ``time`` (s), ``decision``, ``reason``
+        the reasons that the policy gave with its decisions on the job until it started: ``time`` (s), ``decision``,
+        ``reason``
     """
 
     job: int | str
@@ -70,7 +70,7 @@ class Explanation(Told):
     expected: float | None = None
     changes: tuple[Change, ...] = ()
     spans: Table = attrs.field(factory=lambda: span_table([]))
-    promises: Table = attrs.field(factory=lambda: span_table([], _PROMISES))
+    promises: Table = attrs.field(factory=lambda: span_table([], PROMISES))
     told: Table = attrs.field(factory=lambda: told_of([], ""))
 
     def _lines(self) -> Iterator[str]:
@@ -80,7 +80,8 @@ class Explanation(Told):
         if self.holders:
             yield f"  held by: {listed([_holder(each) for each in self.holders])}"
         if self.expected is not None:
-            yield f"  expected to start at {self.expected:.10g} s, in {duration(max(0.0, self.expected - self.at))}"
+            left = duration(max(0.0, self.expected - self.at))
+            yield f"  expected to start at {self.expected:.10g} s, in {left}{self._as_promised()}"
         for change in self.changes:
             yield f"  it would start now {change.text}"
         yield from table_lines("what it waited for", self.spans, {"since": "since (s)", "until": "until (s)"})
@@ -88,6 +89,10 @@ class Explanation(Told):
             called = {"since": "since (s)", "at": "start (s)"}
             yield from table_lines("the start that it could expect", self.promises, called)
         yield from table_lines("what the policy said", self.told, {"time": "at (s)"})
+
+    def _as_promised(self) -> str:
+        promised = [row["at"] for row in self.promises.rows() if row["by"] == "promise" and row["since"] <= self.at]
+        return ", as promised" if promised[-1:] == [self.expected] else ""
 
     def document(self) -> dict[str, Any]:
         """Return it as plain values."""

@@ -4,137 +4,31 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from simmodel.errors import InputError, Stalled
+from simmodel.futures.asking import promised_now
 from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import Explanation
-from simmodel.referee.obstacles import obstacle, waiting_parts, why_waits
+from simmodel.referee.obstacles import waiting_parts, why_waits
 from simmodel.referee.telling import span_table, told_of
-from simmodel.scheduling.observer import Observer
+from simmodel.referee.watching import Happened, Promise, Watch
+from simmodel.systems.cluster.capture import to_come
+from simmodel.systems.cluster.system import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from simmodel.runs.simulation import Simulation
-    from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.scheduling.scheduler import Scheduler
     from simmodel.snapshots.cluster import ClusterSnapshot
-    from simmodel.systems.cluster.system import Cluster
     from simmodel.systems.system import System
-    from simmodel.work.job import LiveJob, Run
+    from simmodel.work.job import LiveJob
 
 __all__ = ["after_instant", "before_decision", "explain_job", "instant_in"]
-
-_FORETOLD = 24  # instants at which the start is foretold, of a policy that promises none
-
-
-class Promise(NamedTuple):
-    """From an instant on (s), the start that a job could expect (s), and why it changed."""
-
-    since: float
-    at: float
-    cause: str
-
-
-class _Between(Observer):
-    """What happened in a cluster since the last look."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew."""
-        self.early: list[tuple[float, int | str]] = []
-        self.came: dict[int | str, None] = {}
-        self.gone: dict[int | str, None] = {}
-        self.changes: list[str] = []
-
-    def job_submitted(self, job: LiveJob) -> None:
-        self.came[job.id] = None
-
-    def job_cancelled(self, job: LiveJob) -> None:
-        self.gone[job.id] = None
-
-    def job_ended(self, run: Run, _status: str) -> None:
-        left = run.expected_end - run.place.env.now
-        if left > 0:
-            self.early.append((float(left), run.job.id))
-
-    def place_changed(self, place: Place, cause: str) -> None:
-        self.changes.append(f"{cause} of {place.name}")
-
-    def cause(self, sooner: bool, job: int | str) -> str:
-        """Return why a start is expected sooner, or later, than at the last look; empty: unknown."""
-        if sooner and self.early:
-            left, name = max(self.early, key=lambda each: each[0])
-            return f"job {name} ended {left:.10g} s early"
-        if sooner and self.gone:
-            return f"job {next(iter(self.gone))} was withdrawn"
-        if self.changes:
-            return self.changes[-1]
-        came = [str(name) for name in self.came if name != job]
-        return f"job {came[-1]} came" if came and not sooner else ""
-
-
-class _Watch(Observer):
-    """Notes what a job waits for after each decision, and what it is promised."""
-
-    def __init__(self, job: int | str, happened: _Between) -> None:
-        self.job = str(job)
-        self.live: LiveJob | None = None
-        self.spans: list[tuple[float, float, str]] = []
-        self.promises: list[Promise] = []
-        self.decisions: list[float] = []
-        self._since: tuple[float, str] | None = None
-        self._happened = happened
-
-    def job_submitted(self, job: LiveJob) -> None:
-        if str(job.id) == self.job:
-            self.live = job
-            self._happened.forget()
-
-    def job_promised(self, job: LiveJob, _place: Place, at: float) -> None:
-        if job is self.live:
-            self.promise(float(job.place.env.now), float(at))
-
-    def promise(self, now: float, at: float) -> None:
-        """Note the start that the job can expect."""
-        before = self.promises[-1].at if self.promises else None
-        if at != before:
-            cause = "" if before is None else self._happened.cause(at < before, self.job)
-            self.promises.append(Promise(now, at, cause))
-        self._happened.forget()
-
-    def decided(self, scheduler: Scheduler, _seconds: float, _decisions: int) -> None:
-        live = self.live
-        if live is not None and not live.attempts and not live.over:
-            now = float(scheduler.env.now)
-            self.decisions.append(now)
-            self._note(now, obstacle(live, scheduler.view.choices.get(live, ()) if scheduler.view.choices else ()))
-
-    def job_started(self, run: Run) -> None:
-        if run.job is self.live and self._since is not None:
-            now = float(run.place.env.now)
-            self._note(now, None)
-            if self.promises:
-                self.promise(now, now)
-
-    def job_cancelled(self, job: LiveJob) -> None:
-        if job is self.live:
-            self._note(float(job.place.env.now), None)
-
-    def _note(self, now: float, reason: str | None) -> None:
-        if self._since is not None and self._since[1] != reason:
-            if now > self._since[0]:
-                self.spans.append((self._since[0], now, self._since[1]))
-            self._since = None
-        if reason is not None and self._since is None:
-            self._since = now, reason
 
 
 def explain_job(
@@ -152,27 +46,24 @@ def explain_job(
         that of the simulation, if it was given as an object
     """
     simulation = make()
-    system: Cluster = simulation.system  # type: ignore[assignment]
-    happened = _Between()
-    watch = _Watch(job, happened)
-    submits = {str(each.id): float(each.submit) for each in system.snapshot().arrivals}
+    system = simulation.system
+    assert isinstance(system, Cluster)
+    submits = {str(name): at for name, at in to_come(system)}
     when = instant_in(submits, job, at)
-    for each in (watch, happened):
-        simulation.env.observe(each)
+    watch = Watch(system, job)
     snapshot = before_decision(simulation, when)
     live = watch.live
     if str(job) not in waiting_parts(snapshot) or (live is not None and live.attempts):
         raise InputError(f"job {job} does not wait at {when:.10g} s: {_fate(live)}", place="at")
     found = why_waits(snapshot, job, policy)
-    system.scheduler.external = False
-    with suppress(Stalled):  # other jobs never start
-        simulation.run()
-    if not watch.promises:
-        _foretell(make(), watch, policy)
+    if not watch.over:
+        watch.leaves, system.scheduler.external = True, False
+        with suppress(Stalled):  # it never starts
+            simulation.run()
     return attrs.evolve(
         found,
         spans=span_table(watch.spans),
-        promises=span_table(watch.promises, Promise._fields),
+        promises=span_table(_promises(watch, policy), Promise._fields),
         told=told_of([each._asdict() for each in system.scheduler.reasons], job),
     )
 
@@ -195,32 +86,36 @@ def instant_in(submits: dict[str, float], job: int | str, at: float | None, call
     return when
 
 
-def _foretell(simulation: Simulation, watch: _Watch, policy: PolicyLike | None) -> None:
-    """Foretell the start of a job at some of the decisions of its wait, for a policy that promises none."""
-    instants = sorted(set(watch.decisions))
-    if len(instants) > _FORETOLD:
-        chosen = np.linspace(0, len(instants) - 1, _FORETOLD).round().astype(int)
-        instants = [instants[row] for row in chosen.tolist()]
-    happened = _Between()
-    again = _Watch(watch.job, happened)
-    simulation.env.observe(happened)
-    for instant in instants:
-        expected = _expected(after_instant(simulation, instant), watch.job, policy)
-        if expected is not None:
-            again.promise(instant, expected)
+def _promises(watch: Watch, policy: PolicyLike | None) -> list[Promise]:
+    """Return the starts that a job could expect: as promised or, before that, as foretold at some of its decisions."""
+    begins = watch.promises[0].since if watch.promises else inf
+    found: list[Promise] = []
+    unseen = Happened()
+    for snapshot, happened in watch.looks:
+        unseen = unseen.and_then(happened)
+        if snapshot.now >= begins or watch.job not in waiting_parts(snapshot):
+            continue
+        at, by = _expected(snapshot, watch.job, policy)
+        if at is not None and (not found or at != found[-1].at):
+            cause = unseen.cause(at < found[-1].at, watch.job) if found else ""
+            found.append(Promise(float(snapshot.now), at, cause, by))
+        unseen = Happened()
+    if not found or watch.promises:
+        return found + watch.promises
     started = watch.live.started if watch.live is not None else None
-    if started is not None and again.promises:
-        simulation.run(until=float(np.nextafter(started, inf)))
-        again.promise(float(started), float(started))
-    watch.promises = again.promises
+    if started is not None and started != found[-1].at:
+        cause = unseen.and_then(watch.unseen()).cause(started < found[-1].at, watch.job)
+        found.append(Promise(float(started), float(started), cause, "start"))
+    return found
 
 
-def _expected(snapshot: ClusterSnapshot, job: str, policy: PolicyLike | None) -> float | None:
-    """Return the start (s) of a job as a what-if foretells it; ``None``: it does not wait, or never starts."""
-    if job not in waiting_parts(snapshot):
-        return None
+def _expected(snapshot: ClusterSnapshot, job: str, policy: PolicyLike | None) -> tuple[float | None, str]:
+    """Return the start (s) that a waiting job can expect, and who says so; ``None``: it never starts."""
+    promised = {str(each): at for each, at in promised_now(snapshot, policy).items()}
+    if job in promised:
+        return promised[job], "promise"
     (outcome,) = what_if(snapshot, {"": policy}).outcomes
-    return next((each.at for each in outcome.starts if str(each.job) == job), None)
+    return next((each.at for each in outcome.starts if str(each.job) == job), None), "what-if"
 
 
 def _fate(live: LiveJob | None) -> str:
@@ -232,7 +127,7 @@ def _fate(live: LiveJob | None) -> str:
 def after_instant(simulation: Simulation, when: float, system: System[Any] | None = None) -> Any:
     """Run through an instant (s), and return the state of the system, or of one below it, after its decisions."""
     simulation.run(until=float(np.nextafter(when, inf)))
-    return attrs.evolve((system or simulation.system).snapshot(), now=when)
+    return attrs.evolve(_seen(system or simulation.system), now=when)
 
 
 def before_decision(simulation: Simulation, when: float) -> Any:
@@ -240,12 +135,17 @@ def before_decision(simulation: Simulation, when: float) -> Any:
     env, system = simulation.env, simulation.system
     if when > env.now:
         simulation.run(until=when)
-    snapshot = system.snapshot()
+    snapshot = _seen(system)
     if env.peek() > when:
         return snapshot
     if system.timing.by_event:
         return after_instant(simulation, when)
     if simulation.next_decision() is not None and env.now == when:
-        snapshot = system.snapshot()
+        snapshot = _seen(system)
         simulation.decide()
     return snapshot
+
+
+def _seen(system: System[Any]) -> Any:
+    """Return the state of a system; of a cluster, what a policy may see of it: the jobs to come would take long."""
+    return system.snapshot(actual=False) if isinstance(system, Cluster) else system.snapshot()

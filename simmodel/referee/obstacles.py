@@ -7,11 +7,11 @@ from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.errors import InputError
-from simmodel.futures.asking import Question
+from simmodel.futures.asking import Question, promised_now
 from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import Explanation
 from simmodel.referee.least_change import least_changes
-from simmodel.referee.telling import Holder
+from simmodel.referee.telling import PROMISES, Holder, span_table
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.units import show_quantity
 from simmodel.work.job import LiveJob
@@ -122,6 +122,7 @@ def why_waits(snapshot: ClusterSnapshot, job: int | str, policy: PolicyLike | No
     way = _Way(system.snapshot(actual=False), work, live, system.pools[work.place])
     reason = "due" if live.attempts else obstacle(live, system.view.choices.get(live, ()))
     waits = part == "waiting"
+    promised = promised_now(seen, policy).get(work.id)
     names = [each.job for each in outcome.starts]
     before = names[: names.index(work.id)] if work.id in starts else names
     return Explanation(
@@ -135,6 +136,7 @@ def why_waits(snapshot: ClusterSnapshot, job: int | str, policy: PolicyLike | No
         ahead=tuple(name for name in before if name != work.id) if waits and reason not in ("due", "limit") else (),
         holders=tuple(_HOLDERS[reason](way)) if reason in _HOLDERS else (),
         expected=expected,
+        promises=span_table([] if promised is None else [(seen.now, promised, "", "promise")], PROMISES),
         changes=() if part == "blocked" or reason == "due" else tuple(least_changes(seen, work, policy)),
     )
 

@@ -10,11 +10,14 @@ import numpy as np
 from simmodel.display import text_table
 from simmodel.work.table import Table
 
-__all__ = ["Change", "Holder", "listed", "span_table", "table_lines", "told_of"]
+__all__ = ["PROMISES", "Change", "Holder", "listed", "span_table", "table_lines", "told_of"]
+
+PROMISES = ("since", "at", "cause", "by")
+"""The columns of the starts that a job could expect."""
 
 _SHOWN = 5  # in lists of texts
 _TYPES: dict[str, Any] = {
-    **dict.fromkeys(("reason", "cause", "decision", "place"), str),
+    **dict.fromkeys(("reason", "cause", "by", "decision", "place"), str),
     **dict.fromkeys(("free", "waiting"), np.int64),
 }
 _MOST = 12  # rows of a table in texts

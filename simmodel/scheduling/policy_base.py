@@ -98,6 +98,15 @@ class Policy:
     def forget(self) -> None:
         """Discard what was cached at the last decision: another policy has decided since."""
 
+    def promising(self) -> Policy | None:
+        """Return the same policy, fresh, with its parameter ``promises`` set; ``None``: it has no such parameter.
+
+        With it, a policy records the starts that it promises (:class:`~simmodel.scheduling.protocol.Reserve`).
+        """
+        if "promises" not in self.parameters():
+            return None
+        return type(self)(**{**self.fresh().parameters(), "promises": True})
+
     def state(self) -> Any:
         """Return the state of which the next decision depends, as JSON values, for a snapshot; ``None``: stateless."""
         return None

@@ -15,7 +15,10 @@ from simmodel.platform import (
     ReservationSpec,
 )
 
-POLICIES = ("easy", "fcfs", "conservative", "sjf+easy", "wfp+easy")
+POLICIES = (
+    *("easy", "fcfs", "conservative", "sjf+easy", "wfp+easy", "easy-sjbf", "conservative-keep"),
+    *("sjf+conservative", "best-fit", "multifactor(age=1, size=2)+easy", "portfolio(fcfs, easy, sjf+easy)"),
+)
 
 
 def _counted(rng: np.random.Generator) -> tuple[ClusterSpec, Any]:
@@ -83,7 +86,33 @@ def _queues(rng: np.random.Generator) -> tuple[ClusterSpec, Any]:
     return spec, request
 
 
-_KINDS = (_counted, _nodes, _partitions, _licences, _queues)
+def _all_at_once(rng: np.random.Generator) -> tuple[ClusterSpec, Any]:
+    """Return two partitions with nodes of two kinds, licences, limits, a reservation and maintenance."""
+    thin, fat = NodeSpec(count=3, cores=4, memory=8e9), NodeSpec(name="fat", count=2, cores=8, memory=64e9, gpus=2)
+    at = int(rng.integers(50, 350))
+    kept = ReservationSpec(name="kept", start=at, end=at + 120, nodes=[1, 4], partition="main", users=("0",))
+    spec = ClusterSpec(
+        partitions=[
+            PartitionSpec(name="main", nodes=[thin, fat]),
+            PartitionSpec(name="side", nodes=[NodeSpec(name="old", count=3, cores=2, memory=4e9)], max_requested=80),
+        ],
+        queues=[QueueSpec(name="normal", max_running=6), QueueSpec(name="user", max_running_per_user=2, priority=2)],
+        consumables=[ConsumableSpec(name="matlab", amount=4)],
+        reservations=[kept],
+        outages=[OutageSpec(at=at + 60, until=at + 200, nodes=[3], partition="main", kind="maintenance")],
+    )
+
+    def request() -> dict[str, Any]:
+        where = {"partition": str(rng.choice(["main", "main", "side"])), "queue": str(rng.choice(["normal", "user"]))}
+        size = {"nodes": int(rng.integers(1, 3)), "cores_per_node": int(rng.integers(1, 3))}
+        memory = {"memory_per_node": float(rng.choice([0.0, 1e9, 3e9]))}
+        needs = {"consumables": {"matlab": float(rng.integers(1, 4))}} if rng.integers(3) == 0 else {}
+        return where | size | memory | needs | {"user": str(rng.integers(0, 3))}
+
+    return spec, request
+
+
+_KINDS = (_counted, _nodes, _partitions, _licences, _queues, _all_at_once)
 
 
 def crowded(seed: int, count: int = 60) -> Any:

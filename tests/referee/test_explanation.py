@@ -1,7 +1,7 @@
 """Why a job waits: reasons worked out by hand, and changes that start it while the next smaller one does not."""
 
 from collections import Counter
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import attrs
@@ -19,7 +19,9 @@ from simmodel.platform import (
     QueueSpec,
     ReservationSpec,
 )
+from simmodel.policies import Conservative, Easy
 from simmodel.referee import explain, why_waits
+from simmodel.scheduling.observer import Observer
 from simmodel.work.job import Dependency
 from simmodel.work.workload import Workload
 from tests.helpers.drawn_clusters import crowded
@@ -88,7 +90,7 @@ def test_nodes_of_a_kind_are_a_reason_and_less_memory_starts_the_job() -> None:
         "job 2 at 1 s: needs 1 nodes of batch with 2 cores and 20GB of memory each; "
         "8 processors are free, but none such",
         "held by: job 1 (4 until 9 s)",
-        "expected to start at 9 s, in 8 s",
+        "expected to start at 9 s, in 8 s, as promised",
         "it would start now with 8GB of memory per node instead of 20GB",
     ]
     assert (found.reason, found.changes[0][:2]) == ("nodes", ("memory_per_node", 8e9))
@@ -113,7 +115,7 @@ def test_licences_are_a_reason_and_fewer_start_the_job() -> None:
     assert texts(explain(spec, jobs, "easy", 3)) == [
         "job 3 at 1 s: needs 4 of matlab, 2 are free",
         "held by: job 1 (1 until 9 s)",
-        "expected to start at 9 s, in 8 s",
+        "expected to start at 9 s, in 8 s, as promised",
         "it would start now with 2 of matlab instead of 4",
     ]
 
@@ -125,7 +127,7 @@ def test_maintenance_is_a_reason_and_a_limit_that_ends_before_it_starts_the_job(
     assert texts(found) == [
         "job 1 at 10 s: would run into the maintenance from 100 s (500 s requested)",
         "held by: the maintenance from 100 s (6 until 200 s)",
-        "expected to start at 200 s, in 3 min 10 s",
+        "expected to start at 200 s, in 3 min 10 s, as promised",
         "it would start now with 2 processors instead of 4",
         "it would start now with a limit of 90 s instead of 500 s",
     ]
@@ -139,7 +141,7 @@ def test_a_reservation_that_has_not_begun_is_a_reason() -> None:
     assert texts(found) == [
         "job 1 at 0 s: its reservation kept has not begun",
         "held by: reservation kept, not yet open (4 until 50 s)",
-        "expected to start at 50 s, in 50 s",
+        "expected to start at 50 s, in 50 s, as promised",
         "it would start now on partition batch",
     ]
     assert explain(spec, jobs, "easy", 2).reason == "reservation"
@@ -172,9 +174,9 @@ def test_promises_change_when_a_job_ends_early_and_when_one_goes_ahead() -> None
         {"submit": [0, 1, 20], "run": [60, 10, 30], "requested": [100, 90, 30], "processors": [3, 4, 4]}, processors=4
     )
     early = explain(4, log, "fcfs", 2)
-    assert list(early.promises.rows()) == [
-        {"since": 1.0, "at": 100.0, "cause": ""},
-        {"since": 60.0, "at": 60.0, "cause": "job 1 ended 40 s early"},
+    assert [tuple(row.values()) for row in early.promises.rows()] == [
+        (1.0, 100.0, "", "what-if"),
+        (60.0, 60.0, "job 1 ended 40 s early", "start"),
     ]
     ahead = explain(4, log, "sjf", 2)
     assert [(row["at"], row["cause"]) for row in ahead.promises.rows()] == [
@@ -184,6 +186,52 @@ def test_promises_change_when_a_job_ends_early_and_when_one_goes_ahead() -> None
     ]
     assert "job 1 ended 40 s early" in ahead.report()
     assert ahead.document()["promises"][0]["at"] == 100.0
+
+
+def promised_in(log: Workload, policy: Any) -> dict[Any, list[tuple[float, float]]]:
+    """Return the promises of a run with a policy that records them, by job: since and start."""
+    told: dict[Any, list[tuple[float, float]]] = {}
+
+    class Promises(Observer):
+        def job_promised(self, job: Any, place: Any, at: float) -> None:
+            told.setdefault(job.id, []).append((place.env.now, at))
+
+    simulate(8, log, policy, observers=[Promises()])
+    return told
+
+
+@pytest.mark.parametrize(("name", "recording"), [("conservative", Conservative), ("easy", Easy)])
+def test_promises_over_time_are_those_of_a_policy_that_records_them(name: str, recording: Any) -> None:
+    """At each instant told, conservative has promised each waiting job that start, and EASY the head of the queue."""
+    log, checked = drawn_log(2), 0
+    recorded = promised_in(log, recording(promises=True))
+    jobs = simulate(8, log, name).jobs
+    for job in [job for job, wait in zip(jobs["job"].tolist(), jobs["wait"].tolist(), strict=True) if wait > 0][:12]:
+        rows = list(explain(8, log, name, job).promises.rows())
+        told = [(row["since"], row["at"]) for row in rows if row["by"] == "promise"]
+        assert set(told) <= set(recorded.get(job, ()))
+        assert rows[-1]["at"] == jobs["start"][jobs["job"] == job].item()
+        kinds = [row["by"] for row in rows]
+        assert name == "easy" or "what-if" not in kinds
+        assert kinds == sorted(kinds, key=["what-if", "promise", "start"].index)  # once at the head, always
+        checked += len(told)
+    assert checked > 3
+
+
+def test_the_promise_to_the_head_follows_what_was_foretold_before() -> None:
+    """Under EASY job 3 can expect 150 s; at the end of job 1 it is the head and is promised that."""
+    log = Workload(
+        {"submit": [0, 1, 2], "run": [60, 50, 10], "requested": [100, 50, 10], "processors": [4, 4, 4]}, processors=4
+    )
+    found = explain(4, log, "easy", 3)
+    assert [tuple(row.values()) for row in found.promises.rows()] == [
+        (2.0, 150.0, "", "what-if"),
+        (60.0, 110.0, "job 1 ended 40 s early", "promise"),
+    ]
+    assert "60        110  job 1 ended 40 s early  promise" in found.report()
+    assert found.document()["promises"][1]["by"] == "promise"
+    once = explain(4, log, "conservative", 2)
+    assert once.promises["at"].tolist() == [100.0, 60.0]
 
 
 def test_reasons_and_promises_of_a_policy_are_told() -> None:
@@ -249,37 +297,52 @@ def changed(request: Job, change: Any, platform: ClusterSpec) -> Job:
     return attrs.evolve(request, **{what: value}, **more)
 
 
-def check_changes(seeds: range) -> Counter[str]:
-    """Check the changes that are proposed for drawn jobs by submitting them anew; return how many of each kind."""
-    proposed: Counter[str] = Counter()
-    for seed in seeds:
+def check_changes(jobs: int, first: int = 0) -> Counter[str]:
+    """Check what is proposed for drawn jobs by submitting them anew; return the reasons and changes, counted."""
+    found: Counter[str] = Counter()
+    for seed in count(first):
+        if found["jobs"] == jobs:
+            return found
         seen = crowded(seed).expected()
         works = [*seen.waiting, *seen.held]
-        if not works:
-            continue
-        work = works[seed % len(works)]
-        found = why_waits(seen, work.id)
-        proposed[found.reason] += 1
-        plain = {"id": work.id, "run": work.expected, "requested": work.requested, "user": work.user}
-        request = work.spec or Job(**plain, processors=work.processors)
-        assert starts_if(seen, work, request) == (found.reason == "due"), (seed, found.reason)
-        for change in found.changes:
-            assert starts_if(seen, work, changed(request, change, seen.platform)), (seed, change)
-            more = neighbour(request, change)
-            assert more is None or not starts_if(seen, work, more), (seed, change)
-            proposed[change.what] += 1
-    return proposed
+        if works:
+            found["jobs"] += 1
+            found += check_one(seed, seen, works[seed % len(works)])
+    raise AssertionError
+
+
+def check_one(seed: int, seen: Any, work: Any) -> Counter[str]:
+    """Check that each change starts the job now, and that the next smaller one does not."""
+    explained = why_waits(seen, work.id)
+    found = Counter([explained.reason])
+    plain = {"id": work.id, "run": work.expected, "requested": work.requested, "user": work.user}
+    request = work.spec or Job(**plain, processors=work.processors)
+    assert starts_if(seen, work, request) == (explained.reason == "due"), (seed, explained.reason)
+    for change in explained.changes:
+        assert starts_if(seen, work, changed(request, change, seen.platform)), (seed, change)
+        found[f"change of {change.what}"] += 1
+        more = neighbour(request, change)
+        if more is not None:
+            assert not starts_if(seen, work, more), (seed, change)
+            found["next smaller changes"] += 1
+    return found
 
 
 def test_changes_start_the_job_and_the_next_smaller_ones_do_not() -> None:
-    found = check_changes(range(100))
-    assert found.keys() >= {"processors", "nodes", "requested", "partition", "matlab", "cores_per_node"}
-    assert found.keys() >= {"order", "limit", "licences", "reservation"}
+    found = check_changes(60)
+    assert found.keys() >= {f"change of {each}" for each in ("processors", "nodes", "requested", "partition", "matlab")}
+    assert found.keys() >= {"order", "limit", "licences", "reservation", "processors", "next smaller changes"}
 
 
 @pytest.mark.exhaustive
-def test_changes_of_many_jobs() -> None:
-    assert check_changes(range(100, 2100)).total() > 3000
+def test_changes_of_two_thousand_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    found = check_changes(2000, 100)
+    with capsys.disabled():
+        print("\n" + ", ".join(f"{what}: {number:,}" for what, number in found.most_common()))
+    assert found["next smaller changes"] > 1000
+    every = ("processors", "nodes", "cores_per_node", "gpus_per_node", "memory_per_node", "matlab", "requested")
+    assert found.keys() >= {f"change of {each}" for each in (*every, "partition", "queue")}
+    assert found.keys() >= {"order", "limit", "licences", "reservation", "processors", "nodes"}
 
 
 def test_spans_end_at_the_start() -> None:

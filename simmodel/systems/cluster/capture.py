@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import LiveJob
 
-__all__ = ["capture"]
+__all__ = ["capture", "to_come"]
 
 _START = itemgetter(1)
 _ORDER = itemgetter(0, 1, 2)
@@ -209,10 +209,25 @@ def _plain_works(source: Arrivals, core: ClusterCore) -> Iterator[WorkState]:
             yield WorkState(name, number, submit, processors, requested, expected, duration, user, 0.0, place, outcome)
 
 
+def to_come(cluster: Cluster) -> Iterator[tuple[int | str, float]]:
+    """Yield the ids of the jobs that have not been submitted, each with the instant of its submission (s)."""
+    intake = cluster.intake
+    for source in intake.sources:
+        for jobs in source.left() if source.at is not None else ():
+            yield from zip(jobs.ids, jobs.submit, strict=True)
+    for call, submission in intake.submissions.items():
+        yield _id_of(submission), float(call.at)
+
+
+def _id_of(submission: Submission) -> int | str:
+    spec = submission.job
+    return spec.id if spec.id is not None else spec.name or submission.number + 1
+
+
 def _submission(cluster: Cluster, submission: Submission) -> WorkState:
     spec = submission.job
     number = submission.number
-    name = spec.id if spec.id is not None else spec.name or number + 1
+    name = _id_of(submission)
     if spec.has_body:
         raise SnapshotError(f"job {name} (not yet submitted) cannot be copied: {spec.program}")
     assert spec.run is not None
