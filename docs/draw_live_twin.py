@@ -69,7 +69,7 @@ def draw() -> plt.Figure:
         bars = right.bar(at, [100 * each.get(name, 0.0) for each in columns.values()], 0.24, label=name)
         right.bar_label(bars, fmt="%.0f", fontsize=8)
     right.set_xticks(range(len(columns)), list(columns))
-    right.set_title("Jobs started by each policy of the portfolio (%)", loc="left", fontsize=10)
+    right.set_title("Jobs started by each policy (%)", loc="left", fontsize=10)
     right.spines[["top", "right"]].set_visible(False)
     right.legend(frameon=False, fontsize=8.5)
     figure.tight_layout()

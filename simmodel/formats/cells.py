@@ -1,37 +1,17 @@
-"""The cells of logs: numbers, names, instants, durations, amounts of memory."""
+"""The cells of logs: numbers, instants, durations, amounts of memory."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-import numpy as np
 
 from simmodel.errors import InputError, shown
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+__all__ = ["duration", "instant", "memory", "whole", "zone"]
 
-__all__ = ["columns_of", "duration", "instant", "memory", "names", "whole", "zone"]
-
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)I?B?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
-
-
-def names(texts: Sequence[str]) -> NDArray[Any]:
-    """Return a column of users, queues or jobs: integers if all cells are, else text; unknown is -1 or empty text.
-
-    >>> names(["3", "-1"]), names(["ann", "-1"])
-    (array([ 3, -1]), array(['ann', ''], dtype='<U3'))
-    """
-    unknown = ("", "-1")
-    if all(_WHOLE.fullmatch(text) or not text for text in dict.fromkeys(texts)):
-        return np.array([int(text or -1) for text in texts], dtype=np.int64)
-    return np.array(["" if text in unknown else text for text in texts])
 
 
 def whole(text: str) -> int:
@@ -46,25 +26,6 @@ def whole(text: str) -> int:
     if not abs(number) < 2**63 or number != int(number):
         raise ValueError(text)
     return int(number)
-
-
-def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]) -> dict[str, NDArray[Any]]:
-    """Turn rows with the same keys into columns; omit columns without any known value, except those in ``always``.
-
-    >>> columns_of([{"run": 1.0, "user": "ann", "nodes": -1}], ())
-    {'run': array([1.]), 'user': array(['ann'], dtype='<U3')}
-    """
-    columns = {}
-    for name in rows[0]:
-        values = [row[name] for row in rows]
-        column = names([str(value) for value in values]) if isinstance(values[0], str) else np.array(values)
-        if column.dtype == object:
-            raise OverflowError(f"{name}: must be numbers of 64 bits")
-        nothing = ("",) if column.dtype.kind == "U" else (0, -1) if name == "gpus_per_node" else (-1,)
-        empty = np.isnan(column).all() if column.dtype.kind == "f" else np.isin(column, nothing).all()
-        if name in always or not empty:
-            columns[name] = column
-    return columns
 
 
 def zone(name: str | None) -> tzinfo:

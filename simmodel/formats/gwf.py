@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.errors import InputError, shown
-from simmodel.formats.cells import names
+from simmodel.formats.cell_columns import names
 from simmodel.formats.numbers import parse
 from simmodel.loading import Source, read_lines, reader
 from simmodel.work.workload import Report, Workload

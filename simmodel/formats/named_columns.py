@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.errors import InputError, shown, unknown
-from simmodel.formats.cells import duration, instant, names, whole, zone
+from simmodel.formats.cell_columns import names
+from simmodel.formats.cells import duration, instant, whole, zone
 from simmodel.loading import Source, read_lines, reader
 from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.workload import COLUMNS, Workload

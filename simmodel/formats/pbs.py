@@ -16,7 +16,8 @@ from typing import Any
 import attrs
 
 from simmodel.errors import InputError, shown
-from simmodel.formats.cells import columns_of, duration, memory, whole, zone
+from simmodel.formats.cell_columns import columns_of
+from simmodel.formats.cells import duration, memory, whole, zone
 from simmodel.loading import Source, read_lines, reader
 from simmodel.work.workload import Report, Workload
 

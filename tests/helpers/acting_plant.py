@@ -17,6 +17,7 @@ from simmodel.platform.toml import write_toml
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.hands import SlurmHands
 from tests.helpers.paths import ROOT
+from tests.helpers.redis_server import RedisServer
 from tests.helpers.slurm_cluster import SlurmCluster, hold_for, wait_until
 
 CONFIG = """
@@ -31,7 +32,7 @@ kind = "slurm"
 interval = 0.5
 requested = "comment"
 marks = true
-
+{wake}
 [advise]
 policy = "{policy}"
 fallback = "fcfs"
@@ -45,6 +46,8 @@ heartbeat = "{heartbeat}"
 stop_file = "{stop_file}"
 """
 
+WAKE = 'wake = {{ kind = "redis", url = "{url}" }}'
+
 
 class ActingPlant:
     """A twin and a watchdog beside a Slurm whose jobs note each of their runs.
@@ -57,6 +60,8 @@ class ActingPlant:
         the folder of the twin
     policy, mode, maximum_delay
         those of the twin
+    stream
+        the server whose stream wakes it; default: it looks twice a second
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class ActingPlant:
         policy: str = "easy",
         mode: str = "hold-and-release",
         maximum_delay: float = 20.0,
+        stream: RedisServer | None = None,
     ) -> None:
         self.slurm, self.folder = slurm, folder
         self.act = hold_for(slurm, maximum_delay)
@@ -80,6 +86,7 @@ class ActingPlant:
             folder / "platform.toml",
         )
         text = CONFIG.format(
+            wake="" if stream is None else WAKE.format(url=stream.settings.url),
             policy=policy,
             mode=mode,
             maximum_delay=self.act.maximum_delay,
@@ -185,9 +192,10 @@ def acting_plant(
     policy: str = "easy",
     mode: str = "hold-and-release",
     maximum_delay: float = 20.0,
+    stream: RedisServer | None = None,
 ) -> Iterator[ActingPlant]:
     """Yield a plant, and end its processes."""
-    plant = ActingPlant(slurm, folder, policy, mode, maximum_delay)
+    plant = ActingPlant(slurm, folder, policy, mode, maximum_delay, stream)
     try:
         yield plant
     finally:

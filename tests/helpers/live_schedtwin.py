@@ -16,6 +16,7 @@ from simmodel.generators import schedtwin
 from simmodel.records import JobRecord
 from simmodel.twin import AuditReplay, read_audit, replay_audit
 from tests.helpers.acting_plant import ActingPlant, acting_plant
+from tests.helpers.redis_server import stream_of
 from tests.helpers.slurm_cluster import SlurmCluster, hooked, running, wait_until
 
 FASTER = 100.0  # the paper's times are divided by this
@@ -51,7 +52,8 @@ def live_run(policy: str, folder: Path, *, seed: int = 0, jobs: int | None = Non
     with (
         patch.dict(os.environ, where),
         running(cluster),
-        acting_plant(cluster, folder, POLICIES[policy], maximum_delay=delay) as plant,
+        stream_of(cluster) as stream,
+        acting_plant(cluster, folder, POLICIES[policy], maximum_delay=delay, stream=stream) as plant,
     ):
         plant.start("watchdog")
         plant.start("twin")

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -108,9 +108,9 @@ def _running(kind: str) -> Iterator[RedisServer]:
         server.close()
 
 
-@pytest.fixture
-def slurm_stream(slurm: SlurmCluster) -> Iterator[RedisServer]:
-    """A Redis server that the scripts of the shared Slurm tell."""
+@contextmanager
+def stream_of(slurm: SlurmCluster) -> Iterator[RedisServer]:
+    """Yield a Redis server that the scripts of a Slurm tell."""
     require("redis-server")
     server = RedisServer("redis-server", ["--unixsocketperm", "777"])
     link = slurm.folder / "redis.sock"
@@ -122,3 +122,10 @@ def slurm_stream(slurm: SlurmCluster) -> Iterator[RedisServer]:
     finally:
         link.unlink(missing_ok=True)
         server.close()
+
+
+@pytest.fixture
+def slurm_stream(slurm: SlurmCluster) -> Iterator[RedisServer]:
+    """A Redis server that the scripts of the shared Slurm tell."""
+    with stream_of(slurm) as server:
+        yield server

@@ -12,6 +12,7 @@ import pytest
 from simmodel.twin.audit import read_audit
 from simmodel.twin.course import replay_audit
 from tests.helpers.acting_plant import ActingPlant, acting_plant
+from tests.helpers.redis_server import stream_of
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until
 
 pytestmark = pytest.mark.live
@@ -153,6 +154,25 @@ def test_a_controller_that_dies_and_returns_loses_and_repeats_nothing(plant: Act
     plant.all_over(120)
 
 
+@pytest.mark.parametrize("order", ["stream", "stream, twin", "twin, stream"])
+def test_a_stream_that_dies_holds_up_nothing(slurm: SlurmCluster, tmp_path: Path, order: str) -> None:
+    with stream_of(slurm) as stream, acting_plant(slurm, tmp_path, stream=stream) as plant:
+        plant.start("watchdog")
+        plant.start("twin")
+        for _ in range(3):
+            plant.submit(slurm.nodes, 1.0)
+        wait_until(lambda: plant.runs(), 30, plant.story)
+        for name in order.split(", "):
+            stream.kill() if name == "stream" else plant.kill("twin")
+        plant.submit(1, 0.1)
+        plant.all_over()
+        stream.start()
+        if "twin" not in plant.processes:
+            plant.start("twin")
+        plant.submit(1, 0.1)
+        plant.all_over()
+
+
 def test_with_a_full_disk_for_the_audit_log_everything_is_given_back(plant: ActingPlant) -> None:
     plant.start("twin", file_limit=8000)
     wait_until(lambda: "cannot be written" in plant.said("twin") or Path(plant.act.heartbeat).exists(), 30)
@@ -163,12 +183,25 @@ def test_with_a_full_disk_for_the_audit_log_everything_is_given_back(plant: Acti
     plant.all_over()
 
 
-def test_hostile_names_and_comments_pass_unharmed(plant: ActingPlant) -> None:
-    plant.start("twin")
-    trap = plant.folder / "trap"
-    names = ['"; scontrol shutdown; "', f"$(touch {trap})\n`id`", "\x1b[31m", "a" * 1000, "--begin=now"]
-    jobs = [plant.submit(1, 0.1, f"--job-name={name}") for name in names]
-    plant.all_over()
-    told = [plant.slurm.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%j")[:-1] for job in jobs]
-    assert told == names
-    assert not trap.exists()
+@pytest.mark.parametrize("mode", ["priority", "hold-and-release"])
+def test_hostile_names_comments_and_scripts_pass_unharmed(slurm: SlurmCluster, tmp_path: Path, mode: str) -> None:
+    with acting_plant(slurm, tmp_path, mode=mode) as plant:
+        plant.start("twin")
+        trap = plant.folder / "trap"
+        words = ['"; scontrol shutdown; "', f"$(touch {trap})\n`id`", "\x1b[31m", "a" * 1000, "--begin=now", "'\n#"]
+        wide = [
+            plant.submit(24, 4.0),
+            plant.submit(20, 1.0),
+        ]  # the second waits, and Slurm lets the others wait behind it
+        jobs = [plant.submit(1, 0.1, f"--job-name={word}", f"--comment={word}") for word in words]
+        large = f"#!/bin/sh\necho $SLURM_JOB_ID >> {plant.ran}\n" + f": '{words[1]}'\n" * (10**6 // 60)
+        jobs.append(plant.submit_script(large, 1, 0.1, "--job-name=large"))
+        plant.all_over()
+        told = [plant.slurm.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%j")[:-1] for job in jobs]
+        assert told == [*words, "large"]
+        told = [plant.slurm.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%k")[:-1] for job in jobs[:-1]]
+        assert told == words
+        assert not trap.exists()
+        plant.kill("twin", signal.SIGTERM)
+        lines = [line.values["action"] for line in read_audit(plant.folder / "audit.jsonl") if line.kind == "action"]
+        assert {str(line["job"]) for line in lines} >= {*jobs, *(wide if mode == "hold-and-release" else [])}

@@ -18,6 +18,7 @@ from simmodel.twin.routing.submitting import MARK, Unclear, choose, submit
 from simmodel.twin.routing.turnaround import Turnarounds
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.status import Status
+from tests.helpers.new_process import printed
 
 TOKEN = "0123456789abcdef"
 
@@ -214,3 +215,25 @@ def test_a_configuration_is_read_and_refused_with_its_place(tmp_path: Path) -> N
     path.write_text('default = "b"\n[[clusters]]\nname = "a"\nconf = "a.conf"\nprot = 8811\n')
     with pytest.raises(InputError, match=r"route.toml, clusters\[0\].prot: unknown key 'prot'; did you mean 'port'"):
         read_route(path)
+
+
+def test_a_submission_loads_little() -> None:
+    program = """
+import sys
+import simmodel.commands.twin.submit
+from simmodel.twin.routing import asking, settings, submitting
+print(sorted({"numpy", "simpy", "networkx", "pandas"} & {name.partition(".")[0] for name in sys.modules}))
+"""
+    assert printed(program) == "[]\n"
+
+
+def test_what_a_user_writes_reaches_sbatch_as_it_is(tmp_path: Path) -> None:
+    commands = Commands(tmp_path / "a", f"cat > {tmp_path}/script; echo Submitted batch job 7")
+    settings = RouteSettings(default="a", clusters=(commands.cluster,))
+    words = ["--job-name=\"; $(id) `id` '", "--comment=\x1b[31m\nx", "--wrap=true"]
+    script = b"#!/bin/sh\n" + b"# $(id) \x00\xff\x1b\n" * 60_000
+    submission = read_submission(words, script.decode("utf-8", "replace"))
+    found = submit(settings, submission, choose(settings, submission), TOKEN, script)
+    assert (found.job, (tmp_path / "script").read_bytes()) == (7, script)
+    asked = "\n".join(commands.asked())
+    assert [word for word in ("\"; $(id) `id` '", f"\x1b[31m\nx {MARK}{TOKEN}") if word not in asked] == []
