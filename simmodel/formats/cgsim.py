@@ -19,8 +19,9 @@ from simmodel.formats.cgsim_jobs import read_cgsim_jobs
 from simmodel.formats.documents import Value, read_json
 from simmodel.loading import Source, reader
 from simmodel.platform.cluster import NodeSpec
-from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec, StorageSpec
+from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
+from simmodel.platform.storage import StorageSpec
 from simmodel.units import parse_quantity
 from simmodel.work.workload import Report, Workload
 

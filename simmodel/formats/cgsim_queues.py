@@ -14,8 +14,9 @@ from simmodel.formats.cgsim import CGSimSites
 from simmodel.formats.documents import Value, read_json
 from simmodel.loading import Source, reader
 from simmodel.platform.cluster import NodeSpec
-from simmodel.platform.grid import GridSpec, SiteSpec, StorageSpec
+from simmodel.platform.grid import GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
+from simmodel.platform.storage import StorageSpec
 from simmodel.units import in_seconds
 from simmodel.work.workload import Report
 

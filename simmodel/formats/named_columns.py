@@ -15,6 +15,8 @@ from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.cell_columns import names
 from simmodel.formats.cells import duration, instant, whole, zone
 from simmodel.loading import Source, read_lines, reader
+from simmodel.units import parse_quantity
+from simmodel.work.rows import SHARE
 from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.workload import COLUMNS, Workload
 
@@ -104,14 +106,14 @@ def read_columns(
     if not len(columns["submit"]):
         raise InputError("no jobs", source=origin)
     title = name or (Path(origin).name.removesuffix(".gz").removesuffix(".csv") if lines is not None else "table")
-    order = [column for column in COLUMNS if column in columns]
+    order = [column for column in (*COLUMNS, *columns) if column in columns]
     return Workload({column: columns[column] for column in order}, name=title, processors=processors)
 
 
 def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> dict[str, str]:
     """Return the used columns, as simmodel's names mapped to theirs."""
     for ours, theirs in names.items():
-        if ours not in _KNOWN:
+        if ours not in _KNOWN and not ours.startswith(SHARE):
             raise InputError(unknown("column", ours, _KNOWN).message, place="names")
         if theirs not in table:
             raise InputError(
@@ -119,6 +121,7 @@ def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> di
                 source=origin,
             )
     chosen = {ours: ours for ours in _KNOWN if ours in table and ours not in names.values()}
+    chosen |= {name: name for name in table if name.startswith(SHARE)}
     chosen.update(names)
     if "start" in chosen and "submit" not in chosen:
         raise InputError(f"missing column submit; columns: {', '.join(table)}", source=origin)
@@ -175,7 +178,7 @@ def _convert(
         unknown = np.isnat(array)
         unit = array.astype("datetime64[ns]" if array.dtype.kind == "M" else "timedelta64[ns]").astype(np.int64)
         return np.where(unknown, np.nan, unit / 1e9)
-    if array.dtype.kind in "iufb" and (times or column in _BYTES):
+    if array.dtype.kind in "iufb" and (times or column in _BYTES or column.startswith(SHARE)):
         return array.astype(np.float64)
     if array.dtype.kind in "iub":
         return array.astype(np.int64)
@@ -202,6 +205,8 @@ def _cell_by_cell(
                     else None
                 )
                 found.append(when.timestamp() if when else instant(text, local))
+            elif column.startswith(SHARE):
+                found.append(parse_quantity(text, "B/s") if text else float("nan"))
             elif column in _DURATIONS:
                 found.append(cell.total_seconds() if text and isinstance(cell, timedelta) else duration(text))
             elif column in _BYTES:
@@ -210,7 +215,7 @@ def _cell_by_cell(
                 found.append(whole(_STATUS.get(text, "-1")))
             else:
                 found.append(whole(text))
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError, InputError):
             kind = (
                 "an instant (seconds or a timestamp)"
                 if column in _INSTANTS
@@ -218,11 +223,13 @@ def _cell_by_cell(
                 if column in _DURATIONS
                 else "bytes"
                 if column in _BYTES
+                else "a quantity in B/s such as '2GB/s'"
+                if column.startswith(SHARE)
                 else "a whole number"
             )
             place = f"line {lines[row]}" if lines else f"row {row + 1}"
             raise InputError(f"column {shown(theirs)}: must be {kind}, got {shown(text)}", origin, place) from None
-    floats = column in _INSTANTS or column in _DURATIONS or column in _BYTES
+    floats = column in _INSTANTS or column in _DURATIONS or column in _BYTES or column.startswith(SHARE)
     return np.array(found, dtype=np.float64 if floats else np.int64)
 
 

@@ -11,8 +11,9 @@ from simmodel.errors import InputError
 from simmodel.generators.draws import Amount, amounts, share, whole
 from simmodel.generators.streams import stream
 from simmodel.platform.cluster import NodeSpec
-from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec, StorageSpec
+from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec
+from simmodel.platform.storage import StorageSpec
 from simmodel.units import parse_quantity
 from simmodel.work.job import Job
 from simmodel.work.task import File

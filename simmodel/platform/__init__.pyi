@@ -20,7 +20,6 @@ from .grid import (
     GridSpec as GridSpec,
     SiteOutageSpec as SiteOutageSpec,
     SiteSpec as SiteSpec,
-    StorageSpec as StorageSpec,
 )
 from .kinds import to_dict as to_dict
 from .machine import (
@@ -44,5 +43,6 @@ from .options import (
     NoOptions as NoOptions,
     Options as Options,
 )
+from .storage import StorageSpec as StorageSpec
 from .toml import from_dict as from_dict, read_toml as read_toml, write_toml as write_toml
 from .units import parse_quantity as parse_quantity, show_quantity as show_quantity

@@ -16,9 +16,11 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, shown, unknown
 from simmodel.loading import within_count
+from simmodel.platform.network import LinkSpec
 from simmodel.platform.node_lists import NodeList, node_names
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.placements import PLACEMENTS, placement_text
+from simmodel.platform.storage import StorageSpec
 from simmodel.platform.switches import switch_names
 from simmodel.units import in_bytes, in_seconds, in_watts
 
@@ -475,6 +477,9 @@ class ClusterSpec(Fields):
         its partitions; each is a place of its scheduler
     queues, consumables
         its queues; the amounts that jobs hold in addition to nodes
+    storages, links
+        storages and links outside its nodes, of whose bandwidth jobs hold shares (``Job(bandwidth=...)``); of a storage
+        that is the lower one of its bandwidths. Bodies use the rest: ``cluster.storages``, ``cluster.network``
     outages, failures, reservations
         planned and random outages, and advance reservations
     on_failure
@@ -499,6 +504,8 @@ class ClusterSpec(Fields):
     default_partition: str | None = None
     description: str = ""
     source: str = ""
+    storages: tuple[StorageSpec, ...] = attrs.field(default=(), converter=_tuple)
+    links: tuple[LinkSpec, ...] = attrs.field(default=(), converter=_tuple)
 
     def __attrs_post_init__(self) -> None:
         if not self.partitions:
@@ -515,6 +522,7 @@ class ClusterSpec(Fields):
                 if partition.one_host or not any(kind.has_switch for kind in partition.nodes):
                     message = f"must be another one {wrong}, got {partition.placement!r}"
                     raise InputError(message, place=f"partitions[{i}].placement")
+        self._check_amounts()
         partitions = [partition.name for partition in self.partitions]
         if self.default_partition is not None and self.default_partition not in partitions:
             message = unknown("partition", self.default_partition, partitions).message
@@ -538,6 +546,26 @@ class ClusterSpec(Fields):
             reservations = enumerate(self.reservations)
             here = [(i, each) for i, each in reservations if self.partition(each.partition) is partition]
             check_overlaps(partition, here, bool(partition.nodes))
+
+    def _check_amounts(self) -> None:
+        known = {each.name for each in self.consumables}
+        storages, links = [each.name for each in self.storages], [each.name for each in self.links]
+        for group, names in (("storages", storages), ("links", links)):
+            for i, name in enumerate(names):
+                if not name or name in known:
+                    told = f"duplicate name {name!r}" if name else "must not be empty"
+                    raise InputError(told, place=f"{group}[{i}].name")
+                known.add(name)
+        for i, link in enumerate(self.links):
+            if link.sharing != "shared":
+                message = f"must be 'shared', so that jobs can hold shares of it, got {link.sharing!r}"
+                raise InputError(message, place=f"links[{i}].sharing")
+
+    @property
+    def amounts(self) -> tuple[str, ...]:
+        """The names of all amounts that jobs can hold: of consumables, storages and links."""
+        names = [*(each.name for each in self.consumables), *(each.name for each in self.storages)]
+        return (*names, *(each.name for each in self.links))
 
     def _check_queues(self) -> None:
         queues = {queue.name: queue for queue in self.queues}
@@ -603,10 +631,15 @@ class ClusterSpec(Fields):
         return sum(partition.capacity for partition in self.partitions)
 
     def models(self) -> Iterator[tuple[str, str]]:
-        """Yield the place and the name of each placement."""
+        """Yield the place and the name of each placement, and of each model of a storage or a link."""
         for i, partition in enumerate(self.partitions):
             if partition.placement is not None:
                 yield f"partitions[{i}].placement", partition.placement
+        for i, storage in enumerate(self.storages):
+            yield f"storages[{i}].model", storage.model
+        for i, link in enumerate(self.links):
+            if link.model is not None:
+                yield f"links[{i}].model", link.model
 
     def partition(self, name: str | None) -> PartitionSpec:
         """Return the partition with this name; ``None``: the first."""

@@ -14,15 +14,15 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
-from simmodel.platform.models import model_text
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.placements import placement_text
-from simmodel.units import in_bytes, in_seconds, parse_quantity
+from simmodel.platform.storage import StorageSpec, above_zero, at_least_zero
+from simmodel.units import in_bytes, in_seconds
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["DelaySpec", "FileSpec", "GridSpec", "SiteOutageSpec", "SiteSpec", "StorageSpec"]
+__all__ = ["DelaySpec", "FileSpec", "GridSpec", "SiteOutageSpec", "SiteSpec"]
 
 
 def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:
@@ -31,20 +31,6 @@ def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:
 
 def _names(value: Iterable[str] | str) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _bandwidth(value: float | str) -> Any:
-    return parse_quantity(value, "B/s") if isinstance(value, str) else value
-
-
-def _at_least_zero(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if isinstance(value, (str, bool)) or not value >= 0:
-        raise InputError(f"must be a number >= 0, got {value!r}", place=attribute.name)
-
-
-def _above_zero(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if isinstance(value, (str, bool)) or not value > 0:
-        raise InputError(f"must be a number > 0, got {value!r}", place=attribute.name)
 
 
 def _finite(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
@@ -96,41 +82,6 @@ class DelaySpec(Fields):
 
 def _delay(value: DelaySpec | float | str | None) -> DelaySpec | None:
     return DelaySpec.of(value)
-
-
-@attrs.frozen(kw_only=True, repr=False)
-class StorageSpec(Fields):
-    """The storage of a site: it holds files, and jobs read and write it.
-
-    Parameters
-    ----------
-    name
-        its name in reports; default: that of its site
-    capacity
-        bytes, or a text such as ``"3TB"``
-    read_bandwidth, write_bandwidth
-        bytes/s, or a text such as ``"2GBps"``, shared equally by the reads, and by the writes, that are under way
-    model
-        how it admits files and serves reads and writes: ``"disk"``, or a class derived from
-        :class:`~simmodel.resources.storage.Storage`: the class itself, a name (``simmodel list resources``) or
-        ``module:Class``
-    options
-        options for that class
-    evict
-        who goes when room is needed: ``"lru"``, ``"lfu"``, ``"size"``, ``"fifo"``, ``"none"`` or a registered rule. A
-        file that a job uses, and the last replica of a file, stay
-
-    >>> StorageSpec(capacity="3TB", read_bandwidth="2GBps").read_bandwidth
-    2000000000.0
-    """
-
-    name: str = ""
-    capacity: float = attrs.field(default=inf, converter=in_bytes, validator=_at_least_zero)
-    read_bandwidth: float = attrs.field(default=inf, converter=_bandwidth, validator=_above_zero)
-    write_bandwidth: float = attrs.field(default=inf, converter=_bandwidth, validator=_above_zero)
-    model: str = attrs.field(default="disk", converter=model_text)
-    options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
-    evict: str = "lru"
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -257,7 +208,7 @@ class SiteOutageSpec(Fields):
     """
 
     site: str
-    at: float = attrs.field(converter=in_seconds, validator=_at_least_zero)
+    at: float = attrs.field(converter=in_seconds, validator=at_least_zero)
     until: float = attrs.field(default=inf, converter=in_seconds)
     kind: Literal["down", "closed"] = attrs.field(default="down", validator=_one_of("down", "closed"))
     reason: str = ""
@@ -314,7 +265,7 @@ class GridSpec(Fields):
     outages: tuple[SiteOutageSpec, ...] = attrs.field(default=(), converter=_tuple)
     cycle: DelaySpec | None = attrs.field(default=None, converter=_delay)
     retries: int = attrs.field(default=0, validator=_whole(0))
-    core_speed: float = attrs.field(default=1.0, validator=_above_zero)
+    core_speed: float = attrs.field(default=1.0, validator=above_zero)
     description: str = ""
     source: str = ""
 

@@ -48,6 +48,9 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
         values = [_value(job, name) for job in late]
         if name in known or any(value not in (None, -1) for value in values):
             added[name] = values
+    shares = [job.spec.bandwidth if job.spec is not None else {} for job in late]
+    for share in dict.fromkeys(share for each in shares for share in each):
+        added[f"bandwidth_{share}"] = [each.get(share, np.nan) for each in shares]
     joined = {name: join(known.get(name, _missing(column, expected)), column) for name, column in added.items()}
     for name in known:
         if name not in joined:

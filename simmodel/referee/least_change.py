@@ -33,8 +33,9 @@ def least_changes(seen: ClusterSnapshot, work: WorkState, policy: PolicyLike | N
     """Yield, of each kind, the least change that starts a job now.
 
     A number is the largest that starts the job such that the next larger one does not: processors, or nodes, cores,
-    GPUs and memory (whole MB) of each node; licences; the requested time (whole s). Then other partitions, open
-    reservations that admit the job, and queues. A job that was suspended resumes as it was: nothing is tried.
+    GPUs and memory (whole MB) of each node; licences; bandwidth (whole MB/s); the requested time (whole s). Then other
+    partitions, open reservations that admit the job, and queues. A job that was suspended resumes as it was: nothing is
+    tried.
 
     Parameters
     ----------
@@ -152,6 +153,22 @@ def _smaller(asked: Request) -> Iterator[Change]:
         fewer = largest(with_fewer, ceil(amount) - 1, least=0)
         if fewer is not None:
             yield Change(name, float(fewer), f"with {fewer} of {name} instead of {amount:g}")
+    yield from _narrower(asked)
+
+
+def _narrower(asked: Request) -> Iterator[Change]:
+    """Yield less of each bandwidth, in whole MB/s."""
+    given = asked.spec.bandwidth
+    for name, rate in given.items():
+
+        def with_less(count: int, name: str = name) -> bool:
+            return asked.starts(bandwidth={**given, name: float(count * MEGABYTE)})
+
+        found = largest(with_less, ceil(rate / MEGABYTE) - 1, least=0)
+        if found is not None:
+            less = show_quantity(float(found * MEGABYTE), "B/s") if found else "nothing"
+            text = f"with {less} of {name} instead of {show_quantity(rate, 'B/s')}"
+            yield Change(name, float(found * MEGABYTE), text)
 
 
 def _fewer(asked: Request, field: str, most: int, called: str, least: int = 1) -> Iterator[Change]:

@@ -59,7 +59,8 @@ def _at(place: Any, job: LiveJob) -> str:
     if job.processors > place.free:
         return "processors"
     if job.request is not None and not place.consumables.fits(job.request.consumables):
-        return "licences"
+        lacking = place.consumables.lacking(job.request.consumables)
+        return "bandwidth" if all(map(place.consumables.is_bandwidth, lacking)) else "licences"
     return "reservation" if place.windows and place.fits(_brief(job)) else "nodes"
 
 
@@ -175,15 +176,17 @@ def _nodes(way: _Way) -> str:
 
 
 def _licences(way: _Way) -> str:
-    free = way.pool.consumables.free
-    short = [f"{amount:g} of {name}, {free[name]:g} are free" for name, amount in _missing_licences(way)]
+    there = way.pool.consumables
+    short = [
+        f"{there.show(name, amount)} of {name}, {there.show(name, there.free[name])} are free"
+        for name, amount in _missing_licences(way)
+    ]
     return f"needs {'; '.join(short)}"
 
 
 def _missing_licences(way: _Way) -> list[tuple[str, float]]:
-    consumables = way.pool.consumables
-    needs = {} if way.work.spec is None else way.work.spec.consumables
-    return [(name, amount) for name, amount in needs.items() if not consumables.fits({name: amount})]
+    needs = {} if way.work.spec is None else way.work.spec.amounts
+    return [(name, needs[name]) for name in way.pool.consumables.lacking(needs)]
 
 
 def _reservation(way: _Way) -> str:
@@ -221,6 +224,7 @@ _DETAILS: dict[str, Callable[[_Way], str]] = {
     "order": _order,
     "nodes": _nodes,
     "licences": _licences,
+    "bandwidth": _licences,
     "reservation": _reservation,
     "limit": _limit,
     "dependencies": _dependencies,
@@ -265,7 +269,7 @@ def _who_hold_licences(way: _Way) -> Iterator[Holder]:
     free = dict(way.pool.consumables.free)
     short = dict(_missing_licences(way))
     for run in sorted(way.seen.running, key=lambda run: run.expected_end):
-        held = {} if run.work.spec is None else run.work.spec.consumables
+        held = {} if run.work.spec is None else run.work.spec.amounts
         if any(free[name] < amount and held.get(name) for name, amount in short.items()):
             yield _holder(run)
             for name, amount in held.items():
@@ -329,6 +333,7 @@ _HOLDERS: dict[str, Callable[[_Way], Iterator[Holder]]] = {
     "processors": _who_make_room,
     "nodes": _who_hold_nodes,
     "licences": _who_hold_licences,
+    "bandwidth": _who_hold_licences,
     "reservation": _windows,
     "limit": _who_count,
     "dependencies": _who_come_before,

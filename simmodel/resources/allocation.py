@@ -87,7 +87,7 @@ class Request:
             float(ceil(job.memory_per_node)),
             exclusive or whole_switches,
             whole_switches,
-            job.consumables,
+            job.amounts,
         )
 
     def __str__(self) -> str:

@@ -74,7 +74,7 @@ class ChangingLinks(Fluid):
         """Yield one sentence for each transfer that has not ended, and for whatever waits until a route is up."""
         yield from super().waiting_report()
         for way, _, what in self._resting:
-            down = ", ".join(link.name for link in way.links if not link.capacity)
+            down = ", ".join(link.name for link in way.links if not link.up)
             yield f"{what} wait to be sent again; down: {down}"
 
     def abandon(self) -> None:
@@ -160,6 +160,22 @@ class ChangingLinks(Fluid):
             self.go_on(transfer)
         self._tell_change(found)
 
+    def withhold(self, link: str | Link, rate: float) -> None:
+        """Keep bytes/s of a link from the transfers, which share the rest, until the next call.
+
+        >>> from simmodel import Network
+        >>> from simmodel.platform import LinkSpec
+        >>> env = Environment()
+        >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+        >>> transfer = network.transfer(1000, route=["wan"])
+        >>> env.run(until=5); network.withhold("wan", 75.0); env.run(); env.now
+        25.0
+        """
+        found = self._link(link)
+        found.withheld = rate
+        found.fit()
+        self._capacity_changed(found, found.spec.sharing == "shared")
+
     def fail(self, link: str | Link) -> None:
         """Take a link down until :meth:`restore`: transfers over it stand still or fail, as their ``when_down`` says.
 
@@ -193,7 +209,7 @@ class ChangingLinks(Fluid):
                 for bundle in way.bundles.values():
                     self._rescale(bundle, way.scale)
         self._tell_change(link)
-        if not link.capacity:
+        if not link.up:
             for transfer in [each for each in self._active_over(link) if each.fails]:
                 transfer.break_off(link)
         elif self._resting:

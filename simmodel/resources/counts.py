@@ -127,7 +127,7 @@ class CountPool(Pool):
 
     def request_of(self, spec: Job) -> Request | None:
         """Return the job's request beyond processors (consumables, GPUs or memory), or ``None``."""
-        if not (spec.consumables or spec.gpus_per_node or spec.memory_per_node):
+        if not (spec.amounts or spec.gpus_per_node or spec.memory_per_node):
             return None
         from simmodel.resources.allocation import Request
 

@@ -109,7 +109,7 @@ class HostPool(NodePool):
     def request_of(self, spec: Job) -> Request | None:
         """Return a job's request beyond processors, or ``None``."""
         plain = spec.nodes is None or spec.nodes == 1
-        if plain and not (spec.gpus_per_node or spec.memory_per_node or spec.consumables):
+        if plain and not (spec.gpus_per_node or spec.memory_per_node or spec.amounts):
             return None
         request = Request.of(spec, exclusive=self.spec.exclusive)
         return request if request.nodes else attrs.evolve(request, nodes=1, cores_per_node=request.processors)

@@ -47,7 +47,10 @@ class Link(Channel, Model):
     <Link wan of 1e+09 B/s, 0 used>
     """
 
-    __slots__ = ("alarm", "bandwidth", "down", "latency", "options", "routes", "set_at", "spec", "transfers", "used_by")
+    __slots__ = (
+        *("alarm", "bandwidth", "down", "latency", "options", "routes"),
+        *("set_at", "spec", "transfers", "used_by", "withheld"),
+    )
 
     counts: ClassVar[bool] = False
     """Whether the bytes/s that it carries depend on the model."""
@@ -70,6 +73,7 @@ class Link(Channel, Model):
         self.used_by = 0
         self.transfers = 0
         self.set_at = -inf
+        self.withheld = 0.0  # bytes/s that transfers do not have
         self.alarm: Alarm | None = None
 
     def __repr__(self) -> str:
@@ -112,13 +116,15 @@ class Link(Channel, Model):
         self.capacity = capacity = self.carries(self.transfers or 1) if self.up else 0.0
         if self.up and not 0 < capacity < inf:
             raise InputError(f"carries must return a finite number > 0, got {capacity!r}", place=f"link {self.name}")
+        if self.withheld:
+            self.capacity = max(0.0, capacity - self.withheld)
 
     @property
     def altered(self) -> bool:
         """Whether it differs from its spec because a script has changed it."""
         spec = self.spec
         changed = (self.bandwidth, self.latency, self.down) != (spec.bandwidth, spec.latency, False)
-        return self.set_at > -inf or (changed and not spec.profile)
+        return self.set_at > -inf or self.withheld > 0 or (changed and not spec.profile)
 
     def bandwidth_at(self, now: float) -> float:
         """Return the bandwidth at an instant (s) that is not past, by its profile or as set, while it is up."""
@@ -222,7 +228,7 @@ class Route:
 
     def dead(self) -> Link | None:
         """Return the first of its links that is down, if any."""
-        return next((link for link in self.links if not link.capacity), None)
+        return next((link for link in self.links if not link.up), None)
 
     def alone(self, transfer: Moving, now: float) -> float:
         """Return the rate of a transfer on otherwise idle links, in bytes/s."""

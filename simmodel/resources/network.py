@@ -277,8 +277,10 @@ class Network(ModelledLinks):
 
     def _why_stuck(self, flow: Flow) -> str:
         transfer: Transfer = flow  # type: ignore[assignment]
-        down = [link.name for link in transfer.way.links if link.capacity == 0]
-        return f"; down: {', '.join(down)}" if down else ""
+        down = [link.name for link in transfer.way.links if not link.up]
+        held = [link.name for link in transfer.way.links if link.up and not link.capacity]
+        why = f"; down: {', '.join(down)}" if down else ""
+        return why + (f"; jobs hold all of {' and '.join(held)}" if held else "")
 
     # ------------------------------------------------------------------ routes
 

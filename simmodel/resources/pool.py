@@ -439,7 +439,7 @@ class Pool(Claims, Windows):
 
     def request_of(self, spec: Job) -> Request | None:
         """Return a job's request beyond processors, or ``None``."""
-        if not spec.consumables:
+        if not spec.amounts:
             return None
         from simmodel.resources.allocation import Request
 

@@ -113,6 +113,7 @@ class SharedChannel:
         "env",
         "kind",
         "name",
+        "withheld",
     )
     unit = "B"
 
@@ -136,6 +137,7 @@ class SharedChannel:
         self._on_end: tuple[Callable[..., object], ...] = ()
         self._given: Callable[[int], float] | None = None
         self._turns = turns
+        self.withheld = 0.0  # bytes/s that accesses do not have
         self.bandwidth = self._read_bandwidth(bandwidth)
         env.on_hooks_changed(self._find_hooks)
         env.register_waits(self)
@@ -166,13 +168,13 @@ class SharedChannel:
 
     # ------------------------------------------------------------------ accesses
 
-    def start(self, size: float, call: Callable[[Any], Any] | None = None, about: Any = None) -> Access:
+    def start(self, size: float | str, call: Callable[[Any], Any] | None = None, about: Any = None) -> Access:
         """Start an access and return the event of its end.
 
         Parameters
         ----------
         size
-            bytes
+            bytes, or a text such as ``"64GB"``
         call
             ``call(access)`` is called at its end, but not if it is cancelled
         about
@@ -181,12 +183,14 @@ class SharedChannel:
         Raises
         ------
         InputError
-            the size is negative or not finite
+            the size is negative, not finite or not a quantity
 
         >>> env = Environment(); disk = SharedChannel(env, 100.0)
         >>> _ = disk.start(250.0, lambda access: print("read at", env.now)); env.run()
         read at 2.5
         """
+        if isinstance(size, str):
+            size = parse_quantity(size, "B", place=f"{self.name}, size of an access")
         if not 0 <= size < inf:
             raise InputError(f"must be finite and >= 0, got {size!r}", place=f"{self.name}, size of an access")
         access = self._new(size, call)
@@ -272,7 +276,7 @@ class SharedChannel:
             return
         if self._given is not None:
             self.bandwidth = self._given(count)
-        bundle.speed = speed = self.bandwidth / count
+        bundle.speed = speed = max(0.0, self.bandwidth - self.withheld) / count
         top, rest, _, _ = bundle.head()
         due = now + ((top - bundle.high) + (rest - bundle.low)) / speed if speed > 0 else inf
         self._alarm.set(max(due, self.env._now))
@@ -305,6 +309,16 @@ class SharedChannel:
         self.bandwidth = self._read_bandwidth(bandwidth)
         self.ask_again()
 
+    def withhold(self, rate: float) -> None:
+        """Keep bytes/s from the accesses, which share the rest, until the next call.
+
+        >>> env = Environment(); disk = SharedChannel(env, 100.0); _ = disk.start(1000.0)
+        >>> env.run(until=5); disk.withhold(75.0); env.run(); env.now
+        25.0
+        """
+        self.withheld = rate
+        self.ask_again()
+
     def ask_again(self) -> None:
         """Ask the function of the bandwidth again, whose answer has changed."""
         if self._bundle.count:
@@ -321,6 +335,8 @@ class SharedChannel:
         """Yield one sentence for each access that has not ended, for the report of stalled waiters."""
         for flow in self._under_way:
             why = "; the bandwidth is 0" if self.bandwidth == 0 else ""
+            if 0 < self.bandwidth <= self.withheld:
+                why = "; jobs hold all of the bandwidth"
             yield f"{self.name}: {flow.describe()} since {flow.start:g}{why}"
 
     def to_come(self) -> ToCome | None:

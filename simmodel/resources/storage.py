@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
-from simmodel.platform.grid import StorageSpec
 from simmodel.platform.models import MODELS
+from simmodel.platform.storage import StorageSpec
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.file_holder import FileHolder, HeldFile, RoomState
 from simmodel.resources.models import Model, check_model, model_named, read_options
@@ -115,11 +115,16 @@ class Storage(FileHolder, Model):
 
     # ------------------------------------------------------------------ accesses
 
-    def read(self, size: float, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
+    def withhold(self, rate: float) -> None:
+        """Keep bytes/s of reading and of writing from the accesses, which share the rest, until the next call."""
+        self.reading.withhold(rate)
+        self.writing.withhold(rate)
+
+    def read(self, size: float | str, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
         """Start to read bytes and return the event of the end; ``call(access)`` is called then; ``file``: of which."""
         return self.reading.start(size, call, about)
 
-    def write(self, size: float, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
+    def write(self, size: float | str, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
         """Start to write bytes and return the event of the end; ``call(access)`` is called then; ``file``: of which."""
         return self.writing.start(size, call, about)
 

@@ -282,7 +282,7 @@ class _Check:
                         expected = "'maintenance', 'not yet open', 'closed' or 'reservation NAME'"
                         raise self.error(f"must be {expected}, got {shown(why)}", f"{where}.windows[{j}]")
         self._pending()
-        names = {each.name for each in self.snapshot.platform.consumables}
+        names = self.snapshot.platform.amounts
         for i, (name, _) in enumerate(self.snapshot.consumables):
             if name not in names:
                 raise self.error(unknown("consumable", name, sorted(names)).message, f"consumables[{i}]")

@@ -55,14 +55,15 @@ class Timing(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """Requests that jobs may make in addition to processors and time: identified nodes, named queues and partitions.
+    """Requests that jobs may make in addition to processors and time: nodes, queues, partitions, shares of bandwidth.
 
-    Unknown queues and partitions in a log are ignored; all are, if there are no names.
+    Unknown queues, partitions and shares in a log are ignored; all are, if there are no names.
     """
 
     nodes: bool = False
     queues: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
 
 
 class RunningBelow:

@@ -8,7 +8,8 @@ from typing import Any
 
 from simmodel.environment import Environment
 from simmodel.errors import Stalled
-from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec, StorageSpec
+from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
+from simmodel.platform.storage import StorageSpec
 from simmodel.resources.shared_channel import Access
 from simmodel.resources.storage import make_storage
 from simmodel.testing.job_runs import check_jobs

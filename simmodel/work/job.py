@@ -9,7 +9,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.environment import Occurrence
-from simmodel.units import in_bytes, in_seconds
+from simmodel.units import in_bytes, in_seconds, parse_quantity
 from simmodel.work.live import LiveWork
 from simmodel.work.task import File
 
@@ -163,6 +163,10 @@ def _outputs(value: Iterable[File]) -> tuple[File, ...]:
     return files
 
 
+def _bandwidths(value: Mapping[str, float | str]) -> Mapping[str, float]:
+    return {name: parse_quantity(rate, "B/s", place=f"bandwidth[{name!r}]") for name, rate in value.items()}
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Job(Fields):
     """A request to a batch system, immutable: one job can run in many simulations.
@@ -182,7 +186,10 @@ class Job(Fields):
     nodes, cores_per_node, gpus_per_node, memory_per_node
         nodes requested, and the cores, GPUs and bytes of memory on each; GPUs are whole devices
     consumables
-        named amounts: licences, bytes of burst buffer, bytes/s of I/O bandwidth
+        named amounts: licences, bytes of burst buffer
+    bandwidth
+        bytes/s of the storages and links of its cluster, by name, which it holds while it runs, such as
+        ``{"scratch": "2GB/s"}``; policies see them as consumables, and others share the rest
     user, group, queue, partition, priority
         submitter, target queue and partition, and priority (higher first)
     partitions
@@ -254,6 +261,7 @@ class Job(Fields):
     workflow: Tasks | None = None
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]
+    bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=_bandwidths)
 
     @processors.default
     def _default_processors(self) -> int:
@@ -272,6 +280,9 @@ class Job(Fields):
         for name, amount in self.consumables.items():
             if not amount >= 0:
                 raise ValueError(f"consumables[{name!r}]: must be >= 0, got {amount!r}")
+        for name in self.bandwidth:
+            if name in self.consumables:
+                raise ValueError(f"bandwidth[{name!r}]: must not be in consumables, too")
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
 
@@ -294,10 +305,15 @@ class Job(Fields):
         return "it has a body, which is a generator" if self.body is not None else "it runs a workflow inside its nodes"
 
     @property
+    def amounts(self) -> Mapping[str, float]:
+        """The named amounts that it holds while it runs: its consumables and its bandwidths."""
+        return {**self.consumables, **self.bandwidth} if self.bandwidth else self.consumables
+
+    @property
     def plain(self) -> bool:
         """Whether it requests only processors and time, besides files, dependencies and a priority."""
         named = self.queue is not None or self.partition is not None or self.partitions
-        shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.consumables
+        shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts
         return not (named or shaped or self.has_body or self.cancel is not None)
 
     def is_seen(self, run: float) -> bool:
@@ -388,6 +404,8 @@ class JobRequest:
 
     Attributes
     ----------
+    consumables
+        the named amounts that the job holds while it runs: its consumables and its bandwidths (bytes/s)
     has_body
         whether the job runs a body or a workflow; such a job cannot be suspended
     partition
@@ -395,6 +413,7 @@ class JobRequest:
     """
 
     __slots__ = (
+        "bandwidth",
         "consumables",
         "cores_per_node",
         "dependencies",
@@ -427,7 +446,8 @@ class JobRequest:
         self.cores_per_node = job.cores_per_node
         self.gpus_per_node = job.gpus_per_node
         self.memory_per_node = job.memory_per_node
-        self.consumables = job.consumables
+        self.consumables = job.amounts
+        self.bandwidth = job.bandwidth
         self.user = job.user
         self.group = job.group
         self.queue = job.queue

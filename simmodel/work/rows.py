@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
     from simmodel.work.table import Table
 
-__all__ = ["distinct_ids", "jobs_of_rows", "never_run", "processors_of", "runnable_jobs"]
+__all__ = ["SHARE", "distinct_ids", "jobs_of_rows", "never_run", "processors_of", "runnable_jobs", "shares_in"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
 _USED = {"job", "requested", "think_time", "user", "group", "queue", "partition", *_DETAILS, *_SHAPES}
 _CHUNK = 1 << 20
+SHARE = "bandwidth_"
+"""How the names of columns of bandwidths begin (bytes/s of a storage or a link)."""
 
 
 def processors_of(table: Table) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -33,6 +35,11 @@ def processors_of(table: Table) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         return allocated, np.zeros(len(allocated), dtype=bool)
     asked = np.asarray(table["requested_processors"], dtype=np.int64)
     return np.where(asked > 0, asked, allocated), (asked <= 0) & (allocated > 0)
+
+
+def shares_in(table: Table) -> list[str]:
+    """Return the names of the storages and links of which jobs of a log hold shares: those of ``bandwidth_NAME``."""
+    return [name.removeprefix(SHARE) for name in table.names if name.startswith(SHARE)]
 
 
 def never_run(
@@ -141,6 +148,7 @@ def jobs_of_rows(
     ``given``: the processors of each row; ``repaired``: counts what had to be repaired.
     """
     columns = [(name, table[name].tolist()) for name in table.names if name in _USED]
+    shares = [(name, table[f"{SHARE}{name}"].tolist()) for name in shares_in(table)]
     names, run, submit = set(table["job"].tolist()), table["run"].tolist(), table["submit"].tolist()
     processors = given.tolist()
     for row in rows:
@@ -169,6 +177,8 @@ def jobs_of_rows(
             if "nodes" in asked and "cores_per_node" not in asked:
                 asked["cores_per_node"] = -(-asked["processors"] // asked["nodes"])
             asked["memory_per_node"] = max(0.0, known.get("memory_per_node", 0.0))
+        if shares:
+            asked["bandwidth"] = {name: column[row] for name, column in shares if column[row] > 0}
         yield (
             row,
             Job(

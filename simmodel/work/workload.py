@@ -48,6 +48,7 @@ COLUMNS: Mapping[str, str] = {
     "cores_per_node": "cores per node",
     "gpus_per_node": "GPUs per node",
     "memory_per_node": "bytes per node",
+    "bandwidth_NAME": "bytes/s that it holds of a storage or link of this name",
     "priority": "higher first",
     "cancel": "s, instant at which the job is withdrawn or stopped",
     "site": "the site of a grid that it was submitted to, or ran at",
@@ -186,6 +187,8 @@ class Workload:
             values = [getattr(job, "partition_text" if column == "partition" else column) for job in specs]
             if any(value is not None for value in values):
                 columns[column] = np.array(values, dtype=object)
+        for share in dict.fromkeys(share for job in specs for share in job.bandwidth):
+            columns[f"bandwidth_{share}"] = [job.bandwidth.get(share, nan) for job in specs]
         workload = cls(columns, name=name, processors=processors)
         workload.specs = specs
         return workload

@@ -14,8 +14,8 @@ from simmodel.entries import Entries
 from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.evictions import EVICTIONS
-from simmodel.platform.grid import StorageSpec
 from simmodel.platform.machine import MemoryPoolSpec
+from simmodel.platform.storage import StorageSpec
 from simmodel.resources.eviction import Candidate, Eviction, EvictionOrder, eviction_rule, register_eviction
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.storage import Storage

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError, Stalled
-from simmodel.platform.grid import StorageSpec
+from simmodel.platform.storage import StorageSpec
 from simmodel.resources.catalogue import Catalogue, CatalogueState
 from simmodel.resources.shared_channel import SharedChannel
 from simmodel.resources.storage import Storage, StorageState, make_storage, register_storage

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any, ClassVar
 
-from simmodel.platform.grid import StorageSpec
+from simmodel.platform.storage import StorageSpec
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.models import Option
 from simmodel.resources.shared_channel import SharedChannel

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any, ClassVar
 
 from simmodel.errors import InputError
-from simmodel.platform.grid import StorageSpec
+from simmodel.platform.storage import StorageSpec
 from simmodel.resources.models import Option
 from simmodel.resources.shared_channel import Access
 from simmodel.resources.storage import Call, Storage
@@ -58,7 +58,7 @@ class TapeLibrary(Storage):
         self.tapes[file] = int(self._written // self.options["tape"])
         self._written += size
 
-    def read(self, size: float, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
+    def read(self, size: float | str, call: Call | None = None, about: Any = None, file: str | None = None) -> Access:
         """Start to read a file, once its tape is in a drive."""
         if file not in self.tapes:
             raise InputError(f"must be a file of storage {self.name}, got {file!r}", place="file")

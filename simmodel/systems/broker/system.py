@@ -178,7 +178,8 @@ class Broker(BrokerCore):
         found = [place.system.offers for place in self.places]
         queues = dict.fromkeys(name for each in found for name in each.queues)
         partitions = dict.fromkeys(name for each in found for name in each.partitions)
-        return Offers(any(each.nodes for each in found), tuple(queues), tuple(partitions))
+        shares = dict.fromkeys(name for each in found for name in each.shares)
+        return Offers(any(each.nodes for each in found), tuple(queues), tuple(partitions), tuple(shares))
 
     @property
     def largest(self) -> int:

@@ -5,26 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError
-from simmodel.resources.consumables import Consumables
 from simmodel.resources.counts import CountPool
 from simmodel.resources.pool import Pool
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import ClusterSpec, PartitionSpec
+    from simmodel.resources.consumables import Consumables
 
 __all__ = ["build_pools"]
 
 
-def build_pools(env: Environment, spec: ClusterSpec) -> dict[str, Pool]:
-    """Return the pools of a cluster by name: one per partition, then one per reservation.
+def build_pools(env: Environment, spec: ClusterSpec, consumables: Consumables) -> dict[str, Pool]:
+    """Return the pools of a cluster by name: one per partition, then one per reservation; all share the consumables.
 
     Raises
     ------
     InputError
         if a reservation names nodes that its partition does not have
     """
-    consumables = Consumables({each.name: each.amount for each in spec.consumables})
     pools: dict[str, Pool] = {}
     for partition in spec.partitions:
         pools[partition.name] = _pool(env, partition, consumables)

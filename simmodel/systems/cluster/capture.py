@@ -117,6 +117,7 @@ def _known_to_come(cluster: Cluster) -> list[ToCome]:
 def _refuse_claims(cluster: Cluster) -> None:
     if cluster.chunks is not None:
         raise SnapshotError(f"{cluster.name} cannot be copied: it reads its workload in chunks")
+    cluster.core.io.check_copy()
     for pool in cluster.places:
         for claim in (*pool.claims_waiting, *pool.claims_held):
             who = f"process {claim.process.name}" if claim.process is not None else "an unknown process"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.environment import END, SUBMIT, Environment, heard
 from simmodel.platform.options import ESTIMATES
 from simmodel.systems.cluster.build import build_pools
+from simmodel.systems.cluster.shared_io import SharedIO
 from simmodel.systems.system import Offers
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class ClusterCore:
         from the options; with predictions, ``estimates`` is ``"requested"``, from which they depart
     predictions
         what plans jobs with predictions and hears of them after the recorder, if the options say so
+    io
+        its storages, links and consumables
     pools, places, only_pool
         the places by name; in order; the single one, or ``None``
     by_event, submits_first
@@ -76,7 +79,8 @@ class ClusterCore:
         self.estimates: Estimates = "requested" if predicts else options.estimates
         self.predictions: object = None
         self.overrun = options.overrun
-        self.pools: dict[str, Pool] = build_pools(env, spec)
+        self.io = SharedIO(env, spec)
+        self.pools: dict[str, Pool] = build_pools(env, spec, self.io.amounts)
         self.places = tuple(self.pools.values())
         for pool in self.places:
             pool.system = name
@@ -99,7 +103,8 @@ class ClusterCore:
         """The requests that it supports in addition to processors and time."""
         nodes = any(partition.nodes for partition in self.spec.partitions)
         queues = tuple(queue.name for queue in self.spec.queues)
-        return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else ())
+        shares = (*self.io.storages, *(self.io.network.links if self.io.network is not None else ()))
+        return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else (), shares)
 
     @property
     def largest(self) -> int:

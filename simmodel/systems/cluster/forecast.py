@@ -308,7 +308,7 @@ def _kind(cluster: Cluster) -> str | None:
     spec, pool, policy = cluster.spec, cluster.places[0], cluster.scheduler.policy
     if len(cluster.places) > 1 or pool.paced or cluster.core.submits_first:
         return None
-    if spec.queues or spec.outages or spec.failures or spec.reservations or spec.consumables:
+    if spec.queues or spec.outages or spec.failures or spec.reservations or spec.amounts:
         return None
     if policy is FCFS:
         return "fcfs"

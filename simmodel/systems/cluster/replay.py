@@ -9,7 +9,7 @@ import numpy as np
 
 from simmodel.errors import InputError, unknown
 from simmodel.work.job import ANY, Job
-from simmodel.work.rows import jobs_of_rows
+from simmodel.work.rows import SHARE, jobs_of_rows, shares_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator
@@ -34,6 +34,7 @@ def needs_specs(workload: Workload, offers: Offers) -> bool:
     return bool(
         workload.specs is not None
         or offers.queues
+        or (offers.shares and any(_any(workload[f"{SHARE}{name}"]) for name in shares_in(workload.table)))
         or any(name in workload and _any(workload[name]) for name in details)
     )
 
@@ -60,6 +61,7 @@ class LeftOut:
     def __init__(self) -> None:
         self.partitions: set[object] = set()
         self.asking = 0
+        self.sharing = 0
 
     def note(self, report: Report) -> None:
         """Add the sentences to a report."""
@@ -67,6 +69,8 @@ class LeftOut:
             report.note(f"the log's {len(self.partitions)} partitions are simulated as one machine")
         if self.asking:
             report.note(f"{self.asking:,} jobs request memory per processor, which is not simulated")
+        if self.sharing:
+            report.note(f"{self.sharing:,} jobs request bandwidth of storages or links that the platform does not have")
 
     def add(self, workload: Workload, offers: Offers, report: Report) -> None:
         """Count the requests of a log, or of a part of one."""
@@ -78,6 +82,9 @@ class LeftOut:
         if "requested_memory" in workload:
             asked = np.nan_to_num(np.asarray(workload["requested_memory"], dtype=np.float64)) > 0
             self.asking += int(asked.sum())
+        if not offers.shares:
+            rates = [np.nan_to_num(workload[f"{SHARE}{name}"]) for name in shares_in(workload.table)]
+            self.sharing += int((np.max(rates, axis=0) > 0).sum()) if rates else 0
         if not offers.nodes:
             _count_left_out(workload, report)
 
@@ -106,6 +113,10 @@ def known_here(offers: Offers, spec: Job, report: Report) -> Job:
     if spec.partition is not None and offers.partitions and str(spec.partition) not in offers.partitions:
         report.repaired["partition not on the platform: ignored"] += 1
         spec = attrs.evolve(spec, partition=None)
+    if any(name not in offers.shares for name in spec.bandwidth):
+        report.repaired["bandwidth of storages and links not on the platform: ignored"] += 1
+        left = {name: rate for name, rate in spec.bandwidth.items() if name in offers.shares}
+        spec = attrs.evolve(spec, bandwidth=left)
     if spec.partitions and offers.partitions:
         names = tuple(name for name in spec.partitions if name == ANY or str(name) in offers.partitions)
         if names != spec.partitions:

@@ -204,8 +204,7 @@ class Restored:
                 job.rules.runs(job)
         for place, held in there.items():
             place.running.fill(held)
-        consumables = cluster.places[0].consumables
-        consumables.free.update(self.snapshot.consumables)
+        cluster.places[0].consumables.restore(self.snapshot.consumables)
 
     # ------------------------------------------------------------------ waiting jobs
 

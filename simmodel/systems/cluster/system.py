@@ -89,6 +89,8 @@ class Cluster(System[LiveJob]):
         its parts: queues and limits, executions, capacity changes, dependencies, submission
     core
         the state shared by the parts
+    storages, network
+        the storages of the spec by name, and the network of its links, or ``None``
     predictions
         what plans jobs with predicted run times, or ``None``
     chunks
@@ -146,6 +148,8 @@ class Cluster(System[LiveJob]):
             self.predictions = core.predictions = load(_PREDICTIONS)(core, predictor(options.estimates))
         self.pools = core.pools
         self.places = core.places
+        self.storages = core.io.storages
+        self.network = core.io.network
         self.timing = Timing(core.by_event, core.submit_priority, core.end_priority)
         self.rank = rank
         self.changed = []

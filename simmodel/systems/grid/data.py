@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from simpy.events import Event
 
     from simmodel.environment import Environment
-    from simmodel.platform.grid import GridSpec, StorageSpec
+    from simmodel.platform.grid import GridSpec
+    from simmodel.platform.storage import StorageSpec
     from simmodel.resources.transfer import Transfer
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.site import Site
