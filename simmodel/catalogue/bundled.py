@@ -1,4 +1,4 @@
-"""The location of the bundled platforms and workloads: in a checkout at its top, else inside the package."""
+"""The location of bundled platforms, workloads and experiments: in a checkout at its top, else inside the package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["bundled_file", "bundled_folder", "bundled_names"]
 
 
 def bundled_folder(kind: str) -> Path:
-    """Return the folder of bundled ``"platforms"`` or ``"workloads"``; it may be missing.
+    """Return the folder of bundled ``"platforms"``, ``"workloads"`` or ``"experiments"``; it may be missing.
 
     >>> bundled_folder("workloads").name
     'workloads'
@@ -25,7 +25,7 @@ def _files(kind: str) -> dict[str, Path]:
 
 
 def bundled_names(kind: str) -> list[str]:
-    """Return the names of bundled ``"platforms"`` or ``"workloads"``, sorted: their file names without endings.
+    """Return the names of bundled ``"platforms"``, ``"workloads"`` or ``"experiments"``, sorted.
 
     >>> "lublin-256" in bundled_names("workloads")
     True
@@ -34,7 +34,7 @@ def bundled_names(kind: str) -> list[str]:
 
 
 def bundled_file(kind: str, name: str) -> Path | None:
-    """Return the file of a bundled platform or workload, or ``None`` if the name is unknown.
+    """Return the file of a bundled platform, workload or experiment, or ``None`` if the name is unknown.
 
     >>> bundled_file("workloads", "no such") is None
     True

@@ -118,6 +118,13 @@ def _list_workloads() -> Rows:
     ]
 
 
+def _list_experiments() -> Rows:
+    """Return the bundled experiments, each with the first sentence of its description."""
+    return [
+        (name, _first_sentence((document or {}).get("description", ""))) for name, document in _bundled("experiments")
+    ]
+
+
 def _bundled(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Yield the names of bundled files, each with its document (``None`` if it is not TOML)."""
     import tomllib
@@ -166,6 +173,7 @@ _LISTS: dict[str, Callable[[], Rows]] = {
     "resources": _list_resources,
     "platforms": _list_platforms,
     "workloads": _list_workloads,
+    "experiments": _list_experiments,
     "formats": _list_formats,
     "generators": _list_generators,
 }

@@ -30,7 +30,7 @@ def add_output(parser: TakesArguments, name: str, metavar: str, text: str) -> No
 INPUTS = frozenset(
     {
         *("log", "logs", "workload", "workloads", "platform", "platforms", "clusters", "snapshot", "config"),
-        *("arrivals", "model", "sites", "connections", "jobs", "audit", "told"),
+        *("arrivals", "model", "sites", "connections", "jobs", "audit", "told", "study"),
     }
 )
 """The arguments that name files to read, in all commands."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from time import sleep
 from typing import Any, TypeAlias, TypeVar
 
+import attrs
+
 from simmodel.errors import SimmodelError
 from simmodel.experiments.calls import map_calls
 from simmodel.experiments.identity import digest_of
@@ -17,9 +19,26 @@ from simmodel.experiments.trials import Study, Trial
 from simmodel.records.observers import Bar, progress_bar
 from simmodel.results.stores import plain
 
-__all__ = ["GivenStudy", "measured_calls", "study_of"]
+__all__ = ["GivenStudy", "StudyFile", "measured_calls", "study_of"]
 
-GivenStudy: TypeAlias = "Study | str | Path | None"
+
+@attrs.frozen
+class StudyFile:
+    """The file of a study, and the settings to store in it: what continues the study without the call that made it.
+
+    Parameters
+    ----------
+    path
+        the file
+    settings
+        plain values; unlike the document of a study, they may differ from those stored, and replace them
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+
+
+GivenStudy: TypeAlias = "Study | StudyFile | str | Path | None"
 """A study, or the path of its file; ``None``: nothing is kept."""
 Shared = TypeVar("Shared")
 Numbers: TypeAlias = "Mapping[str, float]"
@@ -43,7 +62,11 @@ def study_of(given: GivenStudy, about: str, **parts: Any) -> Study | None:
     """
     if given is None or isinstance(given, Study):
         return given
-    return Study(given, {"about": about, **{name: digest_of(part) for name, part in parts.items()}})
+    path = given.path if isinstance(given, StudyFile) else given
+    study = Study(path, {"about": about, **{name: digest_of(part) for name, part in parts.items()}})
+    if isinstance(given, StudyFile):
+        study.settings = given.settings
+    return study
 
 
 def measured_calls(

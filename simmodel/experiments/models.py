@@ -13,7 +13,7 @@ from simmodel.experiments.parameters import Model, Space
 from simmodel.experiments.replication import numbers_of
 from simmodel.runs.scenario import Scenario
 
-__all__ = ["GivenOutputs", "Outputs", "Varied", "outcome"]
+__all__ = ["GivenOutputs", "Outputs", "Varied", "check_whole", "outcome"]
 
 Output: TypeAlias = "str | Callable[..., float]"
 GivenOutputs: TypeAlias = "Output | Sequence[Output] | Mapping[str, Output] | None"
@@ -107,6 +107,18 @@ class Varied:
         """Run the model with these values of the parameters, and return its result."""
         changes = self.space.changes(values)
         return self.model.evolve(changes).run() if isinstance(self.model, Scenario) else self.model(**changes)
+
+
+def check_whole(place: str, value: object, least: int) -> None:
+    """Refuse an argument that is no whole number from a least one on.
+
+    >>> check_whole("seed", -1, 0)
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: seed: must be a whole number >= 0, got -1
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"must be a whole number >= {least}, got {shown(value)}", place=place)
 
 
 def outcome(varied: Varied, values: Mapping[str, Any]) -> dict[str, float]:

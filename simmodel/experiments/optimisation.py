@@ -14,7 +14,7 @@ from simmodel.display import Cells, Shown, counted, text_table, texts
 from simmodel.errors import InputError, SimmodelError, shown, unknown
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.evolution import Evolution, at_random, every_point, number_of_points
-from simmodel.experiments.models import GivenOutputs, Outputs, Varied, outcome
+from simmodel.experiments.models import GivenOutputs, Outputs, Varied, check_whole, outcome
 from simmodel.experiments.parameters import GivenSpace, Model, Space
 from simmodel.experiments.searching import search
 from simmodel.experiments.trials import Study, Trial
@@ -104,7 +104,7 @@ def optimise(
     """
     wanted, upwards = _objectives(objectives, maximise)
     space = Space.of(choices, model)
-    _check(space, method, budget, population)
+    _check(space, method, budget, population, seed)
     about = {"model": model, "choices": space.document(), "objectives": wanted, "method": [method, population, seed]}
     kept = study_of(study, "optimise", maximise=sorted(upwards), **about)
     kept = Study(document={"about": "optimise"}) if kept is None else kept
@@ -148,12 +148,11 @@ def _objectives(given: GivenOutputs, maximise: Sequence[str]) -> tuple[Outputs, 
     return Outputs(of), upwards
 
 
-def _check(space: Space, method: str, budget: int, population: int) -> None:
+def _check(space: Space, method: str, budget: int, population: int, seed: int) -> None:
     if method not in METHODS:
         raise InputError(unknown("method", str(method), METHODS).message, place="method")
-    for name, value, least in (("budget", budget, 1), ("population", population, 2)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"must be a whole number >= {least}, got {shown(value)}", place=name)
+    for name, value, least in (("budget", budget, 1), ("population", population, 2), ("seed", seed, 0)):
+        check_whole(name, value, least)
     for each in space.parameters:
         try:
             plain(list(each.choices))

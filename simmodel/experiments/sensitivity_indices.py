@@ -11,9 +11,9 @@ import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, text_table, texts
-from simmodel.errors import InputError, optional_imports, shown, unknown
+from simmodel.errors import InputError, optional_imports, unknown
 from simmodel.experiments.ensembles import GivenStudy, measured_calls, study_of
-from simmodel.experiments.models import GivenOutputs, Outputs, Varied, outcome
+from simmodel.experiments.models import GivenOutputs, Outputs, Varied, check_whole, outcome
 from simmodel.experiments.parameters import GivenSpace, Model, Space
 from simmodel.work.table import Table
 
@@ -100,8 +100,8 @@ def sensitivity(
     if not 0 < level < 1:
         raise InputError(f"must be between 0 and 1, got {level!r}", place="level")
     count = METHODS[method] if samples is None else samples
-    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
-        raise InputError(f"must be a whole number >= 2, got {shown(count)}", place="samples")
+    check_whole("samples", count, 2)
+    check_whole("seed", seed, 0)
     if method == "sobol" and count & (count - 1):
         raise InputError(f"must be a power of 2 for Sobol's method, got {count}", place="samples")
     space, wanted = Space.of(parameters, model), Outputs.read(outputs)

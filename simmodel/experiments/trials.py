@@ -41,7 +41,7 @@ _BUSY = 60.0  # seconds that a process waits for another's transaction
 _LOST = 86_400.0  # seconds after which a claim from another host is taken for lost
 _ATTEMPTS = 5  # processes that may die with a trial
 _TABLES = """
-CREATE TABLE study (document TEXT NOT NULL);
+CREATE TABLE study (document TEXT NOT NULL, settings TEXT NOT NULL DEFAULT '{}');
 CREATE TABLE trials (
     number INTEGER PRIMARY KEY, state TEXT NOT NULL, given TEXT NOT NULL, outcome TEXT, error TEXT,
     holder TEXT, token TEXT, claimed REAL, ended REAL, attempts INTEGER NOT NULL DEFAULT 0
@@ -127,7 +127,7 @@ class Study(Shown):
                 for statement in _TABLES.split(";"):
                     database.execute(statement)
                 database.execute(f"PRAGMA application_id = {_APPLICATION}")
-                database.execute("INSERT INTO study VALUES (?)", [json.dumps(plain(dict(document or {})))])
+                database.execute("INSERT INTO study (document) VALUES (?)", [json.dumps(plain(dict(document or {})))])
             found: dict[str, Any] = json.loads(database.execute("SELECT document FROM study").fetchone()[0])
         wanted = found if document is None else json.loads(json.dumps(plain(dict(document))))
         for key in {**found, **wanted}:
@@ -151,6 +151,17 @@ class Study(Shown):
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
             raise InputError(f"cannot be used: {error}", source=str(self.path or "study")) from None
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Plain values that are stored with the study and may be replaced, such as the number of trials wanted."""
+        found: dict[str, Any] = json.loads(self._database.execute("SELECT settings FROM study").fetchone()[0])
+        return found
+
+    @settings.setter
+    def settings(self, settings: Mapping[str, Any]) -> None:
+        with self._transaction() as database:
+            database.execute("UPDATE study SET settings = ?", [json.dumps(plain(dict(settings)))])
 
     def close(self) -> None:
         """Close the file."""

@@ -168,7 +168,9 @@ def test_a_run_that_kills_its_pool_fails() -> None:
 
 @NO_NETWORK
 def test_a_run_that_kills_dask_workers_fails_alone(tmp_path: Path) -> None:
-    config = pytest.importorskip("dask", reason="needs dask: pip install 'simmodel[scale]'").config
+    pytest.importorskip("distributed", reason="needs dask: pip install 'simmodel[scale]'")  # before the settings below
+    from dask import config
+
     with config.set({"distributed.scheduler.allowed-failures": 0}), dask_executor(2, tmp_path) as executor:
         found = executors.run_all(_dies_at, os.urandom(20_000), [1, 2, 3, 4], executor=executor)
     assert [each.value for each in found] == [1, None, 3, 4]
@@ -190,7 +192,10 @@ COMMANDS = {
     "explore": ["explore", "--platforms", "small", "--workloads", "probe-4", "--policies", "fcfs,easy", "--seeds", "2"],
     "identify": ["identify", "probe-4", "jobs.csv", "--policies", "fcfs,easy", "--processors", "12"],
     "meta": ["meta", "probe-4", "--clusters", "12,12", "--broker", "random,sgs-t", "--repeat", "2"],
+    "optimise": ["optimise", "size-cluster"],
     "portfolio": ["portfolio", "probe-4", "--policies", "fcfs,sjf", "--processors", "12"],
+    "resume": ["resume", "runs.sqlite"],
+    "sensitivity": ["sensitivity", "screen-machine"],
     "whatif": ["whatif", "s.json", "--policies", "fcfs,easy"],
 }
 
@@ -206,6 +211,7 @@ def test_every_command_with_workers_runs_on_a_dask_cluster(
     monkeypatch.chdir(tmp_path)
     assert main(["batch", "probe-4", "--snapshot", "s.json", "--at", "955", "-q"]) == 0
     assert main(["batch", "probe-4", "--processors", "12", "--schedule", "jobs.csv", "-q"]) == 0
+    assert main(["sensitivity", "screen-machine", "--study", "runs.sqlite", "-q"]) == 0
     taking = [
         path.stem for path in Path(commands.__file__).parent.glob("*.py") if "add_workers(parser)" in path.read_text()
     ]

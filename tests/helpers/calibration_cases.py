@@ -40,9 +40,7 @@ def hidden_grid(sites: int, jobs: int, *, cores: tuple[int, int] = (100, 2000), 
     submit = np.sort(rng.uniform(0, 86400, sites * jobs)).tolist()
     where = rng.permutation(np.repeat(names, jobs)).tolist()
     wide, run = rng.choice([1, 8], sites * jobs).tolist(), rng.lognormal(8, 1, sites * jobs).tolist()
-    work = [
-        Job(id=i + 1, submit=submit[i], processors=wide[i], run=run[i], site=where[i]) for i in range(sites * jobs)
-    ]
+    work = [Job(id=i + 1, submit=submit[i], processors=wide[i], run=run[i], site=where[i]) for i in range(sites * jobs)]
     model = Scenario(platform=GridSpec(sites=given), workload=Workload.from_jobs(work), policy="recorded")
     found = model.evolve(hidden).run().jobs
     noise = np.exp(rng.normal(-0.005, 0.1, (2, len(found))))

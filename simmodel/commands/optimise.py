@@ -1,0 +1,59 @@
+"""``simmodel optimise``: search platforms and policies that no others beat in all objectives."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from simmodel.commands.shared import add_workers
+from simmodel.commands.studies import Findings, add_config, add_results, carry_out, configured
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from simmodel.experiments.configuration import Configuration, Shape
+
+__all__ = ["EXAMPLES", "add", "perform", "run", "shape"]
+
+EXAMPLES = ("simmodel optimise size-cluster --plot",)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_config(parser)
+    add_workers(parser)
+    add_results(parser, "the front, one line per point", "all runs and the front", "front.png")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Search for the values of a model's parameters that no others beat in all objectives: the Pareto front.
+
+    The file names the objectives, the choices of the parameters, and the method: "nsga-ii", "random" or "all".
+    """
+    carry_out(configured(options, shape()), options, perform)
+
+
+def shape() -> Shape:
+    """Return the keys of the file."""
+    from simmodel.experiments.configuration import Shape
+
+    return Shape("optimise", ("name", "budget", "population", "maximise", "seed"), ("objectives",))
+
+
+def perform(configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
+    """Run the experiment."""
+    from simmodel.experiments import optimise
+
+    found = optimise(
+        configuration.model,
+        configuration.space,
+        configuration.outputs("objectives"),
+        study=configuration.kept,
+        executor=executor,
+        progress=progress,
+        **configuration.method,
+    )
+    said = [repr(found).strip("<>"), "", found.summary()]
+    if len(found.failed):
+        said += ["", f"{len(found.failed):,} runs failed, the first one by: {found.failed['error'][0]}"]
+    return Findings(said, found.front, found.runs, found.plot)
