@@ -18,6 +18,7 @@ from .scheduling import (
     Policy as Policy,
     Preempt as Preempt,
     Reserve as Reserve,
+    Resize as Resize,
     Start as Start,
     View as View,
     WakeAt as WakeAt,
@@ -31,6 +32,14 @@ from .systems import (
     Machine as Machine,
     snapshot_of as snapshot_of,
 )
-from .work import Job as Job, Task as Task, TaskSet as TaskSet, Workflow as Workflow, Workload as Workload
+from .work import (
+    Amdahl as Amdahl,
+    Elastic as Elastic,
+    Job as Job,
+    Task as Task,
+    TaskSet as TaskSet,
+    Workflow as Workflow,
+    Workload as Workload,
+)
 
 __version__: str

@@ -99,7 +99,7 @@ class Easy(Policy):
             return ()
         waiting = view.waiting
         if waiting.count == 1 and place.fits(job := waiting.head()):
-            return (new_start((job, place, None, None)),)
+            return (new_start((job, place, None, None, None)),)
         return self._at(view, place)
 
     def _none_fits(self, view: View, place: Pool, head: LiveJob, promise: NodePromise | None) -> bool:
@@ -138,7 +138,7 @@ class Easy(Policy):
             extra -= found.width
         holds = found.expected == requested and (requested > limit) == (now + requested > at) and not place.paced
         self._blocked[place] = (version + 1 if holds else -1, head, at, extra, holds)
-        return (new_start((found, place, None, None)),)
+        return (new_start((found, place, None, None, None)),)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide by counts if the place allows it, else by the states of its nodes, else by profile."""
@@ -288,7 +288,7 @@ class Easy(Policy):
         queue = waiting.by(order)
         # _heads, inlined: nearly all decisions are made here.
         while (head := queue.head()) is not None and head.width <= place.free and place.fits(head):
-            yield new_start((head, place, None, None))
+            yield new_start((head, place, None, None, None))
         if head in view.choices:
             head = heads_of(self.order, view).get(place)
         if head is None or (place.free <= 0 and not promises):
@@ -310,7 +310,7 @@ class Easy(Policy):
             # Else it is expected to end at another instant than assumed here:
             holds = holds and job.expected == requested and not place.paced
             exact = exact and (requested > limit) == (now + requested > at)  # but for rounding
-            yield new_start((job, place, None, None))
+            yield new_start((job, place, None, None, None))
         if not promises:
             self._blocked[place] = (place.version if holds else -1, head, at, extra, exact)
 

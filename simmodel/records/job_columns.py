@@ -32,7 +32,7 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
         the jobs after them
 
     >>> from types import SimpleNamespace as Some
-    >>> job_columns({}, 0, [Some(id="a", submit=0.0, processors=2, asked=5.0, user="eve", spec=None)])["user"]
+    >>> job_columns({}, 0, [Some(id="a", submit=0.0, preferred=2, asked=5.0, user="eve", spec=None)])["user"]
     array(['eve'], dtype='<U3')
     """
     known = {name: np.asarray(column) for name, column in columns.items()}
@@ -41,7 +41,7 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
     added: dict[str, list[Any]] = {
         "job": [job.id for job in late],
         "submit": [job.submit for job in late],
-        "processors": [job.processors for job in late],
+        "processors": [job.preferred for job in late],
         "requested": [job.asked for job in late],
     }
     for name in ("user", "group", "queue", "partition"):

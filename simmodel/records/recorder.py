@@ -143,6 +143,7 @@ class JobRecorder(Observer):
         self._attempt: dict[int, int] = {}
         self._resumed: dict[int, float] = {}
         self._suspended: set[int] = set()
+        self._sizes_now: dict[int, int] = {}  # of jobs that had several, by row
         # Executions that need separate rows:
         self._stretches: list[Stretch] = []
         self._on_nodes: dict[int, Grant] = {}  # of the latest execution of each job
@@ -252,6 +253,8 @@ class JobRecorder(Observer):
                 self._suspended.add(row)
         if past.first_start is not None or attempt is not None:
             self._carried[row] = past.executed, int(job.processors)
+        if job.processors != job.preferred:
+            self._sizes_now[row] = int(job.processors)
 
     # ------------------------------------------------------------------ rare hooks
 
@@ -283,6 +286,16 @@ class JobRecorder(Observer):
         index = run.job.index
         self._suspended.discard(index)
         self._resumed[index] = self._env.now
+
+    def job_resized(self, run: Run, processors: int, grant: Grant) -> None:
+        """End a stretch of execution at the former size, unless it had no length, and begin another one."""
+        index, now = run.job.index, self._env.now
+        if self._resumed.get(index, self._start[index]) < now:
+            self._keep(run, "resized", counts=True, processors=processors, grant=grant)
+            self._resumed[index] = now
+        self._sizes_now[index] = run.job.processors
+        if run.grant.nodes is not None:
+            self._on_nodes[index] = run.grant
 
     def workflow_started(self, job: LiveJob, machine: Recorded) -> None:
         """Remember the machine on which the workflow of a job runs, for its record."""
@@ -330,20 +343,24 @@ class JobRecorder(Observer):
             self._code[index] = 0
             self._elsewhere.pop(index, None)
             self._on_nodes.pop(index, None)
+            if index in self._sizes_now:
+                self._sizes_now[index] = run.job.preferred
 
-    def _keep(self, run: Run, status: str, *, counts: bool, end: float | None = None) -> None:
-        """Add a row for the stretch that ends now."""
+    def _keep(
+        self, run: Run, status: str, *, counts: bool, processors: int | None = None, grant: Grant | None = None
+    ) -> None:
+        """Add a row for the stretch that ends now, by default at the present size."""
         job = run.job
         index = job.index
-        nodes, allocation = held_by(run.grant)
+        nodes, allocation = held_by(run.grant if grant is None else grant)
         self._stretches.append(
             Stretch(
                 index,
                 self._attempt.get(index, 1),
                 self._resumed.pop(index, self._start[index]),
-                self._env.now if end is None else end,
+                self._env.now,
                 run.place.name,
-                int(job.processors),
+                int(job.processors if processors is None else processors),
                 status,
                 nodes,
                 counts,
@@ -417,7 +434,7 @@ class JobRecorder(Observer):
             index, attempt, start, end = stretch[:4]
             if stretch.counts:
                 seconds[index] = seconds.get(index, 0.0) + (end - start)
-            if attempt > 1 or stretch.status in ("suspended", "preempted", "requeued"):
+            if attempt > 1 or stretch.status in ("suspended", "resized", "preempted", "requeued"):
                 several.add(index)
         for index in sorted(several):
             executed[index] = seconds.get(index, 0.0) if np.isfinite(self._end[index]) else NAN
@@ -434,7 +451,8 @@ class JobRecorder(Observer):
                 continue  # it ended while it was suspended
             if np.isfinite(self._start[index]):
                 yield self._last_stretch(index, stretch.processors)
-        for index, (_, processors) in self._carried.items():
+        sizes = {index: processors for index, (_, processors) in self._carried.items()} | self._sizes_now
+        for index, processors in sizes.items():
             known = index in last or index in self._suspended
             if not known and np.isfinite(self._start[index]):
                 yield self._last_stretch(index, processors)
@@ -444,6 +462,7 @@ class JobRecorder(Observer):
         start, end = self._resumed.get(index, self._start[index]), self._end[index]
         status = STATUSES[self._code[index] or RUNNING]
         nodes, allocation = held_by(self._on_nodes.get(index))
+        processors = self._sizes_now.get(index, processors)
         return Stretch(
             index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True, allocation
         )
@@ -451,7 +470,7 @@ class JobRecorder(Observer):
     def runs(self, jobs: Table) -> Table | None:
         """Return the table of executions, or ``None`` if it follows from the table of jobs."""
         first = not self._places or self._main is None or self._main is self._places[0]
-        if first and not (self._stretches or self._on_nodes or self._elsewhere):
+        if first and not (self._stretches or self._on_nodes or self._elsewhere or self._sizes_now):
             return None
         place = np.full(len(jobs), self._main.name if self._main is not None else "", dtype=object)
         for index, where in self._elsewhere.items():

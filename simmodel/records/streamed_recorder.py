@@ -29,7 +29,17 @@ Write = Callable[[str, "NDArray[np.int64]", Table], object]
 """Called with ``"jobs"`` or ``"runs"``, the rows of the jobs in the record, and the table to write."""
 
 NAN = float("nan")
-_BY_ROW = ("_reasons", "_eligible", "_elsewhere", "_first", "_attempt", "_resumed", "_carried", "_on_nodes")
+_BY_ROW = (
+    "_reasons",
+    "_eligible",
+    "_elsewhere",
+    "_first",
+    "_attempt",
+    "_resumed",
+    "_carried",
+    "_on_nodes",
+    "_sizes_now",
+)
 
 
 EVERY = 16_384

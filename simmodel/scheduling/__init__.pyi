@@ -16,6 +16,7 @@ from .protocol import (
     Place as Place,
     Preempt as Preempt,
     Reserve as Reserve,
+    Resize as Resize,
     Start as Start,
     View as View,
     WakeAt as WakeAt,

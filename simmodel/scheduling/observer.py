@@ -9,7 +9,7 @@ from simmodel.environment import hook, is_hook
 
 if TYPE_CHECKING:
     from simmodel.resources.channels import Channel
-    from simmodel.resources.claims import Claim
+    from simmodel.resources.claims import Claim, Grant
     from simmodel.resources.flow import Flow
     from simmodel.resources.host import Execution
     from simmodel.resources.links import Link
@@ -116,6 +116,10 @@ class Observer:
     @hook
     def job_resumed(self, run: Run, /) -> None:
         """A suspended job resumed."""
+
+    @hook
+    def job_resized(self, run: Run, processors: int, grant: Grant, /) -> None:
+        """A job has another size: ``run.job.processors``; it had so many processors, and held that grant."""
 
     @hook
     def job_cancelled(self, job: LiveJob, /) -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "Place",
     "Preempt",
     "Reserve",
+    "Resize",
     "Start",
     "Transfer",
     "View",
@@ -41,13 +42,15 @@ __all__ = [
 class Start(NamedTuple):
     """Start waiting work on a place now; a place with a queue queues it.
 
-    ``allocation``: the nodes to use on a place with identified nodes (from ``place.allocate``).
+    ``allocation``: the nodes to use on a place with identified nodes (from ``place.allocate``); ``processors``: the
+    size of an elastic job, if it is not to start at its preferred one.
     """
 
     work: Any
     place: Any
     reason: str | None = None
     allocation: Any = None
+    processors: int | None = None
 
 
 class Preempt(NamedTuple):
@@ -55,6 +58,14 @@ class Preempt(NamedTuple):
 
     work: Any
     mode: Literal["requeue", "suspend"] = "requeue"
+    reason: str | None = None
+
+
+class Resize(NamedTuple):
+    """Give a running elastic job another number of processors, now: its work left is rescaled."""
+
+    work: Any
+    processors: int
     reason: str | None = None
 
 
@@ -97,7 +108,7 @@ class Evict(NamedTuple):
     reason: str | None = None
 
 
-Decision = Start | Preempt | Reserve | WakeAt | Transfer | Evict
+Decision = Start | Preempt | Resize | Reserve | WakeAt | Transfer | Evict
 
 
 class Estimate(NamedTuple):

@@ -51,10 +51,11 @@ class Executive(Protocol[Work, At]):
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handler of each type of decision except ``Start``, ``Reserve`` and ``WakeAt``.
+        """The handler of each type of decision except ``Reserve`` and ``WakeAt``.
 
-        A handler applies the decision and returns ``None``; if that is impossible, it changes nothing and returns the
-        reason, which becomes a :class:`~simmodel.errors.PolicyError`.
+        That of ``Start``, if any, carries out the starts of elastic jobs at a size that the policy names. A handler
+        applies the decision and returns ``None``; if that is impossible, it changes nothing and returns the reason,
+        which becomes a :class:`~simmodel.errors.PolicyError`.
         """
         ...
 
@@ -203,11 +204,13 @@ class Scheduler:
         check_decides(chosen, asked_by(view), name)
         self._ask: Callable[[View], Iterable[Decision] | None] = chosen.decide
         self._executive: Executive[Any, Any] = executive
+        own = dict(executive.handlers)
+        self._sized = own.pop(Start, None)
         self.handlers: dict[type, Handler] = {
             Start: self._carry_start,
             Reserve: self._carry_reserve,
             WakeAt: self._carry_wake,
-            **executive.handlers,
+            **own,
         }
         self.wake = env.at_instant_end(self.decide, rank)
         self._queueing = frozenset(place for place in view.places if place.queues)
@@ -316,7 +319,11 @@ class Scheduler:
                     count += 1
                     if type(decision) is Start:
                         # _carry_start, inlined: nearly all decisions are starts.
-                        job, place, reason, allocation = decision
+                        job, place, reason, allocation, processors = decision
+                        if processors is not None:
+                            self._carry(decision, decisions)
+                            begin = clock()
+                            continue
                         try:
                             startable = (
                                 job.state == "waiting"
@@ -504,7 +511,9 @@ class Scheduler:
             self.reasons.append(given_reason(self.env._now, decision))
 
     def _carry_start(self, decision: Start) -> str | None:
-        job, place, _, allocation = decision
+        job, place, _, allocation, processors = decision
+        if processors is not None:
+            return self._carry_sized(decision)
         try:
             startable = (
                 job.state == "waiting"
@@ -518,12 +527,18 @@ class Scheduler:
         self._executive.start(job, place, allocation)
         return None
 
+    def _carry_sized(self, decision: Start) -> str | None:
+        """Start a job at a size that the decision names, if the system knows sizes."""
+        if self._sized is None:
+            return f"processors: must be None, since {self.name} starts work at one size, got {decision.processors!r}"
+        return why_not_known(decision.work, decision.place, self.view.places) or self._sized(decision)
+
     def _entry(self, decision: Start) -> LiveJob:
         """Return the entry at the place of a start of a job that waits for several places, or raise why there is none.
 
         The decision may name the job, or any of its entries.
         """
-        job, place, _, allocation = decision
+        job, place, _, allocation, _ = decision
         for entry in self.view.choices.get(job, ()) if self.view.choices else ():
             if entry.place is place and (place.fits(entry) if allocation is None else place.accepts(entry, allocation)):
                 return entry

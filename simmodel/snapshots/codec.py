@@ -35,6 +35,7 @@ from simmodel.snapshots.types import (
     is_row,
     is_union,
 )
+from simmodel.work.elastic import Amdahl, MeasuredSpeedup, Speedup
 from simmodel.work.job import PROGRAM, Job
 
 __all__ = ["read_state", "register_state", "write_fields"]
@@ -55,7 +56,8 @@ def read_state(values: Plain, kind: type[T]) -> T:
     ...
     simmodel.errors.InputError: after: unknown key 'after'; known keys: id, submit, processors, run, requested,
     nodes, cores_per_node, gpus_per_node, memory_per_node, consumables, user, group, queue, partition, priority,
-    dependencies, cancel, on_preempt, keeps_work, grace, name, partitions, inputs, outputs, site
+    dependencies, cancel, on_preempt, keeps_work, grace, name, partitions, inputs, outputs, site, elastic,
+    bandwidth
     """
     found: T = _converter().structure(values, kind)
     return found
@@ -126,8 +128,24 @@ def _spec_reader(kind: type) -> Read:
     return read
 
 
+def _read_speedup(value: Plain) -> Speedup:
+    if isinstance(value, Mapping) and set(value) <= {"serial"}:
+        return _reader(Amdahl)(value, Amdahl)  # type: ignore[no-any-return]
+    if isinstance(value, Mapping) and set(value) == {"points"}:
+        return _reader(MeasuredSpeedup)(value, MeasuredSpeedup)  # type: ignore[no-any-return]
+    raise InputError(f"must be {{'serial': share}} or {{'points': [[processors, speed-up], ...]}}, got {shown(value)}")
+
+
+def _write_speedup(speedup: Speedup) -> dict[str, Any]:
+    if isinstance(speedup, Amdahl | MeasuredSpeedup):
+        kind: Any = type(speedup)
+        return _object_writer(kind)(speedup)
+    raise SnapshotError(f"speedup: must be Amdahl(...) or a table to be written to a file, got {speedup}")
+
+
 _OWN: dict[type[Any], tuple[Callable[[Any], Any], Write]] = {
     Allocation: (_read_allocation, lambda held: [list(row) for row in held.rows]),
+    Speedup: (_read_speedup, _write_speedup),
 }
 
 # ---------------------------------------------------------------------- reading

@@ -259,7 +259,7 @@ def _record_columns(works: Sequence[WorkState]) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "job": _names(of.id),
         "submit": np.array(of.submit, dtype=np.float64),
-        "processors": np.array(of.processors, dtype=np.int64),
+        "processors": np.array(of.processors if not any(of.spec) else list(map(_preferred, works)), dtype=np.int64),
         "requested": np.array(of.requested if plain else list(map(_requested, works)), dtype=np.float64),
     }
     optional = {"user": of.user}
@@ -272,6 +272,11 @@ def _record_columns(works: Sequence[WorkState]) -> dict[str, Any]:
 def _requested(work: WorkState) -> float:
     """Return the requested time; for a suspended job, that before suspension."""
     return work.requested if work.past is None or work.past.whole is None else work.past.whole[0]
+
+
+def _preferred(work: WorkState) -> int:
+    """Return the requested processors; for an elastic job, which may have another size, the preferred ones."""
+    return work.processors if work.spec is None or work.spec.elastic is None else work.spec.elastic.preferred
 
 
 def _names(values: Sequence[Any]) -> Any:

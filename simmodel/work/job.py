@@ -10,6 +10,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.environment import Occurrence
 from simmodel.units import in_bytes, in_seconds, parse_quantity
+from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
 from simmodel.work.task import File
 
@@ -215,12 +216,15 @@ class Job(Fields):
         in a grid: the names of the files that it reads, and the files that it writes
     site
         in a grid: the site that it was submitted to, or at which its record says that it ran
+    elastic
+        an :class:`~simmodel.work.elastic.Elastic`: the sizes between which it may run; ``processors`` is the preferred
+        one. Only for jobs that request processors in one partition, and have no body
 
     Raises
     ------
     ValueError
         a number is negative, none of ``run``, ``body`` and ``workflow`` is given, both ``body`` and ``workflow`` are,
-        or both ``partition`` and ``partitions``
+        both ``partition`` and ``partitions``, or ``elastic`` beside a request that has one size
 
     >>> Job(processors=4, run=100, requested=120).processors
     4
@@ -258,6 +262,9 @@ class Job(Fields):
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_files)
     outputs: tuple[File, ...] = attrs.field(default=(), converter=_outputs)
     site: str | None = None
+    elastic: Elastic | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Elastic))
+    )
     workflow: Tasks | None = None
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]
@@ -285,6 +292,17 @@ class Job(Fields):
                 raise ValueError(f"bandwidth[{name!r}]: must not be in consumables, too")
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
+        if self.elastic is not None:
+            self._check_elastic(self.elastic)
+
+    def _check_elastic(self, elastic: Elastic) -> None:
+        shaped = ("nodes", "gpus_per_node", "memory_per_node", "consumables", "bandwidth")
+        for name in (*shaped, "partitions", "body", "workflow"):
+            if getattr(self, name):
+                raise ValueError(f"elastic: must be left out beside {name}, got {elastic}")
+        if self.processors not in (1, elastic.preferred):
+            raise ValueError(f"processors: must be {elastic.preferred}, the preferred size, got {self.processors}")
+        object.__setattr__(self, "processors", elastic.preferred)
 
     def _check_workflow(self) -> None:
         if self.machine is None:
@@ -314,7 +332,8 @@ class Job(Fields):
         """Whether it requests only processors and time, besides files, dependencies and a priority."""
         named = self.queue is not None or self.partition is not None or self.partitions
         shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts
-        return not (named or shaped or self.has_body or self.cancel is not None)
+        extra = self.has_body or self.cancel is not None or self.elastic is not None
+        return not (named or shaped or extra)
 
     def is_seen(self, run: float) -> bool:
         """Whether :meth:`as_seen` changes nothing."""
@@ -575,6 +594,9 @@ class LiveJob(LiveWork):
         "width",
     )
 
+    elastic: Elastic | None = None
+    """The sizes between which it may run; ``None``: it has one."""
+
     course: Callable[[Run], object] | None = None
     """What it does once it has started, instead of executing for its run time: its caller plans its end."""
 
@@ -630,6 +652,11 @@ class LiveJob(LiveWork):
         if self._spec is None and self._job is not None:
             self._spec = JobRequest(self._job)
         return self._spec
+
+    @property
+    def preferred(self) -> int:
+        """The processors requested; those that it takes differ while a policy has given it another size."""
+        return self.processors
 
     @property
     def over(self) -> bool:

@@ -30,6 +30,7 @@ _HOOKS = (
     "job_ended",
     "job_suspended",
     "job_resumed",
+    "job_resized",
     "job_cancelled",
     "workflow_started",
     "claim_granted",
@@ -61,12 +62,13 @@ class ClusterCore:
         records of the consumption of users
     on_submitted, on_started, on_ended
         hooks that are called for every job
-    wake, wake_last, decide
-        request a decision at the end of the instant or, if ``by_event``, of the event; the same as the last act of an
-        event; decide at once
+    wake, wake_anyway, wake_last, decide
+        request a decision at the end of the instant or, if ``by_event``, of the event; the same even if nothing waits;
+        the same as the last act of an event; decide at once
     """
 
     wake: Callable[[], object]
+    wake_anyway: Callable[[], object]
     wake_last: Callable[[], object]
     decide: Callable[[], object]
 

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.errors import InputError
 from simmodel.resources.claims import Claim
-from simmodel.scheduling.protocol import Preempt
+from simmodel.scheduling.protocol import Preempt, Resize, Start
 from simmodel.scheduling.scheduler import handle_preempt
 from simmodel.systems.cluster.bodies import Bodies
 from simmodel.systems.cluster.choices import places_to_wait
+from simmodel.systems.cluster.sizes import carry_resize, carry_sized_start
 from simmodel.work.job import LiveJob, Run
+from simmodel.work.malleable import MalleableJob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from simmodel.resources.claims import Grant
     from simmodel.resources.pool import Pool
     from simmodel.scheduling.scheduler import Handler
     from simmodel.systems.cluster.core import ClusterCore
@@ -72,17 +75,32 @@ class JobExecution:
         self._ends = (self.finish,)
         self._bodies = Bodies(core, self.finish)
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
+        self.malleable = 0  # running jobs whose size may change
 
     # ------------------------------------------------------------------ starts
 
-    def start(self, work: LiveJob, place: Pool, allocation: Any = None, *, since: float | None = None) -> None:
-        """Start a waiting job, which counts as started at ``since`` (s); the scheduler has checked that it fits."""
+    def start(
+        self,
+        work: LiveJob,
+        place: Pool,
+        allocation: Any = None,
+        *,
+        since: float | None = None,
+        processors: int | None = None,
+    ) -> None:
+        """Start a waiting job, which counts as started at ``since`` (s); the scheduler has checked that it fits.
+
+        ``processors``: the size at which an elastic job starts, by default that which it prefers.
+        """
         job, env = work, self.env
         now = env._now if since is None else since
         if job.watched and job.altered() is not None:
             raise place.tampered(job)
-        grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
-        self._queues[place].remove(job)
+        if processors is None:
+            grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
+            self._queues[place].remove(job)
+        else:
+            grant = self._take_sized(job, place, processors)
         if job.watched:
             job = self._queueing.chosen(job)
         expected, duration = job.expected, job._duration
@@ -117,10 +135,56 @@ class JobExecution:
             job.attempts += 1
             for hook in self._core.on_started:
                 hook(run)
+            if processors is not None and processors != job.preferred:
+                self._core.tell("job_resized", run, job.preferred, grant)
         if job.watched:
             self._started_watched(job)
         if self._changed:
             self._tell_above()
+
+    def _take_sized(self, job: LiveJob, place: Pool, processors: int) -> Grant:
+        """Take a waiting elastic job out of its queue, and allocate the processors of the size that it starts at."""
+        assert isinstance(job, MalleableJob)
+        self._queues[place].remove(job)
+        if processors != job.processors:
+            job.begin_at(processors, self.env._now)
+        job.state = "running"
+        return place.take(job)
+
+    def resize(self, job: LiveJob, processors: int, held: Any) -> None:
+        """Give a running elastic job another size, with the capacity that it holds from now on.
+
+        In planned times this is a suspension and a resumption at the same instant.
+        """
+        former, env = job.run, self.env
+        assert former is not None
+        assert isinstance(job, MalleableJob)
+        place, before, now = former.place, job.processors, env._now
+        if former.callbacks is not None:
+            env.withdraw(former)
+        place.running.remove(former)
+        place.give_back(job, former.grant)
+        job.suspend(now, None, place.speed_of(job, former.grant.nodes))
+        job.size_to(processors)
+        grant = place.take(job, held)
+        speed = place.speed_of(job, grant.nodes)
+        job.run = run = Run(job, place, now, now + job.expected / speed, grant)
+        job.started = now
+        place.running.add(run, job.width)
+        if self.plans:
+            self.plan_end(run, now + job._duration / speed)
+        for usage in self._core.usages:
+            usage.change(job.user, processors - before, now)
+        self._core.tell("job_resized", run, before, former.grant)
+        if place.claims_waiting:
+            place.serve_claims()
+        if self._changed:
+            self._tell_above()
+
+    @property
+    def places(self) -> tuple[Pool, ...]:
+        """The places of the cluster."""
+        return self._core.places
 
     def take_back(self, job: LiveJob) -> None:
         """Undo a start of this instant: the job waits again at its old position, as if it had not started.
@@ -170,6 +234,7 @@ class JobExecution:
             usage.change(job.user, job.processors, self.env._now)
         self._queueing.started(job)
         self._dependencies.happened(job, "start")
+        self.malleable += job.elastic is not None
 
     # ------------------------------------------------------------------ ends
 
@@ -211,11 +276,14 @@ class JobExecution:
                 self._core.wake_last()
             else:
                 self._core.wake()
+        elif self.malleable:  # which may grow
+            self._core.wake_anyway()
 
     def _ended_watched(self, job: LiveJob) -> Sequence[LiveJob]:
         """Update usage and limits at an end; return the held jobs that may wait from now on."""
         for usage in self._core.usages:
             usage.change(job.user, -job.processors, self.env._now)
+        self.malleable -= job.elastic is not None
         return self._queueing.ended(job)
 
     def settle(self) -> None:
@@ -242,8 +310,12 @@ class JobExecution:
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types other than starts: ``Preempt``."""
-        return {Preempt: partial(handle_preempt, self)}
+        """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
+        return {
+            Preempt: partial(handle_preempt, self),
+            Resize: partial(carry_resize, self),
+            Start: partial(carry_sized_start, self),
+        }
 
     def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
         """Return why a running job cannot be preempted in this mode, or ``None``."""

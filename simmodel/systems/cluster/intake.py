@@ -18,6 +18,7 @@ from simmodel.systems.cluster.replay import (
     specs,
 )
 from simmodel.work.job import Job, LiveJob, rule_of
+from simmodel.work.malleable import MalleableJob
 from simmodel.work.prepare import planned_seconds, prepare
 
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ class Intake:
         if spec.has_body:
             requested, expected, duration = limit, limit, float("inf")
         name = self._name_of(spec, number)
-        job = LiveJob(name, index, core.env.now, spec.processors, requested, expected, duration)
+        kind = LiveJob if spec.elastic is None else MalleableJob
+        job = kind(name, index, core.env.now, spec.processors, requested, expected, duration)
+        if spec.elastic is not None:
+            job.elastic = spec.elastic
         job.seq = number
         job._job = spec
         job.user, job.priority = spec.user, spec.priority

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import END, SUBMIT
 from simmodel.errors import InputError
+from simmodel.resources.sizes import fits_at
 from simmodel.systems.cluster.execution import JobExecution
 from simmodel.work.job import LiveJob, Run
 
@@ -54,6 +55,7 @@ class MirroredExecution(JobExecution):
         *,
         at: float | None = None,
         since: float | None = None,
+        processors: int | None = None,
     ) -> None:
         """Start a job that waits, or that a limit or a dependency would keep waiting, after all submissions.
 
@@ -67,6 +69,8 @@ class MirroredExecution(JobExecution):
             the instant, in s; default: now
         since
             the instant at which it started, in s, if that is told late; default: the instant above
+        processors
+            the size at which an elastic job starts; default: that which it prefers
 
         Raises
         ------
@@ -74,9 +78,9 @@ class MirroredExecution(JobExecution):
             if the instant is in the past; at the instant, if the job does not wait or does not fit
         """
         if at is None:
-            self._begin(work, place, allocation, since)
+            self._begin(work, place, allocation, since, processors)
         else:
-            self._plan(at, lambda: self._begin(work, place, allocation, since), _START)
+            self._plan(at, lambda: self._begin(work, place, allocation, since, processors), _START)
 
     def end(self, job: LiveJob | int | str, status: str = "completed", *, at: float | None = None) -> None:
         """End a running job.
@@ -111,7 +115,12 @@ class MirroredExecution(JobExecution):
         self.env.call_at(at, call, priority)
 
     def _begin(
-        self, job: LiveJob | int | str, place: Pool | None, allocation: Allocation | None, since: float | None
+        self,
+        job: LiveJob | int | str,
+        place: Pool | None,
+        allocation: Allocation | None,
+        since: float | None,
+        processors: int | None,
     ) -> None:
         live = self._live(job)
         if live.state in ("held", "blocked"):
@@ -122,13 +131,13 @@ class MirroredExecution(JobExecution):
         if place is not None and place is not live.place:
             self._queueing.move(live, place)
         pool = live.place
-        part = pool.room_for(live, allocation)
+        part = pool.room_for(live, allocation) if processors is None else fits_at(pool, live, processors) or None
         if part is None:
             raise InputError(
                 f"job {live.id} cannot be started on {pool.name} at {self.env.now:g} s: {live.processors} processors "
                 f"requested, {pool.free} of {pool.capacity} are free"
             )
-        super().start(live, pool, part, since=since)
+        super().start(live, pool, part, since=since, processors=processors)
         status = self._ending.pop(live, None)
         if status is not None:
             self._finish(live, status)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from simmodel.environment import Call
+    from simmodel.resources.claims import Grant
     from simmodel.scheduling.prediction import Predictor
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import LiveJob, Run
@@ -77,6 +78,12 @@ class Predictions:
         self._withdraw(run)
         if run.job.predicted:
             self._learning.job_ended(run, status)
+
+    def job_resized(self, run: Run, _processors: int, _grant: Grant) -> None:
+        """Plan the correction of a job that has another size from now on."""
+        for each in [each for each in self._calls if each.job is run.job]:
+            self._withdraw(each)
+        self.job_started(run)
 
     def job_suspended(self, run: Run) -> None:
         """Withdraw the correction of a job that stops for now; it resumes with what a corrected prediction leaves."""

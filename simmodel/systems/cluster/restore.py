@@ -21,6 +21,7 @@ from simmodel.systems.cluster.reservations import Reserved
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.policy_state import check_instant, chosen_policy, remember, restore_streams
 from simmodel.work.job import History, Job, LiveJob, Run
+from simmodel.work.malleable import MalleableJob
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -133,7 +134,8 @@ class Restored:
                 job.index, job.submit = rows[number], submit
                 job.plan(requested, expected, duration)
             else:
-                job = LiveJob(name, rows[number], submit, size, requested, expected, duration)
+                kind = LiveJob if spec is None or spec.elastic is None else MalleableJob
+                job = kind(name, rows[number], submit, size, requested, expected, duration)
             job.seq = number
             job.user = user
             job.priority = priority
@@ -156,6 +158,9 @@ class Restored:
         job._job = spec
         job.watched = True
         job.request = job.place.request_of(spec)
+        if spec.elastic is not None and isinstance(job, MalleableJob):
+            job.elastic = spec.elastic
+            job.resume_at(job.processors)
         if spec.queue is not None and self.cluster.rules:
             job.rules = self.cluster.rules[str(spec.queue)]
 
@@ -202,6 +207,7 @@ class Restored:
             know[job.id] = job
             if job.rules is not None:
                 job.rules.runs(job)
+            cluster.execution.malleable += job.elastic is not None
         for place, held in there.items():
             place.running.fill(held)
         cluster.places[0].consumables.restore(self.snapshot.consumables)

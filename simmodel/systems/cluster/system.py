@@ -197,10 +197,11 @@ class Cluster(System[LiveJob]):
         for pool in self.places:
             pool.changed.append(self._tell_above)
         if not self.execution.plans:
-            core.wake = core.wake_last = core.decide = _nothing
+            core.wake = core.wake_anyway = core.wake_last = core.decide = _nothing
             return
         core.decide = scheduler.decide
         core.wake = self._decide_now if core.by_event else scheduler.wake
+        core.wake_anyway = self._decide_anyway if core.by_event else scheduler.wake_anyway
         core.wake_last = core.wake if core.by_event else scheduler.wake_last
         for pool in self.places:
             pool.changed.append(core.wake)
@@ -214,9 +215,13 @@ class Cluster(System[LiveJob]):
             self.execution.settle()
         self.scheduler.decide()
 
+    def _decide_anyway(self) -> None:
+        self.scheduler.asked_for = True
+        self._decide_now()
+
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types other than starts: ``Preempt``."""
+        """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
         return self.execution.handlers
 
     def __repr__(self) -> str:

@@ -1,0 +1,70 @@
+"""Live jobs whose number of processors changes: their planned times follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from simmodel.work.job import LiveJob
+
+if TYPE_CHECKING:
+    from simmodel.work.elastic import Elastic
+
+__all__ = ["MalleableJob"]
+
+
+class MalleableJob(LiveJob):
+    """A live job that may run on more or fewer processors than it prefers.
+
+    ``processors`` and the planned times are those of its present size; ``preferred`` are those requested. Its rigid
+    relatives pay nothing for it.
+    """
+
+    __slots__ = ("elastic",)
+    elastic: Elastic
+
+    @property
+    def preferred(self) -> int:
+        """The processors that it prefers: those requested."""
+        return self.elastic.preferred
+
+    def resume_at(self, processors: int) -> None:
+        """Take over the size of a snapshot, to which its planned times belong already."""
+        self.widen(processors)
+        self._ask_for(processors)
+
+    def size_to(self, processors: int) -> None:
+        """Request another number of processors, with the planned times that the work left takes on them."""
+        speed = self.elastic.speed
+        longer = speed(self.processors) / speed(processors)
+        self.plan(self.requested * longer, self.expected * longer, self._duration * longer)
+        self.resume_at(processors)
+
+    def begin_at(self, processors: int, now: float) -> None:
+        """Prepare its start now (s) at another size than the preferred one."""
+        past = self.remember()
+        past._whole = self.requested, self.expected, self._duration
+        past.attempt_start = now
+        self.size_to(processors)
+
+    def _ask_for(self, processors: int) -> None:
+        if self.request is not None:
+            self.request = attrs.evolve(self.request, processors=processors)
+
+    def requeue(self, now: float, speed: float = 1.0) -> None:
+        """Record that its execution was stopped at ``now`` (s): it waits again at its preferred size."""
+        past = self.remember()
+        started = past.last_start = float(self.started)  # type: ignore[arg-type]
+        if past.first_start is None:
+            past.first_start = started if past.attempt_start is None else past.attempt_start
+        past.attempt_start = None
+        past.resumes = past.bound
+        whole = past._whole or (self.requested, self.expected, self._duration)
+        if self._job is not None and self._job.keeps_work:
+            past.executed += float(now - started)
+            left = max(0.0, self._duration - (now - started) * speed)
+            whole = whole[0], whole[1], left * self.elastic.speed(self.processors)
+        self.plan(*whole)
+        past._whole = None
+        self.resume_at(self.elastic.preferred)
