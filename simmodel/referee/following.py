@@ -100,6 +100,7 @@ class Follower(Policy):
         self.wanted: dict[int | str, float] = {}
         self.departures: list[Departure] = []
         self._due: dict[int | str, None] = {}  # to be started by now
+        self._queued: dict[int | str, LiveJob] = {}  # those that have come into the queue and are still to be started
         self._ahead = sorted(((at, str(job), job) for job, at in starts.items() if at < inf), reverse=True)
         self._asked_at = nan
         self._forcing = False
@@ -141,6 +142,8 @@ class Follower(Policy):
 
     def decide(self, view: View, /) -> Iterator[Any]:
         """Yield the policy's decisions, then take back those that the schedule does not have."""
+        for job in view.waiting.new:
+            self._queued[job.id] = job
         if self._forcing:
             yield from self._forced(view)
             return
@@ -149,7 +152,7 @@ class Follower(Policy):
             return
         now = self._asked_at = view.now
         if any(self.starts[name] < now for name in self._due):
-            yield from self._dropped(view, [job for job in view.waiting if self.starts.get(job.id, inf) < now])
+            yield from self._dropped(view, [job for job in self._waiting_due() if self.starts[job.id] < now])
         proposed: list[LiveJob] = []
         for decision in self.policy.decide(view) or ():
             if self.departures and type(decision) in _LOOKS_AHEAD:
@@ -166,7 +169,7 @@ class Follower(Policy):
             if not known:
                 wanted[job.id] = now
             if job.id in due:
-                del due[job.id]
+                self._leaves(job.id)
                 continue
             yield TakeBack(job)
             if not known:
@@ -176,6 +179,15 @@ class Follower(Policy):
         self._settled = _state(view) if vain and any(job in view.choices for job in proposed) else None
         if due:
             self._at_end()
+
+    def _waiting_due(self) -> list[LiveJob]:
+        """Return the jobs in the queue that are due, in the order of arrival, without a look at the others."""
+        found = [job for name in self._due if (job := self._queued.get(name)) is not None and job.state == "waiting"]
+        return sorted(found, key=lambda job: (job.submit, job.seq))
+
+    def _leaves(self, job: int | str) -> None:
+        """Note that a due job leaves the queue for good."""
+        del self._due[job], self._queued[job]
 
     def _departs(self, kind: str, job: int | str, view: View, proposed: list[LiveJob]) -> None:
         head = next(iter(view.waiting), None)
@@ -198,7 +210,7 @@ class Follower(Policy):
 
     def _forced(self, view: View) -> Iterator[Any]:
         self.policy.forget()
-        for job in [job for job in view.waiting if job.id in self._due]:
+        for job in self._waiting_due():
             wanted = self.places.get(job.id)
             entries = sorted(_entries(view, job), key=lambda entry: entry.place.name != wanted)
             place = next((entry.place for entry in entries if entry.place.fits(entry)), None)
@@ -207,13 +219,13 @@ class Follower(Policy):
                 continue
             if job.id not in self.wanted:
                 self._departs("early", job.id, view, self._proposed)
-            del self._due[job.id]
+            self._leaves(job.id)
             yield Start(job, place)
 
     def _dropped(self, view: View, jobs: list[LiveJob]) -> Iterator[Any]:
         for job in jobs:
             self._departs("impossible", job.id, view, self._proposed)
-            self._due.pop(job.id, None)
+            self._leaves(job.id)
             yield Drop(job)
 
     def _drop(self, decision: Drop) -> None:

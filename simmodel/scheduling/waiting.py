@@ -443,6 +443,12 @@ class WaitingQueue:
         for index in self._updates:
             index.remove(job)
 
+    def withdraw(self, job: LiveJob) -> None:
+        """Remove a job that does not start: it is not new either."""
+        self.remove(job)
+        if job in self.new:
+            self.new.remove(job)
+
     # ------------------------------------------------------------------ indexes
 
     def by(self, order: OrderLike) -> Any:

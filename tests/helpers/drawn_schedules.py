@@ -10,14 +10,19 @@ from simmodel.work.workload import Workload
 
 PROCESSORS = 8
 POLICIES = (
-    *("fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f4", "multifactor"),
-    *("easy", "sjf+easy", "wfp+easy", "easy-sjbf", "conservative", "conservative-keep", "best-fit", "window"),
+    *("fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f2", "f3", "f4", "multifactor"),
+    *("easy", "sjf+easy", "wfp+easy", "easy-sjbf", "conservative", "conservative-keep", "best-fit"),
+    *("sjf+conservative", "wfp+conservative-keep"),
 )
+SLOW = ("window", "portfolio")
+"""Policies that simulate or plan many futures at each decision."""
 MODES: tuple[dict[str, Any], ...] = (
     {},
     {"decide_on": "event"},
     {"decide_on": "event", "event_order": "ends-first"},
 )
+
+EVERY_MODE = tuple({**mode, "estimates": basis} for mode in MODES for basis in ("requested", "exact", "cqsim"))
 
 
 def drawn_log(seed: int, count: int = 80) -> Workload:

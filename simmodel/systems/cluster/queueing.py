@@ -149,10 +149,10 @@ class Queueing:
         """Remove a waiting job from its queue or queues; the caller sets its new state."""
         entries = self.choices.get(job)
         if entries is None:
-            self.queues[job.place].remove(job)
+            self.queues[job.place].withdraw(job)
             return
         for entry in entries:
-            self.queues[entry.place].remove(entry)
+            self.queues[entry.place].withdraw(entry)
         self._forget(entries)
 
     def _forget(self, entries: tuple[LiveJob, ...]) -> None:

@@ -84,6 +84,21 @@ def test_cancelled_while_waiting_blocked_or_running():
     assert result.jobs["start"][2] == 60
 
 
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "conservative", "conservative-keep"])
+@pytest.mark.parametrize("parts", [("batch",), ("batch", "other")])
+def test_a_job_may_be_cancelled_at_the_instant_of_its_submission(policy, parts):
+    spec = ClusterSpec(partitions=[PartitionSpec(name=name, processors=4) for name in parts])
+    cluster = Cluster(Environment(), spec, policy)
+    for processors, run in ((3, 100), (4, 100), (1, 500)):
+        cluster.submit(Job(processors=processors, run=run, requested=run, partition="batch"))
+    cluster.env.run(until=10)
+    job = cluster.submit(Job(run=10, requested=10, partitions=list(parts)))
+    cluster.cancel(job)
+    cluster.env.run(until=11)
+    assert job.state == "cancelled"
+    assert not cluster.view.waiting.new
+
+
 def test_cancelling_what_is_over_changes_nothing():
     env = Environment()
     cluster = Cluster(env, 1)
