@@ -38,6 +38,7 @@ ACTIONS = {
         "shadow": "compare what a scheduler does with what a policy would do",
         "install-hooks": "write the scripts that tell a stream what a scheduler does",
         "predict": "predict when waiting jobs start",
+        "explain": "say why a job waits in the cluster",
         "replay": "replay a log on a simulated cluster that takes the advice",
         "release": "give everything back to the scheduler by hand",
         "replay-audit": "make each decision of an audit log again",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from simmodel.display import Cells
 from simmodel.metrics.report import duration
-from simmodel.referee.telling import PROMISES, Change, Holder, listed, span_table, table_lines, told_of
+from simmodel.referee.telling import PROMISES, Change, Holder, instant_text, listed, span_table, table_lines, told_of
 from simmodel.results.told import Told
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Explanation(Told):
         ``"processors"``: they are not free; ``"nodes"``: nodes of the kind that it needs are not free; ``"licences"``;
         ``"bandwidth"`` of a storage or a link; ``"reservation"``: it would run into a reservation or maintenance, or
         its own has not begun; ``"order"``: it would fit, but the policy keeps the room for others; ``"limit"`` of its
-        queue; ``"dependencies"``; ``"due"``: the policy starts it at this instant
+        queue; ``"dependencies"``; ``"held"`` by a scheduler outside; ``"due"``: the policy starts it at this instant
     detail
         the same as a clause: what it needs, and what there is
     needs, free
@@ -56,6 +57,10 @@ class Explanation(Told):
     told
         the reasons that the policy gave with its decisions on the job until it started: ``time`` (s), ``decision``,
         ``reason``
+    said
+        what a scheduler outside says of it
+    dated
+        whether instants are seconds since 1970, told as dates
     """
 
     job: int | str
@@ -72,23 +77,36 @@ class Explanation(Told):
     spans: Table = attrs.field(factory=lambda: span_table([]))
     promises: Table = attrs.field(factory=lambda: span_table([], PROMISES))
     told: Table = attrs.field(factory=lambda: told_of([], ""))
+    said: str = ""
+    dated: bool = False
 
     def _lines(self) -> Iterator[str]:
-        yield f"job {self.job} at {self.at:.10g} s: {self.detail or self.reason}"
+        yield f"job {self.job} at {self._instant(self.at)}: {self.detail or self.reason}"
         if self.ahead:
             yield f"  ahead of it: {listed([f'job {each}' for each in self.ahead])}"
         if self.holders:
-            yield f"  held by: {listed([_holder(each) for each in self.holders])}"
+            yield f"  held by: {listed([self._held_by(each) for each in self.holders])}"
         if self.expected is not None:
             left = duration(max(0.0, self.expected - self.at))
-            yield f"  expected to start at {self.expected:.10g} s, in {left}{self._as_promised()}"
+            yield f"  expected to start at {self._instant(self.expected)}, in {left}{self._as_promised()}"
         for change in self.changes:
             yield f"  it would start now {change.text}"
+        if self.said:
+            yield f"  the scheduler says: {self.said}"
         yield from table_lines("what it waited for", self.spans, {"since": "since (s)", "until": "until (s)"})
         if len(self.promises) > 1:
             called = {"since": "since (s)", "at": "start (s)"}
             yield from table_lines("the start that it could expect", self.promises, called)
         yield from table_lines("what the policy said", self.told, {"time": "at (s)"})
+
+    def _instant(self, at: float) -> str:
+        return instant_text(at, dated=self.dated)
+
+    def _held_by(self, holder: Holder) -> str:
+        name = holder.job if isinstance(holder.job, str) and " " in holder.job else f"job {holder.job}"
+        size = f"{holder.processors} " if holder.processors else ""
+        until = f"until {self._instant(holder.until)}" if isfinite(holder.until) else "without an end"
+        return f"{name} ({size}{until})"
 
     def _as_promised(self) -> str:
         promised = [row["at"] for row in self.promises.rows() if row["by"] == "promise" and row["since"] <= self.at]
@@ -116,12 +134,10 @@ class Explanation(Told):
         from simmodel.view.waiting_plots import in_the_way
 
         spans = [(float(row["since"]), float(row["until"]), str(row["reason"])) for row in self.spans.rows()]
+        since = "since its submission" if spans else "from now"
+        if not spans and self.expected is not None and self.expected > self.at:
+            spans = [(self.at, self.expected, self.reason)]
         promises = [(float(row["since"]), float(row["at"])) for row in self.promises.rows()]
+        steps = promises if len(promises) > 1 else ()
         name = f"Why job {self.job} waits" if title is None else title
-        return in_the_way(spans, self.holders, self.at, promises, title=name, figsize=figsize)
-
-
-def _holder(holder: Holder) -> str:
-    name = holder.job if isinstance(holder.job, str) and " " in holder.job else f"job {holder.job}"
-    size = f"{holder.processors} " if holder.processors else ""
-    return f"{name} ({size}until {holder.until:.10g} s)"
+        return in_the_way(spans, self.holders, self.at, steps, since=since, title=name, figsize=figsize)

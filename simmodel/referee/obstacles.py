@@ -11,7 +11,7 @@ from simmodel.futures.asking import Question, promised_now
 from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import Explanation
 from simmodel.referee.least_change import least_changes
-from simmodel.referee.telling import PROMISES, Holder, span_table
+from simmodel.referee.telling import PROMISES, Holder, instant_text, span_table
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.units import show_quantity
 from simmodel.work.job import LiveJob
@@ -79,7 +79,9 @@ def waiting_parts(snapshot: ClusterSnapshot) -> dict[str, tuple[str, WorkState]]
     return {str(work.id): (part, work) for part in _PARTS for work in getattr(snapshot, part)}
 
 
-def why_waits(snapshot: ClusterSnapshot, job: int | str, policy: PolicyLike | None = None) -> Explanation:
+def why_waits(
+    snapshot: ClusterSnapshot, job: int | str, policy: PolicyLike | None = None, *, dated: bool = False
+) -> Explanation:
     """Explain why a job waits in a snapshot: of a simulation, or of the mirror of a real scheduler.
 
     Parameters
@@ -90,6 +92,8 @@ def why_waits(snapshot: ClusterSnapshot, job: int | str, policy: PolicyLike | No
         the id of a job that waits
     policy
         default: that of the snapshot
+    dated
+        whether instants are seconds since 1970, told as dates
 
     Raises
     ------
@@ -120,7 +124,7 @@ def why_waits(snapshot: ClusterSnapshot, job: int | str, policy: PolicyLike | No
     question.simulation.decide()
     system = question.system
     live = next(each for each in system.present() if each.seq == work.number)
-    way = _Way(system.snapshot(actual=False), work, live, system.pools[work.place])
+    way = _Way(system.snapshot(actual=False), work, live, system.pools[work.place], dated)
     reason = "due" if live.attempts else obstacle(live, system.view.choices.get(live, ()))
     waits = part == "waiting"
     promised = promised_now(seen, policy).get(work.id)
@@ -139,16 +143,21 @@ def why_waits(snapshot: ClusterSnapshot, job: int | str, policy: PolicyLike | No
         expected=expected,
         promises=span_table([] if promised is None else [(seen.now, promised, "", "promise")], PROMISES),
         changes=() if part == "blocked" or reason == "due" else tuple(least_changes(seen, work, policy)),
+        dated=dated,
     )
 
 
 class _Way(NamedTuple):
-    """A job that waits after the decision of an instant: the cluster then, its state, its live job and its pool."""
+    """A job that waits after the decision of an instant: the cluster then, its state, its live job and its pool.
+
+    ``dated``: whether instants are told as dates.
+    """
 
     seen: ClusterSnapshot
     work: WorkState
     live: LiveJob
     pool: Pool
+    dated: bool
 
 
 # ---------------------------------------------------------------------- in words
@@ -283,7 +292,7 @@ def _windows(way: _Way) -> Iterator[Holder]:
     end = way.seen.now + (0.0 if opens else way.work.requested)
     for window in pool.windows:
         if window.begun or window.start < end:
-            begins = "" if window.begun else f" from {window.start:.10g} s"
+            begins = "" if window.begun else f" from {instant_text(window.start, dated=way.dated)}"
             yield Holder(_called(window, way.pool) + begins, _size(window.what, way.pool), window.end)
 
 

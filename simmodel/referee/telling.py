@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from simmodel.display import text_table
 from simmodel.work.table import Table
 
-__all__ = ["PROMISES", "Change", "Holder", "listed", "span_table", "table_lines", "told_of"]
+__all__ = ["PROMISES", "Change", "Holder", "instant_text", "listed", "span_table", "table_lines", "told_of"]
 
 PROMISES = ("since", "at", "cause", "by")
 """The columns of the starts that a job could expect."""
@@ -21,6 +22,15 @@ _TYPES: dict[str, Any] = {
     **dict.fromkeys(("free", "waiting"), np.int64),
 }
 _MOST = 12  # rows of a table in texts
+
+
+def instant_text(at: float, *, dated: bool = False) -> str:
+    """Return an instant (s) as text; ``dated``: as date and time of this computer, of seconds since 1970.
+
+    >>> instant_text(90.5)
+    '90.5 s'
+    """
+    return datetime.fromtimestamp(at).isoformat(" ", "seconds") if dated else f"{at:.10g} s"
 
 
 class Change(NamedTuple):

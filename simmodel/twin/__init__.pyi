@@ -23,6 +23,7 @@ from .events import (
 )
 from .logs import start_logging as start_logging
 from .mirror import Mirror as Mirror
+from .present import explain_in_mirror as explain_in_mirror
 from .redis_settings import RedisSettings as RedisSettings
 from .replay import LogReplay as LogReplay, replay_log as replay_log
 from .serving import StatusServer as StatusServer

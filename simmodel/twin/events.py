@@ -304,7 +304,8 @@ class Noticed(Event):
 class JobReport(Fields):
     """A job in a full report: its request and state, once it has started where and when, and when it has ended.
 
-    ``foretold``: the instant (s) at which the scheduler expects to start it, if it says so.
+    ``foretold``: the instant (s) at which the scheduler expects to start it, if it says so; ``reason``: why it waits,
+    in the word of the scheduler.
     """
 
     job: int | str = attrs.field(converter=job_id)
@@ -316,6 +317,7 @@ class JobReport(Fields):
     partition: str | None = None
     nodes: tuple[tuple[str, int], ...] = ()
     foretold: float | None = attrs.field(default=None, validator=_instant)
+    reason: str = ""
 
 
 @attrs.frozen(kw_only=True, repr=False)

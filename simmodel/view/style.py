@@ -170,8 +170,8 @@ def time_axis(ax: Axes, result: JobRecord) -> None:
     span_axis(ax, result.started, result.ended)
 
 
-def span_axis(ax: Axes, start: float, end: float) -> None:
-    """As :func:`time_axis`, between two instants (s)."""
+def span_axis(ax: Axes, start: float, end: float, since: str = "since the start") -> None:
+    """As :func:`time_axis`, between two instants (s); ``since``: the first one in words."""
     span = max(end - start, 1e-9)
     unit, name = next((unit, name) for unit, name in _UNITS if span >= 3 * unit or unit == 1.0)
     steps = [step for step in _NICE[name] if span / (step * unit) <= 9]
@@ -181,7 +181,7 @@ def span_axis(ax: Axes, start: float, end: float) -> None:
     ticks = np.arange(0, span + step * 1e-6, step)
     ax.set_xticks(start + ticks, [f"{tick / unit:g}" for tick in ticks])
     ax.set_xlim(start, start + span)
-    ax.set_xlabel(f"{name} since the start")
+    ax.set_xlabel(f"{name} {since}")
 
 
 def duration_axis(axis: XAxis | YAxis, longest: float, *, log: bool = True, shortest: float = 1.0) -> None:

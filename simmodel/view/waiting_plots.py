@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from simmodel.display import counted
 from simmodel.view.style import COLOURS, GREY, INK, PALE, Size, duration_axis, figure, span_axis, tidy
 
 if TYPE_CHECKING:
@@ -15,7 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["in_the_way", "places_for_a_job", "waits_of_a_task"]
 
+_MOST = 20  # holders that are drawn
 _ORDER = ("order", "processors", "dependencies", "nodes", "reservation", "limit", "licences")
+
+
+class _Bar(NamedTuple):
+    """A holder: its id or name, its processors, and its expected end (s)."""
+
+    name: int | str
+    processors: int
+    until: float
 
 
 def in_the_way(
@@ -24,6 +34,7 @@ def in_the_way(
     at: float,
     promises: Sequence[tuple[float, float]] = (),
     *,
+    since: str = "since its submission",
     title: str | None = None,
     figsize: Size | None = None,
 ) -> Figure:
@@ -39,13 +50,17 @@ def in_the_way(
         the instant (s) of the question
     promises
         since (s), and the start expected from then on (s)
+    since
+        the first instant in words
     title, figsize
         of the figure
     """
-    ends = [until for _, until, _ in spans] + [until for _, _, until in holders if np.isfinite(until)]
+    drawn = [_Bar(*each) for each in holders[:_MOST]]
+    ends = [until for _, until, _ in spans] + [until for _, _, until in drawn if np.isfinite(until)]
     first, last = min([at, *(since for since, _, _ in spans)]), max([at, *ends])
     last = max(last, first + 1.0)
-    rows = max(len(holders), 1)
+    more = len(holders) - len(drawn)
+    rows = max(len(drawn) + (more > 0), 1)
     height = 1.6 + 0.28 * rows + (1.4 if promises else 0.0)
     new = figure((8.0, height), figsize, title)
     if promises:
@@ -53,21 +68,23 @@ def in_the_way(
         _promises(below, promises, first, max([until for _, until, _ in spans], default=last))
     else:
         above = new.subplots()
-    _rows(above, spans, holders, at, last)
+    _rows(above, spans, drawn, at, last)
+    if more > 0:
+        above.set_yticks(range(len(drawn) + 2), [*_names(drawn), f"and {more:,} more"])
+        above.set_ylim(len(drawn) + 1.5, -0.6)
     named = dict(zip(*reversed(above.get_legend_handles_labels()), strict=True))
     if len(named) > 1:
         above.legend(named.values(), named, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    span_axis(above, first, last)
+    span_axis(above, first, last, since)
     if promises:
-        span_axis(below, first, last)
+        span_axis(below, first, last, since)
         above.set_xlabel("")
         above.tick_params(axis="x", labelbottom=False)
     return new
 
 
 def _rows(
-    ax: Axes, spans: Sequence[tuple[float, float, str]], holders: Sequence[tuple[int | str, int, float]], at: float,
-    last: float,
+    ax: Axes, spans: Sequence[tuple[float, float, str]], holders: Sequence[_Bar], at: float, last: float,
 ) -> None:  # fmt: skip
     first = min([at, *(since for since, _, _ in spans)])
     for since, until, reason in spans:
@@ -78,12 +95,16 @@ def _rows(
     for row, (_, processors, until) in enumerate(holders, 1):
         ax.barh(row, min(until if np.isfinite(until) else last, last) - at, left=at, height=0.7, color=GREY)
         if processors:
-            ax.text(at, row, f" {processors} processors", va="center", color=INK, fontsize=8)
+            ax.text(at, row, f" {counted(processors, 'processor')}", va="center", color=INK, fontsize=8)
     ax.axvline(at, color=INK, lw=0.8)
-    names = [each if isinstance(each, str) and " " in each else f"job {each}" for each, _, _ in holders]
-    ax.set_yticks(range(len(names) + 1), ["it waits for", *names])
+    ax.set_yticks(range(len(holders) + 1), _names(holders))
     ax.invert_yaxis()
     tidy(ax, grid="x")
+
+
+def _names(holders: Sequence[_Bar]) -> list[str]:
+    names = [each if isinstance(each, str) and " " in each else f"job {each}" for each, _, _ in holders]
+    return ["it waits for", *names]
 
 
 def _promises(ax: Axes, promises: Sequence[tuple[float, float]], first: float, until: float) -> None:
@@ -129,7 +150,7 @@ def waits_of_a_task(
     ax.set_yticks(range(len(reasons)), reasons)
     ax.invert_yaxis()
     tidy(ax, grid="x")
-    span_axis(ax, submit, max(last, submit + 1e-9))
+    span_axis(ax, submit, max(last, submit + 1e-9), "since its submission")
     return new
 
 
@@ -171,6 +192,6 @@ def places_for_a_job(
     ax.invert_yaxis()
     ax.axvline(at, color=INK, lw=0.8)
     tidy(ax, grid="x")
-    span_axis(ax, at, last)
+    span_axis(ax, at, last, "since the decision")
     ax.set_title("pale: as estimated at the decision; below: as simulated", loc="right", fontsize=8, color=GREY)
     return new

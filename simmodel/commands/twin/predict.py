@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simmodel.commands.outputs import add_output, check_outputs, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import add_seed, add_trust, add_workers, process_pool
 from simmodel.commands.values import number, whole
 
-if TYPE_CHECKING:
-    from simmodel.twin.config import TwinConfig
-    from simmodel.twin.mirror import Mirror
-
 __all__ = ["EXAMPLES", "add", "run"]
-
-_QUIET = 1.0  # seconds without events after which all is told
 
 EXAMPLES = (
     "simmodel twin predict twin.toml 4711",
@@ -49,17 +43,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print when waiting jobs will start: as predicted, and quantiles over futures with drawn run times.
 
-    The state is that of the audit log, of a full report of the source, or of its events. Nothing is changed.
+    The state is that of a full report of the source, of the audit log, or of events. Nothing is changed.
     """
     from simmodel.display import text_table
     from simmodel.futures.start_times import predict_starts
     from simmodel.metrics.report import duration
     from simmodel.scheduling.prediction import predictor as predictor_of
     from simmodel.twin.config import read_config
+    from simmodel.twin.present import present
 
     check_outputs(options, "table")
     config = read_config(options.config, trust=options.trust)
-    mirror = _state(config, trust=options.trust)
+    mirror = present(config, trust=options.trust).mirror
     chosen: Any = options.predictor or ("predicted" if options.history is not None else "request")
     if options.history is not None:
         chosen = _taught(predictor_of(chosen), options.history)
@@ -80,39 +75,6 @@ def run(options: argparse.Namespace) -> None:
     head = f"{config.cluster} at {now:.10g} s: jobs start after (as predicted, on average, and by each probability)"
     said = [head, *text_table(rows)]
     write_and_say(said, options, {"table": found.to_csv}, indent="")
-
-
-def _state(config: TwinConfig, *, trust: bool) -> Mirror:
-    """Return the mirror as the audit log has it, or as the source tells."""
-    from contextlib import closing
-
-    from simmodel.errors import InputError
-    from simmodel.twin.course import continued
-    from simmodel.twin.mirror import Mirror
-
-    spec = config.spec(trust=trust)
-
-    def remake(document: Any) -> Mirror:
-        return Mirror.from_document(document, spec, config.policy)
-
-    past = None if config.audit is None else continued(config.path(config.audit), spec, config.cluster, remake)
-    if past is not None:
-        return past.mirror
-    mirror = Mirror(spec, config.cluster, config.policy)
-    with closing(config.open_source()) as source:
-        report = source.report()
-        if report is not None:
-            mirror.apply(report)
-            return mirror
-        told = True
-        while told and not source.over:
-            told = False
-            for event in source.events(_QUIET):
-                told = True
-                mirror.apply(event)
-    if mirror.now == float("-inf"):
-        raise InputError("must tell something, got no event", place="source")
-    return mirror
 
 
 def _taught(predictor: Any, log: str) -> Any:

@@ -19,7 +19,7 @@ from simmodel.twin.events import JobReport, JobState, Request
 from simmodel.twin.job_history import natural_order
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.answers import Given, parser_of
-from simmodel.twin.slurm.values import amounts, count_of, gres, nodes_of
+from simmodel.twin.slurm.values import amounts, count_of, gres, is_none, nodes_of
 
 __all__ = [
     "LONGEST_NAME",
@@ -219,6 +219,7 @@ def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = Fal
             started=started,
             ended=record.ended if state in _ENDED.values() else None,
             foretold=record.started if state == "waiting" else None,
+            reason="" if state not in ("waiting", "held") or is_none(reason) else reason,
             **where,
         )
 

@@ -61,6 +61,7 @@ def test_a_waiting_job() -> None:
             processors=8, nodes=2, cores_per_node=4, requested=600.0, user="ada", queue="normal", partition="batch",
             priority=5.0, name="sim",
         ),
+        reason="Priority",
     )  # fmt: skip
 
 
