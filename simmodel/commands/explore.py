@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from simmodel.commands.machine import WORKLOAD, add_config
@@ -10,6 +11,7 @@ from simmodel.commands.options import add_kind_options, kind_options, options_of
 from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import POLICIES, add_trust, add_until, add_workers, process_pool, split_names
+from simmodel.commands.studies import add_study, kept_runs
 from simmodel.commands.values import number
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -46,6 +48,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="confidence level of the intervals (default: 0.95)",
     )
     add_workers(parser)
+    add_study(parser, "the same command goes on")
     rules = parser.add_argument_group("simulation")
     add_config(rules)
     add_kind_options(rules, [*options_of("tasks"), *options_of("jobs")])
@@ -87,12 +90,14 @@ def run(options: argparse.Namespace) -> None:
     policies = split_names(options.policies)
     seeds = options.seeds if isinstance(options.seeds, int) else len(options.seeds)
     runs = len(platforms) * len(options.workloads) * len(policies) * seeds
-    with process_pool(options, most=runs) as executor:
+    study = None if options.study is None else Path(options.study)
+    with process_pool(options, most=runs) as executor, kept_runs(study, "the same command goes on"):
         found = explore(
             platforms,
             options.workloads,
             policies,
             seeds=options.seeds,
+            study=study,
             executor=executor,
             level=options.level,
             progress=options.progress,

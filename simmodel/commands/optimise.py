@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
 from simmodel.commands.shared import add_workers
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from simmodel.experiments.configuration import Configuration, Shape
+    from simmodel.experiments.parameters import Space
 
 __all__ = ["EXAMPLES", "add", "perform", "run", "shape"]
 
@@ -56,4 +58,9 @@ def perform(configuration: Configuration, executor: Executor | None, progress: b
     said = [repr(found).strip("<>"), "", found.summary()]
     if len(found.failed):
         said += ["", f"{len(found.failed):,} runs failed, the first one by: {found.failed['error'][0]}"]
-    return Findings(said, found.front, found.runs, found.plot)
+    return Findings(said, found.front, found.runs, partial(found.plot, colour=_colour(found.space)))
+
+
+def _colour(space: Space) -> str | None:
+    """Return the first parameter with a few choices, which gives the points of the front their colours."""
+    return next((each.name for each in space.parameters if 2 <= len(each.choices) <= 6), None)

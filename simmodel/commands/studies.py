@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     from simmodel.experiments.configuration import Configuration, Shape
     from simmodel.work.table import Table
 
-__all__ = ["EXPERIMENTS", "Findings", "Perform", "add_config", "add_results", "carry_out", "configured"]
+__all__ = [
+    "EXPERIMENTS",
+    "Findings",
+    "Perform",
+    "add_config",
+    "add_results",
+    "add_study",
+    "carry_out",
+    "configured",
+    "kept_runs",
+]
 
 EXPERIMENTS = ("optimise", "sensitivity")
 """The commands whose experiments are described by files, and which ``simmodel resume`` continues."""
@@ -68,10 +78,13 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "config", metavar="CONFIG", help="the experiment (TOML), or a name from 'simmodel list experiments'"
     )
+    add_study(parser, "'simmodel resume FILE' goes on")
+
+
+def add_study(parser: argparse.ArgumentParser, after: str) -> None:
+    """Add the file that keeps the runs; ``after`` tells how they go on after an interrupt."""
     parser.add_argument(
-        "--study",
-        metavar="FILE",
-        help="keep the runs in this SQLite file as they end, which 'simmodel resume FILE' continues",
+        "--study", metavar="FILE", help=f"keep the runs in this SQLite file as they end; after an interrupt {after}"
     )
 
 
@@ -110,7 +123,9 @@ def configured(options: argparse.Namespace, shape: Shape) -> Configuration:
 def carry_out(configuration: Configuration, options: argparse.Namespace, perform: Perform) -> None:
     """Run an experiment, print what it found, and write the files that options name."""
     check_outputs(options, "table", "runs", "plot")
-    with process_pool(options) as executor, configuration.wrong_here(), _kept_runs(configuration.study):
+    study = configuration.study
+    goes_on = kept_runs(study, f"'simmodel resume {study}' goes on")
+    with process_pool(options) as executor, configuration.wrong_here(), goes_on:
         findings = perform(configuration, executor, options.progress)
     files: Mapping[str, Callable[[Path], object]] = {
         "table": findings.table.to_csv,
@@ -121,8 +136,8 @@ def carry_out(configuration: Configuration, options: argparse.Namespace, perform
 
 
 @contextmanager
-def _kept_runs(path: Path | None) -> Iterator[None]:
-    """Say at an interrupt how to go on."""
+def kept_runs(path: Path | None, after: str) -> Iterator[None]:
+    """Say at an interrupt how many runs a study has, and how they go on."""
     try:
         yield
     except KeyboardInterrupt:
@@ -131,5 +146,5 @@ def _kept_runs(path: Path | None) -> Iterator[None]:
 
             counts = Study(path).counts
             kept = f"{counts['finished'] + counts['failed']:,} runs are kept"
-            print(f"\ninterrupted: {kept}; 'simmodel resume {path}' goes on", file=sys.stderr, end="")
+            print(f"\ninterrupted: {kept}; {after}", file=sys.stderr, end="")
         raise

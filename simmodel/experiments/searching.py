@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,6 +72,8 @@ def run_trials(
             if left:
                 study.release(left.values())
         count += len(claimed)
+        if not study.is_flat:
+            study.flatten()
     return count
 
 
@@ -126,17 +129,31 @@ def search(
     """
     from simmodel.records.observers import progress_bar
 
-    with progress_bar(budget, "trial", progress) as bar:
-        bar.update(sum(study.counts[state] for state in ("finished", "failed")))
-        while True:
-            run_trials(study, function, shared, executor=executor, bar=bar, undefined=undefined)
-            trials = study.trials()
-            if any(trial.state in ("queued", "running") for trial in trials):
-                sleep(_POLL)  # other processes run the last ones of this generation
-                continue
-            if len(trials) >= budget or (trials and stop is not None and stop(trials)):
-                return
-            proposed = list(propose(trials))[: budget - len(trials)]
-            if not proposed:
-                return
-            study.add(proposed, first=len(trials))
+    try:
+        with progress_bar(budget, "trial", progress) as bar:
+            bar.update(sum(study.counts[state] for state in ("finished", "failed")))
+            run = partial(run_trials, study, function, shared, executor=executor, bar=bar, undefined=undefined)
+            _generations(study, propose, budget, run, stop)
+    finally:
+        study.flatten()
+
+
+def _generations(
+    study: Study,
+    propose: Callable[[list[Trial]], Sequence[Mapping[str, Any]]],
+    budget: int,
+    run: Callable[[], object],
+    stop: Callable[[list[Trial]], bool] | None,
+) -> None:
+    while True:
+        run()
+        trials = study.trials()
+        if any(trial.state in ("queued", "running") for trial in trials):
+            sleep(_POLL)  # other processes run the last ones of this generation
+            continue
+        if len(trials) >= budget or (trials and stop is not None and stop(trials)):
+            return
+        proposed = list(propose(trials))[: budget - len(trials)]
+        if not proposed:
+            return
+        study.add(proposed, first=len(trials))

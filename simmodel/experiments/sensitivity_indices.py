@@ -28,6 +28,7 @@ __all__ = ["METHODS", "Sensitivity", "sensitivity"]
 GivenGroups: TypeAlias = "bool | Mapping[str, Sequence[str]]"
 METHODS = {"morris": 20, "sobol": 1024}
 """The methods, and how many samples each takes by default."""
+_ROUNDING = 1e-12  # of the largest index: below it is the rounding of sums
 _LEVELS = 4  # of Morris' grid
 _SHOWN = {"morris": ("mu_star", "sigma"), "sobol": ("first", "total")}
 
@@ -301,13 +302,14 @@ class Sensitivity(Shown):
         return effects(self, output, title=title, figsize=figsize)
 
     def _texts(self, output: str | None = None) -> list[list[str]]:
-        names = _SHOWN[self.method]
-        rows = [["", *names]]
-        for row in self.of(output).rows():
+        names, found = _SHOWN[self.method], self.of(output)
+        rows, least = [["", *names]], _ROUNDING * float(np.abs(found[self.index]).max())
+        for row in found.rows():
             cells = []
             for name in names:
-                (text,) = texts([row[name]])
-                error = f" ± {row[f'{name}_high'] - row[name]:.2g}" if f"{name}_high" in row else ""
+                value = 0.0 if abs(row[name]) < least else row[name]
+                (text,) = texts([value])
+                error = f" ± {row[f'{name}_high'] - row[name]:.2g}" if value and f"{name}_high" in row else ""
                 cells.append(f"{text}{error}")
             rows.append([row["parameter"], *cells])
         return rows

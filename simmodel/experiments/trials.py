@@ -323,6 +323,11 @@ class Study(Shown):
             )
 
     @property
+    def is_flat(self) -> bool:
+        """Whether the database has the view of :meth:`flatten`."""
+        return self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone() is not None
+
+    @property
     def frame(self) -> pd.DataFrame:
         """The :attr:`table` as a ``pandas.DataFrame``."""
         return self.table.to_pandas()

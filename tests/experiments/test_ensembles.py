@@ -46,6 +46,8 @@ def test_an_interrupted_exploration_goes_on_where_it_was(tmp_path: Path) -> None
     with pytest.raises(KeyboardInterrupt):
         explore([32, 40], {"drawn": work}, ["fcfs", "easy"], seeds=3, study=file)
     assert Study(file).counts == {"queued": 7, "running": 0, "finished": 5, "failed": 0}
+    rows = sqlite3.connect(file).execute("SELECT policy, wait_mean FROM runs WHERE state = 'finished'").fetchall()
+    assert [policy for policy, _ in rows] == ["fcfs"] * 3 + ["easy"] * 2
     found = explore([32, 40], {"drawn": work}, ["fcfs", "easy"], seeds=3, study=file)
     assert work.draws == 6 + 7
     assert samples(found) == samples(whole)

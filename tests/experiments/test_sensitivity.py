@@ -175,6 +175,9 @@ def test_plots_show_the_most_influential_parameter_first() -> None:
     assert len(found.plot_effects(title="Effects").axes[0].texts) == 4
     grouped = sensitivity(ishigami, ANGLES, samples=8, groups={"g": ["x1", "x2"]})
     assert np.isnan(grouped.table["sigma"][0])
+    assert " ± " in grouped.summary().splitlines()[1]
+    tiny = sensitivity(lambda x, y: 3 * x + 1e-14 * y, {"x": (0, 1), "y": (0, 1)}).summary()
+    assert tiny.splitlines()[2].split() == ["y", "0", "0"]  # the rounding of sums
     grouped.plot_effects()
     both = sensitivity(ishigami, ANGLES, method="sobol", samples=16)
     assert len(both.plot().axes[0].patches) == 6
