@@ -12,6 +12,7 @@ __all__ = ["ACTIONS", "COMMANDS"]
 
 COMMANDS = {
     "batch": "replay a log under a policy",
+    "calibrate": "fit the parameters of a model to a record",
     "compare": "replay a log under several policies",
     "explain": "say why a job waits, and what would start it",
     "explore": "vary platforms, workloads, policies and seeds",

@@ -39,7 +39,7 @@ __all__ = [
     "kept_runs",
 ]
 
-EXPERIMENTS = ("optimise", "sensitivity")
+EXPERIMENTS = ("calibrate", "optimise", "sensitivity")
 """The commands whose experiments are described by files, and which ``simmodel resume`` continues."""
 
 

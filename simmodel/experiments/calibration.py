@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from math import log
@@ -14,8 +14,10 @@ import numpy as np
 
 from simmodel.errors import InputError, SimmodelError, shown, unknown
 from simmodel.experiments.calibrated import Calibration
+from simmodel.experiments.calls import map_calls
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.fitting import Block, Fit, blocks_of, times_of, trial_losses
+from simmodel.experiments.identifiability import Runner, identified, possible_times, refined, surroundings
 from simmodel.experiments.losses import Criterion, GivenLoss
 from simmodel.experiments.models import Outputs, Varied
 from simmodel.experiments.observations import GivenRecord, Observations, Times
@@ -43,6 +45,8 @@ def calibrate(
     start: Mapping[str, Any] | None = None,
     separable: bool | None = None,
     holdout: float = 0,
+    intervals: bool | None = None,
+    level: float = 0.95,
     seed: int = 0,
     study: GivenStudy = None,
     executor: Executor | None = None,
@@ -76,7 +80,13 @@ def calibrate(
         whether each site has a search of its own; all share their simulations. It is right if the parameters of a site
         move the times of no other site, as under the broker ``recorded``; ``None``: it is found out
     holdout
-        the share of jobs to hold out (the last ones of each site), or their number: the error is reported for them, too
+        the share of jobs to hold out (the last ones of each site), or their number: their error is reported, too
+    intervals
+        whether to refine the best values, to find intervals by a bootstrap over jobs, and to name the parameters that
+        the record cannot identify: this takes 7 runs for each parameter of a site, or of all sites if these are not
+        separable. Default: if these are at most as many as the budget
+    level
+        confidence of the intervals
     seed
         of the search, and of a model that has none of its own: all trials have the same random numbers
     study
@@ -127,18 +137,54 @@ def calibrate(
     trials = kept.trials()[:budget]
     if not any(trial.state == "finished" for trial in trials):
         raise SimmodelError(f"all {len(trials)} trials failed: {trials[0].error}")
-    best = searches.best(trials)
-    after = times_of(fit, best) if fit.observed is not None else None
-    return Calibration(
+    separate = searches.separable(trials)
+    found = Calibration(
         fit=fit,
         method=method,
         trials=tuple(trials),
-        separable=searches.separable(trials),
+        separable=separate,
         before=space.current(model),
-        values=best,
+        values=searches.best(trials),
         times_before=times,
-        times_after=after,
+        times_after=None,
+        level=level,
     )
+    if fit.observed is None:
+        return found
+    parts = fit.blocks if separate else (_whole(fit),)
+    runs = 2 + 7 * max(len(part.parameters) for part in parts)
+    wanted = runs <= max(budget, _CHEAP) if intervals is None else intervals
+
+    def run(several: Sequence[Mapping[str, Any]]) -> list[Times | None]:
+        return map_calls(possible_times, fit, several, executor, progress)
+
+    return _examined(found, parts, run, seed) if wanted else _rerun(found)
+
+
+_ROUNDS = 3  # in which the best values are refined, a run each
+_CHEAP = 30  # runs that are always made to find intervals
+
+
+def _whole(fit: Fit) -> Block:
+    """Return one block of all parameters."""
+    return Block("", tuple(range(len(fit.varied.space))))
+
+
+def _rerun(found: Calibration) -> Calibration:
+    return attrs.evolve(found, times_after=times_of(found.fit, found.values))
+
+
+def _examined(found: Calibration, parts: Sequence[Block], run: Runner, seed: int) -> Calibration:
+    """Return a calibration with refined values, and with intervals."""
+    space = found.fit.varied.space
+    near = surroundings(found.fit, parts, space.point(found.values), run)
+    if near is None:
+        return _rerun(found)
+    best, times = near.point, near.times
+    for turn in range(_ROUNDS):
+        best, times = refined(found.fit, parts, attrs.evolve(near, point=best, times=times), run, seed + turn)
+    known = identified(found.fit, parts, near, best, times, run, seed=seed, level=found.level)
+    return attrs.evolve(found, values=space.values(best), times_after=times, identified=tuple(known))
 
 
 def _check_numbers(budget: int, population: int | None) -> None:
@@ -160,7 +206,7 @@ def _with_seed(model: Model, space: Space, seed: int) -> Model:
 
 def _fit(model: Model, record: GivenRecord | None, space: Space, loss: AnyLoss, holdout: float) -> Fit:
     varied, blocks = Varied(model, space, Outputs({})), blocks_of(space, model)
-    if loss is None or (callable(loss) and not isinstance(loss, type)):
+    if loss is None or callable(loss):
         if holdout:
             raise InputError("must be 0 with a loss that is a function", place="holdout")
         return Fit(varied, None, None, loss, record, blocks)

@@ -70,6 +70,23 @@ class Fit:
     record: Any
     blocks: tuple[Block, ...]
 
+    @property
+    def weights(self) -> list[float]:
+        """The weight of each block in the loss of all: that of its sites and classes."""
+        if self.criterion is None or self.observed is None:
+            return [1.0] * len(self.blocks)
+        cells = self.observed.training
+        defined = self.criterion.defined(self.observed, cells)
+        return [
+            sum(
+                self.criterion.weights[name]
+                for name, known in defined.items()
+                for cell, counts in zip(cells, known, strict=True)
+                if counts and (not block.sites or cell.site in block.sites)
+            )
+            for block in self.blocks
+        ]
+
     def losses(self, times: Times, *, testing: bool = False) -> dict[str, float]:
         """Return the loss in all and of each block, for the times of the jobs of the record."""
         assert self.criterion is not None

@@ -237,7 +237,8 @@ class Criterion:
                 if counts:
                     logs += self.weights[name] * np.log(max(value, _LEAST))
                     weights += self.weights[name]
-        return float(np.exp(logs / weights)) if weights else float("nan")
+        found = float(np.exp(logs / weights)) if weights else float("nan")
+        return 0.0 if found <= _LEAST * (1 + 1e-9) else found
 
     def defined(self, observed: Observations, cells: Iterable[Cell]) -> dict[str, list[bool]]:
         """Return for which cells each loss is defined."""

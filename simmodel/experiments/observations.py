@@ -32,6 +32,7 @@ _NUMBERS = ("job", "task", "id")
 _SITES = ("site", "destination")
 _EARLIER = {"walltime": ("recorded_end", "recorded_start"), "queue_time": ("recorded_start", "submit")}
 _PLAIN = {"walltime": ("end", "start"), "queue_time": ("start", "submit")}
+_KEPT = ("submit", "processors", "recorded_start", "recorded_end", "start", "end")
 _INSTANTS = {"start": ("recorded_start", "start"), "end": ("recorded_end", "end")}
 
 
@@ -111,7 +112,7 @@ class Observations:
             "site": _sites(table),
             "class": _classes(table),
         }
-        kept = [name for name in ("submit", "processors", "recorded_start", "start", "end") if name in table]
+        kept = [name for name in _KEPT if name in table]
         jobs = Table({**about, **{name: table[name] for name in kept}, **columns}).where(known)
         if len(np.unique(jobs["job"])) < len(jobs):
             raise InputError("must have each job once, got a duplicate number", place="record")
@@ -195,7 +196,7 @@ def _quantity(table: Table, name: str, *, recorded: bool) -> NDArray[np.float64]
     for pair in (_EARLIER, _PLAIN) if recorded else (_PLAIN,):
         if name in pair and all(column in table for column in pair[name]):
             later, earlier = pair[name]
-            return (table[later] - table[earlier]).astype(np.float64)
+            return np.asarray(table[later] - table[earlier], dtype=np.float64)
     if name in table and table[name].dtype.kind in "iuf":
         return table[name].astype(np.float64)
     where = "record" if recorded else "model"

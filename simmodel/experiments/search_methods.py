@@ -227,7 +227,7 @@ class ParzenSearch(Replayed):
                 seed=int(self.rng().integers(2**31)), multivariate=True, constant_liar=True
             )
             self._search = optuna.create_study(sampler=sampler)
-        ranges = {f"x{i}": optuna.distributions.FloatDistribution(0, 1) for i in range(self.dimensions)}
+        ranges: dict[str, Any] = {f"x{i}": optuna.distributions.FloatDistribution(0, 1) for i in range(self.dimensions)}
         for point, loss in zip(points, losses, strict=True):
             given = {f"x{i}": float(value) for i, value in enumerate(point)}
             trial = optuna.trial.create_trial(params=given, distributions=ranges, value=float(loss))

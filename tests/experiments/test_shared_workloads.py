@@ -188,6 +188,7 @@ def test_without_a_folder_for_temporary_files_workers_ask(monkeypatch: pytest.Mo
 
 
 COMMANDS = {
+    "calibrate": ["calibrate", "size-from-starts"],
     "compare": ["compare", "probe-4", "--policies", "fcfs,easy", "--processors", "12"],
     "explore": ["explore", "--platforms", "small", "--workloads", "probe-4", "--policies", "fcfs,easy", "--seeds", "2"],
     "identify": ["identify", "probe-4", "jobs.csv", "--policies", "fcfs,easy", "--processors", "12"],

@@ -30,7 +30,7 @@ def hidden_grid(sites: int, jobs: int, *, cores: tuple[int, int] = (100, 2000), 
     sizes = np.exp(rng.uniform(*np.log(cores), sites)).astype(int).tolist()
     names = [f"S{i:02}" for i in range(sites)]
     given = [
-        SiteSpec(name=name, hosts=[NodeSpec(count=1, cores=size)], overhead=300)
+        SiteSpec(name=name, hosts=[NodeSpec(count=1, cores=size)], overhead=1800)
         for name, size in zip(names, sizes, strict=True)
     ]
     hidden: dict[str, float] = {}
@@ -39,7 +39,7 @@ def hidden_grid(sites: int, jobs: int, *, cores: tuple[int, int] = (100, 2000), 
         hidden[f"sites.{name}.overhead.mean"] = float(np.exp(rng.uniform(np.log(60), np.log(1800))))
     submit = np.sort(rng.uniform(0, 86400, sites * jobs)).tolist()
     where = rng.permutation(np.repeat(names, jobs)).tolist()
-    wide, run = rng.choice([1, 8], sites * jobs).tolist(), rng.lognormal(8, 1, sites * jobs).tolist()
+    wide, run = rng.choice([1, 1, 1, 8], sites * jobs).tolist(), rng.lognormal(7.5, 0.8, sites * jobs).tolist()
     work = [Job(id=i + 1, submit=submit[i], processors=wide[i], run=run[i], site=where[i]) for i in range(sites * jobs)]
     model = Scenario(platform=GridSpec(sites=given), workload=Workload.from_jobs(work), policy="recorded")
     found = model.evolve(hidden).run().jobs

@@ -1,0 +1,285 @@
+"""The report of a calibration: errors by site and class, and what the record cannot tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from simmodel.display import counted, text_table, texts
+from simmodel.errors import InputError
+from simmodel.experiments.fitting import Fit
+from simmodel.experiments.identifiability import Identified
+from simmodel.experiments.observations import Cell, Times
+from simmodel.experiments.trials import Trial
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Calibrated", "error_table", "limits_of", "report_of"]
+
+_FEW = 10  # jobs below which the error of a cell says little
+
+
+class Calibrated(Protocol):
+    """A calibration, as its report needs it: see :class:`~simmodel.experiments.calibrated.Calibration`."""
+
+    @property
+    def fit(self) -> Fit:
+        """The model, the parameters, the losses and the record."""
+        ...
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials."""
+        ...
+
+    @property
+    def before(self) -> Mapping[str, Any]:
+        """The values of the model."""
+        ...
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The best values."""
+        ...
+
+    @property
+    def times_before(self) -> Times | None:
+        """The times of jobs with the values of the model."""
+        ...
+
+    @property
+    def times_after(self) -> Times | None:
+        """The times of jobs with the best values."""
+        ...
+
+    @property
+    def identified(self) -> tuple[Identified, ...]:
+        """How well the record fixes each parameter."""
+        ...
+
+    @property
+    def loss(self) -> float:
+        """The loss with the best values."""
+        ...
+
+    @property
+    def loss_before(self) -> float:
+        """The loss of the model as it was."""
+        ...
+
+
+# ---------------------------------------------------------------------- errors by cell
+
+
+def error_table(found: Calibrated) -> Table:
+    """Return the errors by site and class; see :attr:`~simmodel.experiments.calibrated.Calibration.errors`."""
+    fit = found.fit
+    if fit.observed is None or fit.criterion is None:
+        raise InputError("must be a ready one for errors by site, got a function", place="loss")
+    cells = fit.observed.training
+    columns: dict[str, Any] = {
+        "site": np.array([cell.site for cell in cells]),
+        "class": np.array([cell.kind for cell in cells]),
+        "jobs": np.array([len(cell.rows) for cell in cells]),
+    }
+    tested = {(cell.site, cell.kind): cell for cell in fit.observed.testing}
+    for word, times in (("before", found.times_before), ("after", found.times_after)):
+        if times is not None:
+            for name, values in fit.criterion.errors(times, fit.observed, cells).items():
+                columns[f"{name} {word}"] = np.array(values)
+    for word, times in (("before", found.times_before), ("after", found.times_after)):
+        if times is not None and tested:
+            for name in fit.criterion.losses:
+                columns[f"{name} {word}, held out"] = np.array(
+                    [_tested(found, name, times, tested.get((cell.site, cell.kind))) for cell in cells]
+                )
+    return Table({**columns, **_parameter_columns(found, cells)})
+
+
+def _tested(found: Calibrated, name: str, times: Times, cell: Cell | None) -> float:
+    criterion, observed = found.fit.criterion, found.fit.observed
+    if cell is None or criterion is None or observed is None:
+        return float("nan")
+    return criterion.errors(times, observed, [cell])[name][0]
+
+
+def _parameter_columns(found: Calibrated, cells: Sequence[Cell]) -> dict[str, NDArray[Any]]:
+    """Return columns of the parameters of each cell's site, by the last parts of their names."""
+    known = {each.name: each for each in found.identified}
+    rows: list[dict[str, Any]] = []
+    for cell in cells:
+        row: dict[str, Any] = {}
+        for name in _names_of(found.fit, cell.site):
+            short = _short(name, cell.site)
+            row[f"{short} before"], row[f"{short} after"] = found.before[name], found.values[name]
+            if name in known:
+                row[f"{short} low"], row[f"{short} high"] = known[name].low, known[name].high
+        rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return {name: np.array([row.get(name) for row in rows]) for name in names}
+
+
+def _names_of(fit: Fit, site: str) -> list[str]:
+    names = fit.varied.space.names
+    blocks = [block for block in fit.blocks if not block.sites or site in block.sites]
+    return [names[i] for block in blocks for i in block.parameters]
+
+
+def _short(name: str, site: str) -> str:
+    """Return the name of a parameter without its site.
+
+    >>> _short("sites.BNL.overhead.mean", "BNL"), _short("scale", "BNL")
+    ('overhead.mean', 'scale')
+    """
+    return re.sub(rf"^(sites|places)(\.{re.escape(site)}|\[.*?\])\.", "", name)
+
+
+# ---------------------------------------------------------------------- limits
+
+
+def limits_of(found: Calibrated) -> list[str]:
+    """Return what the record cannot tell; see :attr:`~simmodel.experiments.calibrated.Calibration.limits`."""
+    space = found.fit.varied.space
+    said = [each.sentence(space[each.name]) for each in found.identified]
+    said = [each for each in said if each]
+    if found.fit.observed is not None and found.fit.criterion is not None:
+        said += [*_of_cells(found), *_of_queues(found), *_of_holdout(found)]
+    return said
+
+
+def _of_cells(found: Calibrated) -> Iterator[str]:
+    observed, criterion = found.fit.observed, found.fit.criterion
+    assert observed is not None
+    assert criterion is not None
+    if observed.left_out:
+        yield f"{counted(observed.left_out, 'job')} of the record without a known time take no part"
+    for cell in observed.training:
+        if len(cell.rows) < _FEW:
+            yield f"{cell}: {counted(len(cell.rows), 'job')}, too few to trust the error or the fit"
+        for loss in criterion.losses.values():
+            problem = loss.problem(observed.jobs[loss.quantity][cell.rows])
+            if problem:
+                yield f"{cell}: the record {problem}, so its relative error is not defined and takes no part"
+
+
+def _of_queues(found: Calibrated) -> Iterator[str]:
+    """Yield the sites whose queue times neither the jobs of the record nor the model explain: jobs wait for others."""
+    observed = found.fit.observed
+    assert observed is not None
+    jobs = observed.jobs
+    start, end = (next((jobs[name] for name in names if name in jobs), None) for names in _INSTANTS)
+    if start is None or end is None or "submit" not in jobs:
+        return
+    met = []
+    for site in observed.sites:
+        here = jobs["site"] == site
+        most, waited, idle = _waiting(jobs["submit"][here], start[here], end[here])
+        if waited > 0 and idle > _IDLE * waited and not _explained(found, site):
+            met.append((site, most, int(here.sum()), idle / waited))
+    for site, most, count, share in met[:_NAMED]:
+        named = f"{site}: at" if site else "At"
+        yield (
+            f"{named} most {most} of the {count} jobs run at once, and {share:.0%} of the queue time passes while "
+            f"fewer run: the record lacks the jobs that these wait for, so queue times can be described, not explained"
+        )
+    if len(met) > _NAMED:
+        yield f"the same holds for {counted(len(met) - _NAMED, 'more site')}, such as {met[_NAMED][0]}"
+
+
+def _explained(found: Calibrated, site: str) -> bool:
+    """Whether the calibrated model repeats the queue times of a site."""
+    criterion, observed, times = found.fit.criterion, found.fit.observed, found.times_after
+    assert criterion is not None
+    assert observed is not None
+    if times is None or "queue_time" not in times:
+        return False
+    rows = np.concatenate([cell.rows for cell in observed.training if cell.site == site] or [np.zeros(0, np.intp)])
+    recorded = observed.jobs["queue_time"][rows]
+    return bool(np.abs(times["queue_time"][rows] - recorded).sum() < _IDLE * recorded.sum())
+
+
+_NAMED = 3  # sites that are named one by one
+_INSTANTS = (("recorded_start", "start"), ("recorded_end", "end"))
+_IDLE = 0.5  # share of queue time, spent while fewer jobs run than at other times, that is not explained
+
+
+def _waiting(
+    submit: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]
+) -> tuple[int, float, float]:
+    """Return the most jobs that run at once, the job seconds of waiting, and those while fewer run.
+
+    >>> _waiting(np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, 20.0]), np.array([10.0, 5.0, 30.0]))
+    (2, 19.0, 15.0)
+    """
+    times = np.unique(np.concatenate([submit, start, end]))
+    length = np.diff(times)
+
+    def count(begin: NDArray[np.float64], finish: NDArray[np.float64]) -> NDArray[np.intp]:
+        begun = np.searchsorted(np.sort(begin), times[:-1], side="right")
+        return np.asarray(begun - np.searchsorted(np.sort(finish), times[:-1], side="right"))
+
+    if not len(length):
+        return 0, 0.0, 0.0
+    running, waiting = count(start, end), count(submit, start)
+    most = int(running.max())
+    return most, float((waiting * length).sum()), float((waiting * length)[running < most].sum())
+
+
+def _of_holdout(found: Calibrated) -> Iterator[str]:
+    fit = found.fit
+    assert fit.observed is not None
+    if not fit.observed.testing or found.times_after is None:
+        return
+    after = fit.losses(found.times_after, testing=True)["loss"]
+    if found.times_before is not None:
+        before = fit.losses(found.times_before, testing=True)["loss"]
+        if after > before:
+            yield (
+                f"the fit does not carry over to the jobs held out: their loss rises from {before:.3g} to {after:.3g}, "
+                "so the model is better left as it was"
+            )
+            return
+    if after > 1.5 * found.loss:
+        yield f"the loss is {after:.3g} on the jobs held out, and {found.loss:.3g} on those it was fitted to"
+
+
+# ---------------------------------------------------------------------- text
+
+
+def report_of(found: Calibrated) -> str:
+    """Return the report as text."""
+    lines = [_line("loss", found.loss_before, found.loss)]
+    fit = found.fit
+    if fit.observed is not None and fit.observed.testing and found.times_after is not None:
+        nan = float("nan")
+        before = fit.losses(found.times_before, testing=True)["loss"] if found.times_before is not None else nan
+        lines.append(_line("loss on jobs held out", before, fit.losses(found.times_after, testing=True)["loss"]))
+    failed = sum(trial.state == "failed" for trial in found.trials)
+    lines.append(f"{counted(len(found.trials), 'trial')}" + (f", {failed:,} failed" if failed else ""))
+    rows = getattr(found, "parameters", None)
+    if isinstance(rows, Table):
+        lines += ["", *text_table([list(rows.names), *(texts(row.values()) for row in rows.rows())])]
+    if fit.observed is not None:
+        errors = error_table(found)
+        names = [name for name in errors.names if name in ("site", "class", "jobs") or _is_error(name, found)]
+        cells = [names, *(texts(row[name] for name in names) for row in errors.rows())]
+        lines += ["", *text_table(cells, left=2)]
+    limits = limits_of(found)
+    if limits:
+        lines += ["", "What this record cannot tell:", *(f"- {sentence}" for sentence in limits)]
+    return "\n".join(lines)
+
+
+def _is_error(name: str, found: Calibrated) -> bool:
+    losses = found.fit.criterion.losses if found.fit.criterion is not None else ()
+    return any(name.startswith((f"{loss} before", f"{loss} after")) for loss in losses)
+
+
+def _line(name: str, before: float, after: float) -> str:
+    was = "" if before != before else f"{before:.4g} before, "
+    return f"{name}: {was}{after:.4g} after"

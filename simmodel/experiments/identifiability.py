@@ -1,0 +1,366 @@
+"""How well a record fixes calibrated values: intervals, and the parameters that it cannot identify.
+
+Around the best values the times of jobs are taken as linear in the parameters, from one more simulation on each side of
+every parameter. The jobs are drawn again and again with replacement (the bootstrap); the best of many points near the
+best values under the linear times is the estimate of each draw. Besides, every parameter is moved over its whole range,
+in simulations: where the loss is not surely worse, the record does not tell these values from the best ones.
+
+Source: B. Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7(1), 1979.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+import numpy as np
+
+from simmodel.errors import SimmodelError
+from simmodel.experiments.fitting import Block, Fit, times_of
+from simmodel.experiments.losses import Criterion
+from simmodel.experiments.observations import Cell, Observations, Times
+from simmodel.experiments.parameters import Parameter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = "NDArray[np.float64]"
+
+__all__ = ["Identified", "Neighbourhood", "identified", "possible_times", "refined", "surroundings"]
+
+_STEP = 0.02  # of the range, to each side, for the linear times
+_DRAWS, _CANDIDATES = 200, 400
+_WIDE = 0.5  # share of a range from which on an interval says too little
+_ALIKE = 0.9  # correlation of the estimates of two parameters on a ridge
+_NEAR = 0.005  # relative difference of losses that counts as none
+
+Runner: TypeAlias = "Callable[[Sequence[Mapping[str, Any]]], list[Times | None]]"
+"""Runs the model with several values and returns the times of each run; ``None`` if it failed."""
+
+
+@attrs.frozen(kw_only=True)
+class Identified:
+    """How well a record fixes a parameter.
+
+    Parameters
+    ----------
+    name
+        the parameter
+    low, high
+        the interval of its value
+    verdict
+        ``"identified"``, ``"flat"``: the record does not tell its values apart, or ``"ridged"``: only together with
+        another parameter
+    other
+        that parameter
+    """
+
+    name: str
+    low: Any
+    high: Any
+    verdict: str
+    other: str = ""
+
+    def sentence(self, parameter: Parameter) -> str:
+        """Return what the record does not say of it; empty if it is identified."""
+        if self.verdict == "identified":
+            return ""
+        if self.verdict == "ridged":
+            return f"{self.name} is known only together with {self.other}: one makes up for the other"
+        if parameter.choices:
+            return f"{self.name} is not identifiable: the record does not tell its choices apart"
+        values = f"{_text(self.low)} to {_text(self.high)}"
+        return f"{self.name} is not identifiable: the record does not tell its values from {values} apart"
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@attrs.frozen(eq=False)
+class Neighbourhood:
+    """The times of jobs around a point: with its values, and how they change with each parameter.
+
+    Parameters
+    ----------
+    point
+        the point of the unit cube
+    times
+        its times
+    slopes
+        by quantity, the change of the times by a unit of each parameter: one row per parameter
+    """
+
+    point: Array
+    times: Times
+    slopes: dict[str, Array]
+
+
+def possible_times(fit: Fit, values: Mapping[str, Any]) -> Times | None:
+    """Return the times of a run with these values; ``None`` if it failed."""
+    try:
+        return times_of(fit, values)
+    except (SimmodelError, ArithmeticError, ValueError, LookupError, TypeError):
+        return None
+
+
+def surroundings(fit: Fit, parts: Sequence[Block], point: Array, run: Runner) -> Neighbourhood | None:
+    """Return the neighbourhood of a point; parts, which act on different jobs, are moved at once."""
+    space = fit.varied.space
+    moves: list[dict[int, float]] = []
+    for turn in range(max(len(part.parameters) for part in parts)):
+        for side in (-1, 1):
+            moves += [{i: _moved(space.parameters[i], point[i], side) for i in _turn(parts, turn)}]
+    points = [point, *(_replaced(point, move) for move in moves)]
+    found = run([space.values(each) for each in points])
+    if found[0] is None or any(each is None for each in found):
+        return None
+    assert fit.observed is not None
+    count = len(fit.observed.jobs)
+    slopes = {name: np.zeros((len(space), count)) for name in fit.observed.quantities}
+    for number in range(0, len(moves), 2):
+        below, above = found[number + 1], found[number + 2]
+        assert below is not None
+        assert above is not None
+        for part in parts:
+            here = _rows(fit.observed, part)
+            for i in set(part.parameters) & set(moves[number]):
+                apart = moves[number + 1][i] - moves[number][i]
+                for name in slopes if apart else ():
+                    slopes[name][i, here] = (above[name][here] - below[name][here]) / apart
+    return Neighbourhood(point, found[0], slopes)
+
+
+def _turn(parts: Sequence[Block], turn: int) -> list[int]:
+    return [part.parameters[turn] for part in parts if turn < len(part.parameters)]
+
+
+def _moved(parameter: Parameter, at: float, side: int) -> float:
+    """Return a position a step away; of whole numbers: that of another one; of choices: the same one."""
+    if parameter.choices:
+        return at
+    step = _STEP
+    if parameter.whole:
+        value = parameter.value(at)
+        near = min(max(value + side * max(1, round(0.02 * value)), parameter.low), parameter.high)
+        return parameter.unit(near)
+    return min(max(at + side * step, 0.0), 1.0)
+
+
+def _replaced(point: Array, move: Mapping[int, float]) -> Array:
+    found = point.copy()
+    for i, at in move.items():
+        found[i] = at
+    return found
+
+
+def _rows(observed: Observations, part: Block) -> NDArray[np.intp]:
+    if not part.sites:
+        return np.arange(len(observed.jobs))
+    return np.flatnonzero(np.isin(observed.jobs["site"], sorted(part.sites)))
+
+
+def _cells(observed: Observations, part: Block) -> list[Cell]:
+    return [cell for cell in observed.training if not part.sites or cell.site in part.sites]
+
+
+@attrs.frozen(eq=False)
+class _Local:
+    """The cells of a part, with their jobs alone."""
+
+    cells: list[Cell]
+    observed: Observations
+    rows: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, observed: Observations, part: Block) -> _Local | None:
+        cells = _cells(observed, part)
+        if not cells:
+            return None
+        rows = np.concatenate([cell.rows for cell in cells])
+        ends = np.cumsum([len(cell.rows) for cell in cells])
+        local = [
+            Cell(cell.site, cell.kind, np.arange(end - len(cell.rows), end))
+            for cell, end in zip(cells, ends.tolist(), strict=True)
+        ]
+        return cls(local, attrs.evolve(observed, jobs=observed.jobs.where(rows)), rows)
+
+    def logs(self, criterion: Criterion, times: Mapping[str, Array], picks: list[NDArray[np.intp]]) -> Array:
+        """Return the logarithm of the loss for each choice of jobs (rows) and each row of times (columns)."""
+        return criterion.resampled(times, self.observed, self.cells, picks)
+
+    def everything(self) -> list[NDArray[np.intp]]:
+        """Return one choice of jobs: each once."""
+        return [np.arange(len(cell.rows))[None] for cell in self.cells]
+
+    def drawn(self, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Return choices of jobs with replacement."""
+        return [rng.integers(len(cell.rows), size=(_DRAWS, len(cell.rows))) for cell in self.cells]
+
+
+def _cloud(near: Neighbourhood, local: _Local, part: Block, rng: np.random.Generator) -> Array:
+    """Return points of a part around the best one, as far apart as the jobs leave them uncertain."""
+    size = len(part.parameters)
+    information = np.full((size, size), 0.0)
+    for cell in local.cells:
+        rows = local.rows[cell.rows]
+        for name, slopes in near.slopes.items():
+            away = near.times[name][rows] - local.observed.jobs[name][cell.rows]
+            scale = max(float(np.sqrt(np.mean(away**2))), 1e-9 * float(np.abs(near.times[name][rows]).max()), 1e-300)
+            steep = slopes[list(part.parameters)][:, rows] / scale
+            information += steep @ steep.T
+    values, vectors = np.linalg.eigh(information)
+    spread = 1 / np.sqrt(np.maximum(values, 1.0))
+    drawn = rng.standard_normal((20 * _CANDIDATES, size)) * rng.choice([0.3, 1, 3], (20 * _CANDIDATES, 1))
+    best = near.point[list(part.parameters)]
+    points = best + (drawn * spread) @ vectors.T
+    inside = points[((points >= 0) & (points <= 1)).all(axis=1)][:_CANDIDATES]
+    if len(inside) < _CANDIDATES // 4:
+        inside = np.clip(points[:_CANDIDATES], 0, 1)
+    return np.vstack([best, inside])
+
+
+def _linear(near: Neighbourhood, local: _Local, part: Block, points: Array) -> dict[str, Array]:
+    """Return the linear times of a part's jobs at several points."""
+    own = list(part.parameters)
+    away = points - near.point[own]
+    return {name: near.times[name][local.rows] + away @ near.slopes[name][own][:, local.rows] for name in near.slopes}
+
+
+def refined(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner, seed: int) -> tuple[Array, Times]:
+    """Return a point that is better than the best trial, if the linear times lead to one, and its times."""
+    assert fit.criterion is not None
+    assert fit.observed is not None
+    proposed = near.point.copy()
+    locals_ = [_Local.of(fit.observed, part) for part in parts]
+    for number, (part, local) in enumerate(zip(parts, locals_, strict=True)):
+        if local is not None:
+            points = _cloud(near, local, part, np.random.default_rng([seed, 2, number]))
+            logs = local.logs(fit.criterion, _linear(near, local, part, points), local.everything())
+            proposed[list(part.parameters)] = points[int(np.argmin(logs[0]))]
+    proposed = fit.varied.space.point(fit.varied.space.values(proposed))
+    [times] = run([fit.varied.space.values(proposed)])
+    if times is None:
+        return near.point, near.times
+    point, kept = near.point.copy(), {name: values.copy() for name, values in near.times.items()}
+    for part, local in zip(parts, locals_, strict=True):
+        if local is None:
+            continue
+        both = {name: np.stack([near.times[name][local.rows], times[name][local.rows]]) for name in near.times}
+        old, new = local.logs(fit.criterion, both, local.everything())[0]
+        if new < old:
+            point[list(part.parameters)] = proposed[list(part.parameters)]
+            rows = _rows(fit.observed, part)
+            for name in kept:
+                kept[name][rows] = times[name][rows]
+    return point, kept
+
+
+def identified(
+    fit: Fit,
+    parts: Sequence[Block],
+    near: Neighbourhood,
+    best: Array,
+    times: Times,
+    run: Runner,
+    *,
+    seed: int,
+    level: float,
+) -> list[Identified]:
+    """Return how well the record fixes each parameter.
+
+    Parameters
+    ----------
+    near
+        the times around the best trial
+    best, times
+        the best point, and its times
+    level
+        the confidence of the intervals
+    """
+    assert fit.observed is not None
+    space = fit.varied.space
+    scans = _scans(fit, parts, best, run)
+    near = attrs.evolve(near, point=best, times=times)
+    found: dict[int, Identified] = {}
+    for number, part in enumerate(parts):
+        rng = np.random.default_rng([seed, 3, number])
+        local = _Local.of(fit.observed, part)
+        if local is None:
+            continue
+        estimates = _estimates(fit, near, local, part, rng)
+        for column, i in enumerate(part.parameters):
+            parameter = space.parameters[i]
+            tail = (1 - level) / 2
+            low, high = np.quantile(estimates[:, column], [tail, 1 - tail]).tolist()
+            alike = _indistinguishable(fit, local, times, scans.get(i, []), rng)
+            low, high = min([low, best[i], *alike]), max([high, best[i], *alike])
+            if parameter.choices:
+                verdict, other = ("flat" if alike else "identified"), ""
+            else:
+                names = [space.names[j] for j in part.parameters]
+                verdict, other = _verdict(estimates, column, high - low, names)
+            found[i] = Identified(
+                name=parameter.name, low=parameter.value(low), high=parameter.value(high), verdict=verdict, other=other
+            )
+    return [found[i] for i in sorted(found)]
+
+
+def _estimates(fit: Fit, near: Neighbourhood, local: _Local, part: Block, rng: np.random.Generator) -> Array:
+    """Return the best point of a part for each draw of its jobs."""
+    assert fit.criterion is not None
+    points = _cloud(near, local, part, rng)
+    logs = local.logs(fit.criterion, _linear(near, local, part, points), local.drawn(rng))
+    logs += 1e-9 * rng.random(logs.shape)  # ties of points that a parameter without any effect tells apart
+    return np.asarray(points[np.argmin(logs, axis=1)])
+
+
+def _verdict(estimates: Array, column: int, width: float, names: Sequence[str]) -> tuple[str, str]:
+    if width < _WIDE:
+        return "identified", ""
+    spread = estimates.std(axis=0)
+    for other in range(len(names)):
+        varied = other != column and spread[other] > 0.05 and spread[column] > 0
+        if varied and abs(np.corrcoef(estimates[:, column], estimates[:, other])[0, 1]) > _ALIKE:
+            return "ridged", names[other]
+    return "flat", ""
+
+
+def _scans(fit: Fit, parts: Sequence[Block], best: Array, run: Runner) -> dict[int, list[tuple[float, Times]]]:
+    """Return the times with each parameter moved over its range, the others at their best: by parameter, position."""
+    space = fit.varied.space
+    moves: list[dict[int, float]] = []
+    for turn in range(max(len(part.parameters) for part in parts)):
+        wanted = {i: _positions(space.parameters[i], best[i]) for i in _turn(parts, turn)}
+        for step in range(max(len(each) for each in wanted.values())):
+            moves += [{i: each[step] for i, each in wanted.items() if step < len(each)}]
+    found: dict[int, list[tuple[float, Times]]] = {}
+    runs = run([space.values(_replaced(best, move)) for move in moves])
+    for move, times in zip(moves, runs, strict=True):
+        for i, at in move.items():
+            if times is not None:
+                found.setdefault(i, []).append((at, times))
+    return found
+
+
+def _positions(parameter: Parameter, at: float) -> list[float]:
+    if parameter.choices:
+        return [parameter.unit(each) for each in parameter.choices if each != parameter.value(at)]
+    wanted = [0.0, at / 2, (1 + at) / 2, 1.0]
+    others = {parameter.value(each): each for each in wanted if parameter.value(each) != parameter.value(at)}
+    return list(others.values())
+
+
+def _indistinguishable(
+    fit: Fit, local: _Local, times: Times, scan: Sequence[tuple[float, Times]], rng: np.random.Generator
+) -> list[float]:
+    """Return the positions of a scan at which the loss is not surely worse than the best."""
+    assert fit.criterion is not None
+    if not scan:
+        return []
+    rows = {name: np.stack([times[name], *(each[name] for _, each in scan)])[:, local.rows] for name in times}
+    logs = local.logs(fit.criterion, rows, local.drawn(rng))
+    worse = logs[:, 1:] - logs[:, :1]
+    alike = (np.quantile(worse, 0.05, axis=0) <= 0) | (np.median(worse, axis=0) < _NEAR)
+    return [at for (at, _), same in zip(scan, alike.tolist(), strict=True) if same]

@@ -1,0 +1,149 @@
+"""Plots of calibrations: the errors of sites before and after, and the best loss over the trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.view.style import BLUE, COLOURS, GREY, INK, PALE, Size, axes, figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from simmodel.work.table import Table
+
+__all__ = ["Calibrated", "convergence", "site_errors"]
+
+_NAMED = 24  # most sites whose names are written below a panel
+
+
+class Calibrated(Protocol):
+    """A calibration, as plots need it: see :class:`~simmodel.experiments.calibrated.Calibration`."""
+
+    @property
+    def errors(self) -> Table:
+        """The errors of each site and class."""
+        ...
+
+    @property
+    def convergence(self) -> Table:
+        """The best loss over the trials."""
+        ...
+
+    @property
+    def loss_before(self) -> float:
+        """The loss of the model as it was."""
+        ...
+
+
+def site_errors(found: Calibrated, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    """Draw the error of each site before and after, as CGSim does: a panel for each loss and class of jobs.
+
+    Sites are in the order of their error before; lines are geometric means.
+
+    Parameters
+    ----------
+    found
+        the calibration
+    title, figsize
+        as of all plots
+
+    Raises
+    ------
+    InputError
+        the errors before are not known
+
+    >>> from simmodel.experiments import calibrate
+    >>> record = {"site": ["a", "b"], "walltime": [2.0, 3.0]}
+    >>> found = calibrate(lambda x=1.0: {"walltime": np.array([x, x])}, record, {"x": (1, 4)}, budget=8)
+    >>> site_errors(found).axes[0].get_ylabel()
+    'error of walltime'
+    """
+    errors = found.errors
+    losses = [name.removesuffix(" after") for name in errors.names if name.endswith(" after")]
+    losses = [name for name in losses if f"{name} before" in errors and errors[f"{name} after"].dtype.kind == "f"]
+    losses = [name for name in losses if np.isfinite(errors[f"{name} before"]).any()]
+    losses = [name for name in losses if list(errors.names).index(f"{name} before") < _first_parameter(errors)]
+    if not losses:
+        raise InputError("must have errors before, got none: the model has no values to begin with", place="errors")
+    kinds = list(dict.fromkeys(errors["class"].tolist()))
+    size = (2.2 + 0.22 * max(10, min(60, len(errors))) / len(kinds) * len(kinds), 0.6 + 2.4 * len(losses))
+    page = figure((min(size[0], 13.0), size[1]), figsize)
+    panels: Any = page.subplots(len(losses), len(kinds), squeeze=False, sharey="row")
+    for row, loss in enumerate(losses):
+        for column, kind in enumerate(kinds):
+            of = errors.where((errors["class"] == kind) & np.isfinite(errors[f"{loss} before"]))
+            _panel(panels[row, column], of, loss, legend=row == column == 0)
+            panels[row, column].set_ylabel(f"error of {loss}" if column == 0 else "")
+            tidy(panels[row, column], grid="y", title=f"{kind} core" if kind in ("single", "multi") else kind)
+    if title is None or title:
+        page.suptitle(title or "Errors before and after calibration", x=0.01, ha="left", fontsize=12, color=INK)
+    return page
+
+
+def _first_parameter(errors: Table) -> int:
+    """Return the number of the first column of parameters: those of errors stand together after the jobs."""
+    names = list(errors.names)[3:]
+    before = [name.removesuffix(" before") for name in names if name.endswith(" before")]
+    known = [name for name in before if f"{name} low" in names]
+    return 3 + names.index(f"{known[0]} before") if known else len(errors.names)
+
+
+def _panel(ax: Axes, rows: Table, loss: str, *, legend: bool) -> None:
+    order = np.argsort(-rows[f"{loss} before"], kind="stable")
+    before, after = rows[f"{loss} before"][order], rows[f"{loss} after"][order]
+    at = np.arange(len(order))
+    ax.vlines(at, after, before, color=PALE, linewidth=3, zorder=0)
+    for values, colour, word in ((before, GREY, "before"), (after, BLUE, "after")):
+        positive = values[values > 0]
+        mean = float(np.exp(np.log(positive).mean())) if len(positive) else float("nan")
+        ax.plot(at, values, "o", color=colour, markersize=4, label=f"{word} (geometric mean {mean:.1%})")
+        ax.axhline(mean, color=colour, linewidth=0.8, linestyle="--", zorder=0)
+    if len(order) and (before > 0).all() and (after > 0).all():
+        ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+    ax.yaxis.set_minor_formatter(lambda value, _: "")
+    if len(order) <= _NAMED:
+        ax.set_xticks(at, rows["site"][order].tolist(), rotation=90 if len(order) > 5 else 0, fontsize=8)
+    else:
+        ax.set_xticks([])
+        ax.set_xlabel(f"{len(order)} sites, by their error before")
+    if legend:
+        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+
+
+def convergence(found: Mapping[str, Calibrated], *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    """Draw the best loss so far over the trials, of one calibration or of several methods.
+
+    Parameters
+    ----------
+    found
+        the calibrations by name
+    title, figsize
+        as of all plots
+
+    >>> from simmodel.experiments import calibrate
+    >>> several = {name: calibrate(lambda x: x, None, {"x": (1, 4)}, None, name, budget=8) for name in ("random", "gp")}
+    >>> [line.get_label() for line in convergence(several).axes[0].lines]
+    ['random', 'gp']
+    """
+    ax = axes(None, (6.4, 3.8), figsize)
+    for number, (name, each) in enumerate(found.items()):
+        rows = each.convergence
+        colour = COLOURS[number % len(COLOURS)]
+        ax.plot(rows["number"] + 1, rows["best"], color=colour, drawstyle="steps-post", label=name)
+    if all((each.convergence["best"][np.isfinite(each.convergence["best"])] > 0).all() for each in found.values()):
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+        ax.yaxis.set_minor_formatter(lambda value, _: f"{value:.2g}")
+    ax.tick_params(axis="y", which="minor", labelsize=8, labelcolor=GREY)
+    if len(found) > 1:
+        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+    ax.set_xlabel("trials")
+    ax.set_ylabel("best loss so far")
+    tidy(ax, grid="y", title=title, default="Convergence")
+    return ax.figure  # type: ignore[return-value]
