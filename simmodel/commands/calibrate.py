@@ -32,8 +32,8 @@ def run(options: argparse.Namespace) -> None:
     """Search for the values of a model's parameters with which it repeats a record best, and say what it cannot tell.
 
     The file has the model, the ranges of the parameters ("each" at the end of a range gives each site its own), the
-    record (a log with recorded starts, or columns; default: the workload), the loss (a name, or weights by name) and the
-    method: "random", "grid", "sobol", "cmaes", "tpe" or "gp", with its budget.
+    record (a log with recorded starts, or columns; default: the workload), the loss (a name, or weights by name) and
+    the method: "random", "grid", "sobol", "cmaes", "tpe" or "gp", with its budget.
     """
     carry_out(configured(options, shape()), options, perform)
 

@@ -126,7 +126,7 @@ def test_four_processes_share_one_study(folder: Path) -> None:
         ("walltime = 1", "walltime = nan", "c.toml, loss.walltime: must be a number > 0, got nan"),
         ("walltime = 1", "waltime = 1", "c.toml, loss: unknown loss 'waltime'; did you mean 'walltime'?"),
         ('"cmaes"', '"cma"', "c.toml, method.name: unknown method 'cma'; did you mean 'cmaes'?"),
-        ("budget = 12", "budgets = 12", "c.toml, method: unknown key 'budgets'; did you mean 'budget'?"),
+        ("budget = 12", "budgets = 12", "c.toml, method.budgets: unknown key 'budgets'; did you mean 'budget'?"),
         ('"record.csv"', '"gone.csv"', "gone.csv"),
     ],
 )
