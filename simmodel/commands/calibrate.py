@@ -49,11 +49,12 @@ def perform(configuration: Configuration, executor: Executor | None, progress: b
     """Run the experiment."""
     from simmodel.experiments.calibration import calibrate
 
+    loss: Any = configuration.document["loss"].data if "loss" in configuration.document else "walltime"
     found = calibrate(
         configuration.model,
         _record(configuration),
         configuration.space,
-        configuration.document["loss"].data if "loss" in configuration.document else "walltime",
+        loss,
         study=configuration.kept,
         executor=executor,
         progress=progress,
