@@ -1,15 +1,17 @@
 """A real Slurm, described: what comes out is what its other commands say."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from simmodel import Job, simulate
+from simmodel.cli import main
 from simmodel.platform.node_lists import node_names
 from simmodel.twin.places import Places
 from simmodel.twin.slurm.describe import describe_slurm
-from tests.helpers.slurm_cluster import PROGRAMS, SlurmCluster, require
+from tests.helpers.slurm_cluster import PROGRAMS, SlurmCluster, require, wait_until
 
 pytestmark = pytest.mark.live
 
@@ -71,6 +73,27 @@ def test_the_cluster_of_32_nodes_comes_out_equal(reserved: SlurmCluster) -> None
     drawn = Random(3)
     jobs = [Job(id=i, submit=i, nodes=drawn.randint(1, 16), cores_per_node=4, run=50, requested=60) for i in range(100)]
     assert set(simulate(found.spec, jobs, found.policy).jobs["status"].tolist()) == {"completed"}
+
+
+def test_why_jobs_wait_is_what_slurm_says(
+    slurm: SlurmCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "machine.toml").write_text(describe_slurm().toml())
+    config = tmp_path / "twin.toml"
+    config.write_text('cluster = "virtual"\nplatform = "machine.toml"\npolicy = "fcfs"\n[source]\nkind = "slurm"\n')
+    first = slurm.submit("-N32", "--exclusive", seconds=60)
+    wait_until(lambda: slurm.states() == {"alloc": slurm.nodes})
+    second, held = slurm.submit("-N2", "--exclusive"), slurm.submit("-N1", "--hold")
+    said = []
+    for job in (second, held):
+        assert main(["twin", "explain", str(config), str(job)]) == 0
+        said.append(capsys.readouterr().out)
+    assert f"job {second} at 20" in said[0]
+    assert "8 processors of batch, 0 are free" in said[0]
+    assert f"held by: job {first} (128 until 20" in said[0]
+    assert "the scheduler says: Resources" in said[0] or "the scheduler says: Priority" in said[0]
+    assert "is held by the scheduler; once released, it needs" in said[1]
+    assert "the scheduler says: JobHeldUser" in said[1]
 
 
 def test_partitions_that_share_nodes_gpus_and_switches_come_out_equal(monkeypatch: pytest.MonkeyPatch) -> None:
