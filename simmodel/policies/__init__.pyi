@@ -22,6 +22,7 @@ from .estimates import (
     FastestExecution as FastestExecution,
     GreedyDS as GreedyDS,
 )
+from .malleable import EqualShares as EqualShares, KeepPreferred as KeepPreferred, ShrinkToStart as ShrinkToStart
 from .mapping import (
     MappingPolicy as MappingPolicy,
     Random as Random,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simmodel.resources.claims import Grant
     from simmodel.resources.pool import Pool
 
-__all__ = ["cut", "fits_at", "joined", "resized", "why_rigid"]
+__all__ = ["can_resize", "cut", "fits_at", "joined", "resized", "why_rigid"]
 
 
 def why_rigid(pool: Pool) -> str | None:
@@ -42,6 +42,15 @@ def fits_at(pool: Pool, job: LiveJob, processors: int) -> bool:
         return False
     longer = job.elastic.speed(job.processors) / job.elastic.speed(processors)
     return pool.fits(_probe(job, processors, job.requested * longer))
+
+
+def can_resize(pool: Pool, job: LiveJob, processors: int) -> bool:
+    """Whether a running elastic job could have another number of processors now."""
+    if job.elastic is None or job.run is None or job.elastic.why_not(processors) is not None:
+        return False
+    if not isinstance(pool, NodePool) and not pool.windows:
+        return processors - job.processors <= pool.free
+    return why_rigid(pool) is None and resized(pool, job, job.run.grant, processors) is not None
 
 
 def resized(pool: Pool, job: LiveJob, grant: Grant, processors: int) -> Any:

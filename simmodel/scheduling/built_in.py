@@ -49,6 +49,18 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "the best order of the first five jobs by planned makespan (CQSim)",
     ),
     "preemptive": ("simmodel.policies.preemption:Preemptive", "EASY, with preemption between queues that allow it"),
+    "keep-preferred": (
+        "simmodel.policies.malleable:KeepPreferred",
+        "EASY; elastic jobs start as they prefer, and grow into idle processors",
+    ),
+    "shrink-to-start": (
+        "simmodel.policies.malleable:ShrinkToStart",
+        "EASY; running elastic jobs shrink so that others start, and grow into idle processors",
+    ),
+    "equal-shares": (
+        "simmodel.policies.malleable:EqualShares",
+        "EASY; elastic jobs start if they fit at their minimum, and have equal shares",
+    ),
     "portfolio": (
         "simmodel.policies.portfolio:Portfolio",
         "of wfp, fcfs and sjf, each with EASY, the one with the best simulated future",

@@ -9,6 +9,7 @@ from .taskset import TaskSet as TaskSet
 from .transformations import (
     between as between,
     first as first,
+    make_malleable as make_malleable,
     merge as merge,
     offered_load as offered_load,
     scale_load as scale_load,

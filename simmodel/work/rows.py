@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
+from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.job import Dependency, Job, partitions_in
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ __all__ = ["SHARE", "distinct_ids", "jobs_of_rows", "never_run", "processors_of"
 
 _DETAILS = ("preceding", "priority", "cancel")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
-_USED = {"job", "requested", "think_time", "user", "group", "queue", "partition", *_DETAILS, *_SHAPES}
+_ELASTIC = ("minimum", "maximum", "serial")
+_USED = {"job", "requested", "think_time", "user", "group", "queue", "partition", *_DETAILS, *_SHAPES, *_ELASTIC}
 _CHUNK = 1 << 20
 SHARE = "bandwidth_"
 """How the names of columns of bandwidths begin (bytes/s of a storage or a link)."""
@@ -177,6 +179,8 @@ def jobs_of_rows(
             if "nodes" in asked and "cores_per_node" not in asked:
                 asked["cores_per_node"] = -(-asked["processors"] // asked["nodes"])
             asked["memory_per_node"] = max(0.0, known.get("memory_per_node", 0.0))
+        if known.get("maximum", 0) > 0 and not (_ONE_SIZE & asked.keys() or asked.get("memory_per_node")):
+            asked["elastic"] = _elastic(asked["processors"], known)
         if shares:
             asked["bandwidth"] = {name: column[row] for name, column in shares if column[row] > 0}
         yield (
@@ -192,6 +196,16 @@ def jobs_of_rows(
                 **asked,
             ),
         )
+
+
+_ONE_SIZE = {"nodes", "gpus_per_node", "partitions"}  # requests beside which a job has one size
+
+
+def _elastic(processors: int, known: dict[str, Any]) -> Elastic:
+    """Return the sizes of a job of a log, which always include the one that it requests."""
+    least = min(processors, max(1, ceil(known.get("minimum", processors))))
+    most = max(processors, int(known["maximum"]))
+    return Elastic(least, processors, most, speedup=Amdahl(float(known.get("serial", 0.0))))
 
 
 def _named(cell: Any) -> bool:

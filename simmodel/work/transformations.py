@@ -7,12 +7,66 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.work.rows import processors_of
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["between", "first", "merge", "offered_load", "scale_load", "select", "shift"]
+__all__ = ["between", "first", "make_malleable", "merge", "offered_load", "scale_load", "select", "shift"]
+
+
+def make_malleable(
+    workload: Workload,
+    share: float = 1.0,
+    *,
+    least: float = 0.25,
+    most: float = 2.0,
+    serial: float = 0.05,
+    processors: int | None = None,
+    seed: int = 0,
+) -> Workload:
+    """Return the jobs, a share of which may run on fewer or more processors than they request.
+
+    The columns ``minimum`` and ``maximum`` (processors) and ``serial`` (the serial share of Amdahl's law) say so; the
+    jobs prefer what they request. A larger share keeps the malleable jobs of a smaller one with the same seed.
+
+    Parameters
+    ----------
+    workload
+        the jobs
+    share
+        the share of the jobs, chosen at random, from 0 to 1
+    least, most
+        the smallest and the largest size as multiples of the request, rounded up and down
+    serial
+        the serial share of their work
+    processors
+        the largest size of any job; default: the size of the workload's machine, if known
+    seed
+        of the choice
+
+    Raises
+    ------
+    ValueError
+        a share is not from 0 to 1, or the request is not between ``least`` and ``most``
+
+    >>> log = Workload({"submit": [0, 1], "run": [9, 9], "processors": [3, 8]}, processors=10)
+    >>> elastic = make_malleable(log)
+    >>> elastic["minimum"].tolist(), elastic["maximum"].tolist()
+    ([1, 2], [6, 10])
+    """
+    for name, value in (("share", share), ("serial", serial)):
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name}: must be from 0 to 1, got {value!r}")
+    if not 0 < least <= 1 <= most:
+        raise ValueError(f"least, most: must be multiples from 0 to 1 and from 1 on, got {least!r} and {most!r}")
+    asked, _ = processors_of(workload.table)
+    chosen = np.random.default_rng(seed).permutation(len(workload)) < round(share * len(workload))
+    sizes = np.ceil(asked * least), np.minimum(np.floor(asked * most), processors or workload.processors or np.inf)
+    minimum, maximum = (np.where(chosen & (asked > 0), size, -1).astype(np.int64) for size in sizes)
+    serials = np.where(chosen, serial, np.nan)
+    return workload.replace(minimum=minimum, maximum=np.maximum(maximum, np.where(chosen, asked, -1)), serial=serials)
 
 
 def offered_load(workload: Workload, processors: int | None = None) -> float:

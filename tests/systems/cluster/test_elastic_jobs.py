@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import (
-    Amdahl,
     Cluster,
     Elastic,
     Environment,
@@ -28,7 +27,7 @@ from simmodel.errors import SnapshotError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.scheduling.protocol import Decision
 from simmodel.snapshots import ClusterSnapshot
-from simmodel.work import MeasuredSpeedup
+from simmodel.work import Amdahl, MeasuredSpeedup
 
 
 def nodes(count: int, cores: int, **options: Any) -> ClusterSpec:

@@ -1,0 +1,232 @@
+"""Policies for malleable jobs: who starts, who gives up processors for it, and who gets those that are idle.
+
+They decide as EASY does, with the processors that running elastic jobs can give up counted as free, and give idle
+processors to running elastic jobs. With rigid jobs alone they are EASY. The rules are those compared in the studies of
+malleable scheduling with ElastiSim: Zojer, Posner, Özden, "Evaluating malleable job scheduling in HPC clusters using
+real-world workloads" (2025); Özden et al., "ElastiSim: a batch-system simulator for malleable workloads", ICPP 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from simmodel.policies.backfilling import Easy
+from simmodel.policies.ordering import FCFS, at_each_place
+from simmodel.resources.sizes import can_resize, fits_at
+from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Decision, Resize, Start, View
+
+if TYPE_CHECKING:
+    from simmodel.policies.orders import GivenOrder
+    from simmodel.resources.pool import Pool
+    from simmodel.scheduling.waiting import SortedJobs
+    from simmodel.work.job import LiveJob
+
+__all__ = ["EqualShares", "KeepPreferred", "ShrinkToStart"]
+
+
+def _elastic(place: Pool) -> list[LiveJob]:
+    """Return the running elastic jobs."""
+    return [entry[3].work for entry in place.running.entries() if entry[3].work.elastic is not None]
+
+
+def _begun(job: LiveJob) -> tuple[float, int]:
+    """Return the start of a running job (s), which its changes of size do not change, and its rank of submission."""
+    past = job.past
+    if past is not None and past.attempt_start is not None:
+        return past.attempt_start, job.seq
+    return job.started or 0.0, job.seq
+
+
+def _preferred(job: LiveJob) -> int:
+    return job.preferred
+
+
+def _maximum(job: LiveJob) -> int:
+    return job.preferred if job.elastic is None else job.elastic.maximum
+
+
+def equal_shares(limits: Sequence[tuple[int, int]], total: int) -> list[int]:
+    """Return equal shares of processors within limits (least, most); what cannot be divided goes to the first.
+
+    >>> equal_shares([(1, 8), (2, 3), (1, 8)], 12), equal_shares([(1, 2)], 9)
+    ([5, 3, 4], [2])
+    """
+    low, high = 0, max((most for _, most in limits), default=0)
+    while low < high:  # the highest level that the total allows
+        level = (low + high + 1) // 2
+        if sum([min(max(level, least), most) for least, most in limits]) <= total:
+            low = level
+        else:
+            high = level - 1
+    shares = [min(max(low, least), most) for least, most in limits]
+    rest = total - sum(shares)
+    for i, (least, most) in enumerate(limits):
+        if rest > 0 and least <= shares[i] == low < most:
+            shares[i] += 1
+            rest -= 1
+    return shares
+
+
+class Malleable(Policy):
+    """EASY with elastic jobs: running ones give up processors for jobs that can start, and get those that are idle.
+
+    The head of the queue starts if enough processors are free or can be given up; those that started last give up
+    first. Else it is promised the instant at which it fits if all running jobs end as expected, and other jobs start
+    as under EASY, at their preferred sizes. Processors that stay idle go to running jobs.
+    """
+
+    decides = "jobs"
+    below_preferred = True
+    """Whether jobs run on fewer processors than they prefer so that another one can start."""
+
+    def __init__(self, order: GivenOrder = FCFS) -> None:
+        self.order = Easy(order).order
+
+    def decide(self, view: View, /) -> Iterable[Decision]:
+        """Start jobs and give idle processors to running ones, at each place."""
+        return self._at(view, view.places[0]) if len(view.places) == 1 else at_each_place(view, self._at)
+
+    def _floor(self, job: LiveJob) -> int:
+        """Return the processors that a job keeps."""
+        if job.elastic is None or (job.past is not None and job.past.resumes):
+            return job.processors
+        return job.elastic.minimum if self.below_preferred else job.elastic.preferred
+
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
+        waiting = view.waiting.at(place)
+        if len(waiting):
+            queue = waiting.by(self.order)
+            head = yield from self._heads(place, queue)
+            if head is not None:
+                yield from self._behind(view, place, head)
+        if place.free > 0:
+            yield from self._spread(place)
+
+    def _heads(self, place: Pool, queue: SortedJobs) -> Generator[Decision, None, LiveJob | None]:
+        """Start heads while they fit or room can be made; return the first that does not start."""
+        while (head := queue.head()) is not None:
+            if head.width <= place.free and place.fits(head):
+                yield Start(head, place)
+                continue
+            room = place.free + self._spare(place)
+            if self._floor(head) > room:
+                return head
+            size = min(head.processors, room)
+            yield from self._make_room(place, size if head.elastic is not None else head.width)
+            size = min(size, place.free)
+            if size == head.processors and place.fits(head):
+                yield Start(head, place)
+            elif size >= self._floor(head) and fits_at(place, head, size):
+                yield Start(head, place, processors=size)
+            else:
+                return head
+        return None
+
+    def _behind(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
+        """Start other jobs that do not delay the head."""
+        lanes = view.waiting.at(place).lanes(self.order)
+        spare = self._spare(place)
+        if place.free + spare < lanes.narrowest:
+            return
+        at, extra = self._promise(place, head, spare)
+        limit = at - view.now
+        while (job := lanes.first_fitting(place.free + spare, limit, extra)) is not None:
+            if job.width > place.free:
+                yield from self._make_room(place, job.width)
+            if not place.fits(job):
+                return
+            if job.requested > limit:
+                extra -= job.width
+            yield Start(job, place)
+            spare = self._spare(place)
+
+    def _promise(self, place: Pool, head: LiveJob, spare: int) -> tuple[float, int]:
+        """Return when the head fits if running jobs end as expected (s), and the processors left free beside it."""
+        if not spare and head.elastic is None:
+            return place.earliest(head)
+        room, now, at = place.free + spare, place.env.now, None
+        need = head.width if head.elastic is None else self._floor(head)
+        for end, _, processors, run in place.running.entries():
+            if at is not None and end > at:
+                break
+            room += processors if run.work.elastic is None else self._floor(run.work)
+            if at is None and room >= need:
+                at = max(end, now)
+        return (at if at is not None else float("inf")), room - need
+
+    def _spare(self, place: Pool) -> int:
+        """Return the processors that running jobs can give up."""
+        return sum([job.processors - self._floor(job) for job in _elastic(place)])
+
+    def _make_room(self, place: Pool, processors: int) -> Iterator[Decision]:
+        """Shrink running jobs until so many processors are free, those that started last first."""
+        for job in sorted(_elastic(place), key=_begun, reverse=True):
+            missing = processors - place.free
+            if missing <= 0:
+                return
+            smaller = max(self._floor(job), job.processors - missing)
+            if smaller < job.processors:
+                yield Resize(job, smaller)
+
+    def _spread(self, place: Pool) -> Iterator[Decision]:
+        """Give idle processors to running jobs in the order of their starts: up to their preferred sizes, then more."""
+        jobs = sorted(_elastic(place), key=_begun)
+        for most in (_preferred, _maximum):
+            for job in jobs:
+                larger = min(most(job), job.processors + place.free)
+                if larger > job.processors and can_resize(place, job, larger):
+                    yield Resize(job, larger)
+                if place.free <= 0:
+                    return
+
+
+class KeepPreferred(Malleable):
+    """Jobs start at their preferred sizes; running ones grow into idle processors, and give those up again.
+
+    >>> from simmodel import Elastic, Job, simulate
+    >>> jobs = [Job(run=100, elastic=Elastic(2, 4, 8)), Job(submit=25, processors=4, run=10)]
+    >>> simulate(8, jobs, "keep-preferred").runs["processors"].tolist()
+    [8, 4, 4, 8]
+    """
+
+    name = "keep-preferred"
+    below_preferred = False
+
+
+class ShrinkToStart(Malleable):
+    """Running jobs shrink to their minimum so that others start, which may also start smaller than they prefer.
+
+    >>> from simmodel import Elastic, Job, simulate
+    >>> jobs = [Job(run=100, elastic=Elastic(2, 8, 8)), Job(submit=50, processors=6, run=10)]
+    >>> simulate(8, jobs, "shrink-to-start").runs["processors"].tolist()
+    [8, 2, 6, 8]
+    """
+
+    name = "shrink-to-start"
+
+
+class EqualShares(Malleable):
+    """As many jobs run as fit at their minimum, and all elastic ones get equal shares within their limits.
+
+    >>> from simmodel import Elastic, Job, simulate
+    >>> jobs = [Job(run=100, elastic=Elastic(1, 2, 8)), Job(submit=5, run=50, elastic=Elastic(1, 4, 8))]
+    >>> simulate(8, jobs, "equal-shares").runs["processors"].tolist()
+    [8, 4, 4, 8]
+    """
+
+    name = "equal-shares"
+
+    def _spread(self, place: Pool) -> Iterator[Decision]:
+        """Give each running elastic job the same number of processors, within its limits."""
+        jobs = sorted(_elastic(place), key=_begun)
+        limits = [(self._floor(job), _maximum(job)) for job in jobs]
+        shares = equal_shares(limits, place.free + sum([job.processors for job in jobs]))
+        for job, share in zip(jobs, shares, strict=True):
+            if share < job.processors:
+                yield Resize(job, share)
+        for job, share in zip(jobs, shares, strict=True):
+            larger = min(share, job.processors + place.free)
+            if larger > job.processors and can_resize(place, job, larger):
+                yield Resize(job, larger)
