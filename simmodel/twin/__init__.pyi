@@ -2,6 +2,7 @@ from .advisor import Advice as Advice, AdvisedStart as AdvisedStart, Advisor as 
 from .audit import AuditLog as AuditLog, read_audit as read_audit
 from .config import TwinConfig as TwinConfig, read_config as read_config
 from .course import AuditReplay as AuditReplay, replay_audit as replay_audit
+from .described import Described as Described
 from .embedded import EmbeddedServer as EmbeddedServer
 from .events import (
     Changed as Changed,
@@ -23,14 +24,14 @@ from .events import (
 )
 from .logs import start_logging as start_logging
 from .mirror import Mirror as Mirror
+from .notes import Unsupported as Unsupported
 from .present import explain_in_mirror as explain_in_mirror
 from .redis_settings import RedisSettings as RedisSettings
 from .replay import LogReplay as LogReplay, replay_log as replay_log
 from .serving import StatusServer as StatusServer
 from .shadow import Shadow as Shadow, shadow_of as shadow_of
 from .shadow_report import ShadowReport as ShadowReport
-from .slurm.describe import Described as Described, describe_slurm as describe_slurm
-from .slurm.notes import Unsupported as Unsupported
+from .slurm.describe import describe_slurm as describe_slurm
 from .source import RemoteSource as RemoteSource, Source as Source
 from .sources.stream import StreamSource as StreamSource
 from .status import LastDecision as LastDecision, Status as Status

@@ -6,18 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
-from simmodel.display import Fields
 from simmodel.errors import InputError
 from simmodel.loading import read_bytes
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.platform.toml import to_toml
+from simmodel.twin.described import Described
+from simmodel.twin.notes import Notes
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes
-from simmodel.twin.slurm.notes import Notes, Unsupported
 from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, switches_of
 from simmodel.twin.slurm.policies import policy_of
 from simmodel.twin.slurm.records import Site
@@ -28,38 +25,7 @@ from simmodel.twin.slurm.scontrol import read_scontrol
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ["Described", "describe_slurm", "described", "site_now", "site_of", "site_of_rest"]
-
-
-@attrs.frozen(kw_only=True, repr=False)
-class Described(Fields):
-    """A cluster of Slurm as a platform.
-
-    Parameters
-    ----------
-    spec, policy, options
-        the platform; the policy and the options that its scheduler amounts to
-    unsupported
-        what they do not express
-    down, draining
-        the nodes that were out of service when Slurm was asked
-    """
-
-    spec: ClusterSpec
-    policy: str
-    options: ClusterOptions = attrs.field(factory=ClusterOptions)
-    unsupported: tuple[Unsupported, ...] = ()
-    down: tuple[str, ...] = ()
-    draining: tuple[str, ...] = ()
-
-    def toml(self) -> str:
-        """Return the platform as TOML, with the policy and what is not expressed as comments."""
-        comments = [f"policy: {self.policy}"]
-        if self.options.overrun == "continue":
-            comments.append("option: overrun = continue")
-        if self.unsupported:
-            comments += ["not expressed:", *(f"  {each}" for each in self.unsupported)]
-        return to_toml(self.spec, comments)
+__all__ = ["describe_slurm", "described", "site_now", "site_of", "site_of_rest"]
 
 
 def describe_slurm(

@@ -9,7 +9,7 @@ import attrs
 from simmodel.display import counted
 from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.node_lists import node_list
-from simmodel.twin.slurm.notes import Notes
+from simmodel.twin.notes import Notes
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.twin.slurm.values import count_of, nodes_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from simmodel.platform.cluster import PartitionSpec, QueueSpec
 from simmodel.platform.node_lists import node_list
+from simmodel.twin.notes import Notes
 from simmodel.twin.slurm.nodes import Group, kinds_of
-from simmodel.twin.slurm.notes import Notes
 from simmodel.twin.slurm.records import PartitionRecord, QosRecord, Site, SwitchRecord
 from simmodel.twin.slurm.values import nodes_of
 

@@ -1,20 +1,19 @@
-"""Runs a command of Slurm, without a shell and with a small environment: nothing else of the twin runs programs."""
+"""Runs a command of Slurm: its times are in seconds since 1970."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from simmodel.errors import SimmodelError, shown
+from simmodel.twin import programs
+from simmodel.twin.programs import ProgramError
 
 __all__ = ["SlurmError", "run_program"]
 
-_KEPT = ("PATH", "HOME", "TZ", "SLURM_CONF", "SLURM_JWT", "LD_LIBRARY_PATH")
-"""Variables that the commands see; SQUEUE_STATES and the like would change their answers."""
+_KEPT = ("TZ", "SLURM_CONF", "SLURM_JWT")
+"""Variables that the commands see as well; SQUEUE_STATES and the like would change their answers."""
 
 
-class SlurmError(SimmodelError):
+class SlurmError(ProgramError):
     """A command of Slurm is missing, does not answer, or answers with an error."""
 
 
@@ -37,27 +36,9 @@ def run_program(
     SlurmError
         the command is missing, fails, or takes too long
     """
-    program = os.path.join(folder, words[0]) if folder else words[0]
-    try:
-        done = subprocess.run(
-            [program, *words[1:]],
-            env=_environment(conf),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-        )
-    except FileNotFoundError:
-        raise SlurmError(f"{program}: not found; the twin needs Slurm's client commands") from None
-    except OSError as error:
-        raise SlurmError(f"{program}: cannot be run: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise SlurmError(f"{program}: no answer within {timeout:g} s") from None
-    if done.returncode:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split()) or "nothing"
-        raise SlurmError(f"{program}: exit status {done.returncode}, saying {shown(said, 200)}")
-    return done.stdout.decode("utf-8", "replace")
-
-
-def _environment(conf: str | None) -> Mapping[str, str]:
-    kept = {name: value for name in _KEPT if (value := os.environ.get(name)) is not None}
-    return {**kept, **({} if conf is None else {"SLURM_CONF": conf}), "LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s"}
+    environment = {**programs.kept(*_KEPT), "SLURM_TIME_FORMAT": "%s"}
+    if conf is not None:
+        environment["SLURM_CONF"] = conf
+    return programs.run_program(
+        words, environment=environment, folder=folder, timeout=timeout, of="Slurm", error=SlurmError
+    )

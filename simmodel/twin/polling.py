@@ -1,0 +1,195 @@
+"""A source that asks a scheduler for its whole state, at intervals and when its scripts wake the twin."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from time import monotonic, sleep, time
+from typing import NamedTuple
+
+from simmodel.errors import InputError
+from simmodel.twin.events import Event, JobReport, Noticed, StateReport
+from simmodel.twin.programs import ProgramError
+from simmodel.twin.refused import Refused
+from simmodel.twin.source import RemoteSource, Source
+
+__all__ = ["PolledSource", "State"]
+
+_ALIVE = frozenset(("waiting", "held", "running"))
+_LONG_OVER = 5.0  # seconds after its end; until then a job is told in each report, as its end may be too new for one
+_AFTER = 2.0  # seconds from a report that was asked for to the next: schedulers tell whole seconds
+_SETTLE = 0.05  # seconds from the first of several wake-ups to the report that answers them all
+_LONGEST_PAUSE = 10.0  # seconds until a command that failed is tried again
+_IDLE = 4.0  # reports take at most a fifth of the time: so many times its cost must pass until the next
+
+
+class State(NamedTuple):
+    """What a scheduler tells: its jobs in the order of its queue, and the nodes that are down or take no new jobs."""
+
+    jobs: Sequence[JobReport]
+    down: tuple[str, ...]
+    draining: tuple[str, ...]
+
+
+class PolledSource(ABC):
+    """Tells the state of a scheduler as full reports; jobs that have ended are told for some seconds more.
+
+    A class for a scheduler has :meth:`state` and :meth:`check_scheduler`.
+
+    Parameters
+    ----------
+    cluster
+        the name of the cluster
+    interval
+        the longest time between two reports (s)
+    wake
+        a source whose events wake this one; what it tells is passed on, but for what is only ``noticed``
+    clock
+        tells the time (s since 1970), as the clock of the scheduler does
+
+    Attributes
+    ----------
+    refused
+        what made no sense and commands that failed, counted by sentence
+
+    While the scheduler does not answer, nothing is told; the first answer afterwards is a full report as any other.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        *,
+        interval: float = 30.0,
+        wake: Source | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        if not interval > 0:
+            raise InputError(f"must be a number > 0 (s), got {interval!r}", place="interval")
+        self.cluster = cluster
+        self.interval = interval
+        self.wake = wake
+        self.refused = Refused()
+        self._clock = clock
+        self._told: set[tuple[int | str, float]] = set()
+        self._due = self._earliest = monotonic()
+        self._trouble: str | None = None
+        self._awake = False  # whether something has woken it since the last report
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.cluster}>"
+
+    @abstractmethod
+    def state(self) -> State:
+        """Return the state of the scheduler; raises :class:`~simmodel.twin.programs.ProgramError`."""
+
+    @abstractmethod
+    def check_scheduler(self) -> Iterable[str]:
+        """Return what the scheduler tells and what the twin may not see, in sentences; raises ``SimmodelError``."""
+
+    def report(self) -> StateReport | None:
+        """Return the full state; ``None`` if the scheduler does not answer, which is counted."""
+        began = monotonic()
+        try:
+            found = self._report()
+        except ProgramError as error:
+            self.refused.count(error)
+            self._trouble, found = str(error), None
+        else:
+            self._trouble = None
+        ended = monotonic()
+        if found is None:
+            self._earliest = self._due = ended + min(max(ended - began, 1.0), _LONGEST_PAUSE)
+        else:
+            self._earliest, self._due = ended + _IDLE * (ended - began), ended + self.interval
+        return found
+
+    def _report(self) -> StateReport:
+        time = self._clock()
+        jobs, down, draining = self.state()
+        fresh = tuple(job for job in jobs if (job.job, job.submit) not in self._told or job.state in _ALIVE)
+        self._told = {(job.job, job.submit) for job in jobs if job.ended is not None and job.ended < time - _LONG_OVER}
+        return StateReport(
+            cluster=self.cluster, time=max([time, *_instants(fresh)]), jobs=fresh, down=down, draining=draining
+        )
+
+    def events(self, timeout: float) -> Iterable[Event]:
+        """Return what the wakening source tells, and a full report once one is due."""
+        until = monotonic() + timeout
+        while True:
+            now = monotonic()
+            if now >= self._due and now >= self._earliest:
+                woken, self._awake = self._awake, False
+                report = self.report()
+                if woken:
+                    self._due = min(self._due, now + _AFTER)
+                return [] if report is None else [report]
+            left = min(max(self._due, self._earliest), until) - now
+            if left <= 0:
+                return []
+            told = self._woken(left)
+            if told:
+                return told
+
+    def _woken(self, timeout: float) -> list[Event]:
+        """Wait for the wakening source; its events make a report due."""
+        if self.wake is None:
+            sleep(timeout)
+            return []
+        told = list(self.wake.events(timeout))
+        if told:
+            self._due, self._awake = min(self._due, monotonic() + _SETTLE), True
+        elif self.wake.over:
+            self.wake = None
+        return [event for event in told if not isinstance(event, Noticed)]
+
+    def position(self) -> str | None:
+        """Return the position of the wakening source; reports need none."""
+        return None if self.wake is None else self.wake.position()
+
+    def resume(self, position: str | None) -> None:
+        """Let the wakening source continue; jobs that have ended are told anew."""
+        self._told.clear()
+        self._due = self._earliest = monotonic()
+        if self.wake is not None:
+            self.wake.resume(position)
+
+    def check(self) -> list[str]:
+        """Return what the scheduler tells and what the twin may not see, in sentences.
+
+        Raises
+        ------
+        InputError
+            what a command prints is not understood
+        ProgramError
+            a command is missing, fails, or does not answer
+        """
+        woken = self.wake.check() if isinstance(self.wake, RemoteSource) else ()
+        return [*self.check_scheduler(), *(f"wakened by {each}" for each in woken)]
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the scheduler, or the wakening source, cannot be read now; without the latter, reports still come."""
+        return self._trouble or (self.wake.trouble if isinstance(self.wake, RemoteSource) else None)
+
+    @property
+    def gaps(self) -> int:
+        """How often the wakening source has missed events; a report follows in any case."""
+        return self.wake.gaps if isinstance(self.wake, RemoteSource) else 0
+
+    @property
+    def over(self) -> bool:
+        """Always false: a scheduler goes on."""
+        return False
+
+    def close(self) -> None:
+        """Close the wakening source."""
+        if self.wake is not None:
+            self.wake.close()
+
+
+def _instants(jobs: Iterable[JobReport]) -> Iterable[float]:
+    for job in jobs:
+        yield job.submit
+        for instant in (job.started, job.ended):
+            if instant is not None:
+                yield instant
