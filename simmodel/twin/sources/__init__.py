@@ -43,6 +43,7 @@ SOURCES: Entries[Any] = Entries(
         "lines": "simmodel.twin.sources.lines:LinesSettings",
         "log": "simmodel.twin.sources.log:LogSettings",
         "redis": "simmodel.twin.sources.stream:StreamSettings",
+        "pbs": "simmodel.twin.pbs.source:PbsSettings",
         "slurm": "simmodel.twin.slurm.source:SlurmSettings",
     },
     "simmodel.sources",

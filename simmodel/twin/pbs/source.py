@@ -1,0 +1,204 @@
+"""PBS as a source of events: its state by commands that read, at intervals and when its hook wakes the twin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from time import perf_counter, time
+from typing import Any
+
+import attrs
+
+from simmodel.display import Fields, counted
+from simmodel.errors import InputError, clipped
+from simmodel.twin.acting.actions import Command, Mode
+from simmodel.twin.events import JobReport
+from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError
+from simmodel.twin.pbs.documents import Document, table_of, text_of
+from simmodel.twin.pbs.hands import PbsHands
+from simmodel.twin.pbs.jobs import Reading, jobs_in
+from simmodel.twin.pbs.nodes import largest, nodes_in, out_of_service
+from simmodel.twin.polling import PolledSource, State
+from simmodel.twin.source import Source
+from simmodel.twin.sources import source_settings
+
+__all__ = ["PbsSettings", "PbsSource"]
+
+_ASKED_AT_ONCE = 100  # jobs whose ends are asked for in one command
+_ASKED_IN_ALL = 1000  # and in one report; the end of any other one is when it was missed
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class PbsSettings(Fields):
+    """The settings of a source that asks PBS.
+
+    Parameters
+    ----------
+    interval
+        the longest time between two reports (s)
+    wake
+        the settings of a source (``kind`` and so on) whose events wake this one: the stream of the hook
+    priorities
+        whether PBS's priorities (``qalter -p``) come before the order of the mirrored policy
+    history
+        whether PBS is asked how jobs ended (``job_history_enable``); else those that vanish count as completed
+    express
+        the queue to which jobs are moved that are preferred; default: their priority alone is changed
+    start
+        whether a job that is released is also started at once (``qrun``), past the order of PBS's scheduler
+    conf, folder, timeout
+        of :class:`~simmodel.twin.pbs.commands.PbsCommands`
+    """
+
+    interval: float = 30.0
+    wake: Mapping[str, Any] | None = None
+    priorities: bool = False
+    history: bool = True
+    express: str | None = None
+    start: bool = False
+    conf: str | None = None
+    folder: str | None = None
+    timeout: float = 30.0
+
+    def open(self, cluster: str, folder: Path) -> PbsSource:
+        """Return the source."""
+        wake = None if self.wake is None else source_settings(self.wake).open(cluster, folder)
+        return PbsSource(
+            cluster,
+            self.commands(),
+            interval=self.interval,
+            wake=wake,
+            priorities=self.priorities,
+            history=self.history,
+        )
+
+    def commands(self) -> PbsCommands:
+        """Return the commands that read."""
+        return PbsCommands(conf=self.conf, folder=self.folder, timeout=self.timeout)
+
+    def hands(self, mode: Mode, *, restoring: bool = False) -> PbsHands:
+        """Return what acts on this PBS in a mode; ``restoring``: with the commands that give everything back."""
+        allowed: tuple[Command, ...] | None = ("release", "unprefer") if restoring else None
+        return PbsHands(
+            self.commands(), mode, allowed=allowed, express=self.express, start=self.start and not restoring
+        )
+
+
+class PbsSource(PolledSource):
+    """Tells the state of PBS as full reports; jobs that have vanished since the last one are asked for.
+
+    Parameters
+    ----------
+    cluster
+        the name of the cluster
+    commands
+        the commands; default: those on the path
+    interval, wake, clock
+        as of :class:`~simmodel.twin.polling.PolledSource`
+    priorities, history
+        as of :class:`PbsSettings`
+
+    Attributes
+    ----------
+    others
+        how many jobs asked for resources that requests do not express, in the last report
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        commands: PbsCommands | None = None,
+        *,
+        interval: float = 30.0,
+        wake: Source | None = None,
+        priorities: bool = False,
+        history: bool = True,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        super().__init__(cluster, interval=interval, wake=wake, clock=clock)
+        self.commands = commands or PbsCommands()
+        self.priorities = priorities
+        self.history = history
+        self.others: Counter[str] = Counter()
+        self._alive: dict[int | str, float] = {}  # the submissions of the jobs of the last report
+        self._counted: frozenset[str] | None = None  # the resources that the server counts, asked for once
+
+    def state(self) -> State:
+        """Return the state of PBS; raises :class:`~simmodel.twin.pbs.program.PbsError`."""
+        told = self.commands.read("jobs")
+        try:
+            nodes = list(nodes_in(self.commands.read("nodes"), self.refused))
+            reading = Reading(
+                server=text_of(told, "pbs_server"),
+                node=largest(nodes),
+                licences=self._licences(),
+                priorities=self.priorities,
+            )
+            others: Counter[str] = Counter()
+            jobs = jobs_in(told, reading, refused=self.refused, others=others)
+        except InputError as error:
+            raise PbsError(f"answer: {error}") from None
+        alive = {job.job: job.submit for job in jobs if job.state in ("waiting", "held", "running")}
+        gone = [job for job, submit in self._alive.items() if alive.get(job) != submit]
+        ended = self._ended(gone, reading) if self.history else []
+        self.others, self._alive = others, alive
+        return State([*jobs, *(job for job in ended if job.job not in alive)], *out_of_service(nodes))
+
+    def _licences(self) -> frozenset[str]:
+        if self._counted is None:
+            self._counted = frozenset(licences_in(self.commands.read("server")))
+        return self._counted
+
+    def _ended(self, jobs: list[int | str], reading: Reading) -> list[JobReport]:
+        """Return how jobs have ended that are not there any more; of those that PBS does not tell, nothing."""
+        found: list[JobReport] = []
+        for at in range(0, min(len(jobs), _ASKED_IN_ALL), _ASKED_AT_ONCE):
+            some = jobs[at : at + _ASKED_AT_ONCE]
+            try:
+                told = jobs_in(self.commands.read("ended", some), reading, refused=self.refused)
+            except (PbsError, InputError) as error:
+                self.refused.count(error)
+                continue
+            asked = set(some)
+            found += [job for job in told if job.job in asked and job.state not in ("waiting", "held", "running")]
+        return found
+
+    def check_scheduler(self) -> Iterable[str]:
+        """Yield sentences on what PBS tells; raises ``SimmodelError``."""
+        server = self.commands.read("server")
+        release = text_of(server, "pbs_version") or "of unknown version"
+        yield f"PBS {release} answers; its server is {text_of(server, 'pbs_server') or 'not named'}"
+        for name, key, what in (("jobs", "Jobs", "job"), ("nodes", "nodes", "node")):
+            began = perf_counter()
+            count = len(table_of(self.commands.read(name), key))
+            yield f"{READS[name][0]}: {counted(count, what)} in {1000 * (perf_counter() - began):.0f} ms"
+        for values in table_of(server, "Server").values():
+            if isinstance(values, dict) and text_of(values, "query_other_jobs") == "False":
+                yield "query_other_jobs is False: users who are no operators see their own jobs alone"
+            history = isinstance(values, dict) and text_of(values, "job_history_enable") == "True"
+            if history != self.history:
+                yield f"the source should have history = {str(history).lower()}, as job_history_enable is {history}"
+        self.report()
+        for name, count in sorted(self.others.items()):
+            yield f"not expressed: {clipped(name)}, asked for by {counted(count, 'job')}"
+        yield f"it runs {', '.join(sorted({words[0] for words in READS.values()}))}, with arguments that only read"
+
+
+def licences_in(document: Document) -> dict[str, float]:
+    """Return the resources that the server counts, such as licences, with their amounts.
+
+    >>> licences_in({"Server": {"pbs": {"resources_available": {"matlab": "10", "site": "north"}}}})
+    {'matlab': 10.0}
+    """
+    found: dict[str, float] = {}
+    for values in table_of(document, "Server").values():
+        told = table_of(values, "resources_available") if isinstance(values, dict) else {}
+        for name in told:
+            text = text_of(told, name)
+            if name not in _OF_NODES and text.replace(".", "", 1).isdecimal() and len(text) < 16:
+                found[name] = float(text)
+    return found
+
+
+_OF_NODES = frozenset(("ncpus", "mem", "ngpus", "nodect", "walltime", "mpiprocs", "vmem"))
