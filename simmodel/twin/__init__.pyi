@@ -25,6 +25,7 @@ from .events import (
 from .logs import start_logging as start_logging
 from .mirror import Mirror as Mirror
 from .notes import Unsupported as Unsupported
+from .pbs.describe import describe_pbs as describe_pbs
 from .present import explain_in_mirror as explain_in_mirror
 from .redis_settings import RedisSettings as RedisSettings
 from .replay import LogReplay as LogReplay, replay_log as replay_log

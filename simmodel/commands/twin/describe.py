@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from simmodel.commands.values import number, one_of
+
+if TYPE_CHECKING:
+    from simmodel.twin.described import Described
 
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = (
     "simmodel twin describe slurm > machine.toml",
     "simmodel twin describe slurm --from nodes.json partitions.json config.txt > machine.toml",
+    "simmodel twin describe pbs > machine.toml",
 )
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("scheduler", type=one_of(("slurm",), "scheduler"), metavar="SCHEDULER", help="slurm")
+    parser.add_argument(
+        "scheduler", type=one_of(("slurm", "pbs"), "scheduler"), metavar="SCHEDULER", help="slurm or pbs"
+    )
     parser.add_argument(
         "--from",
         dest="told",
@@ -24,10 +31,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="PATH",
         help="files, or folders of files: what 'scontrol show config', 'node', 'partition', 'reservation', 'license' "
-        "and 'topology' print, or answers of slurmrestd in JSON (default: scontrol is asked)",
+        "and 'topology' print, or answers of slurmrestd in JSON; of PBS, the answers in JSON of 'qstat -Bf', "
+        "'qstat -Qf' and 'pbsnodes -a' (default: the scheduler's commands are asked)",
     )
     parser.add_argument("--rest", metavar="SOCKET", help="the unix socket of a slurmrestd to ask instead of scontrol")
-    parser.add_argument("--conf", metavar="FILE", help="slurm.conf of the cluster to ask (default: the usual one)")
+    parser.add_argument(
+        "--conf", metavar="FILE", help="slurm.conf or pbs.conf of the cluster to ask (default: the usual one)"
+    )
     parser.add_argument(
         "--timezone", metavar="ZONE", help="of times in files, such as Europe/Paris (default: that of this computer)"
     )
@@ -43,26 +53,42 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the platform, as TOML, that a cluster of Slurm amounts to; nothing is changed there.
+    """Print the platform, as TOML, that a cluster of Slurm or PBS amounts to; nothing is changed there.
 
     Its comments name the policy that the settings of the scheduler amount to, and list what a platform cannot express.
     """
     import sys
 
     from simmodel.errors import printable
+
+    found = _pbs(options) if options.scheduler == "pbs" else _slurm(options)
+    print(found.toml(), end="")
+    if not options.quiet:
+        for each in found.unsupported:
+            print(f"not expressed: {printable(str(each))}", file=sys.stderr)
+
+
+def _slurm(options: argparse.Namespace) -> Described:
     from simmodel.formats.cells import zone
     from simmodel.twin.slurm.commands import SlurmCommands
     from simmodel.twin.slurm.describe import describe_slurm
     from simmodel.twin.slurm.rest import SlurmRest
 
-    found = describe_slurm(
+    return describe_slurm(
         options.told,
         commands=SlurmCommands(conf=options.conf),
         rest=None if options.rest is None else SlurmRest(options.rest),
         local=zone(options.timezone) if options.timezone else None,
         origin=options.origin,
     )
-    print(found.toml(), end="")
-    if not options.quiet:
-        for each in found.unsupported:
-            print(f"not expressed: {printable(str(each))}", file=sys.stderr)
+
+
+def _pbs(options: argparse.Namespace) -> Described:
+    from simmodel.errors import InputError
+    from simmodel.twin.pbs.commands import PbsCommands
+    from simmodel.twin.pbs.describe import describe_pbs
+
+    for name in ("rest", "timezone", "origin"):
+        if getattr(options, name):
+            raise InputError("is for slurm alone", place=f"--{name}")
+    return describe_pbs(options.told, commands=PbsCommands(conf=options.conf))
