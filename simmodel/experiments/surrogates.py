@@ -50,7 +50,7 @@ _RULES: Mapping[Target, Mapping[str, Callable[[Table], NDArray[np.float64]]]] = 
 """Rules that need no learning: ``work ahead`` shares the work of waiting and running jobs among all processors."""
 
 
-class Surrogate:
+class Surrogate(Shown):
     """A fitted model of run times or queue times.
 
     Parameters
@@ -91,6 +91,9 @@ class Surrogate:
 
     def __repr__(self) -> str:
         return f"<Surrogate of {self.target}, fitted to {self.jobs:,} jobs>"
+
+    def _cells(self) -> Cells:
+        return [["feature", "about"], *([name, JOB_FEATURES[name]] for name in self.columns)]
 
     def predict(self, features: Table) -> NDArray[np.float64]:
         """Return the predicted seconds of jobs, of which features alone are read."""

@@ -24,6 +24,7 @@ from simmodel.experiments import (
     compare_brokers,
     compare_portfolio,
     explore,
+    judge_surrogates,
     optimise,
     replicate,
     replicate_portfolio,
@@ -306,6 +307,8 @@ def _experiments() -> Iterator[Any]:
     yield sensitivity(lambda x, y: x + y, {"x": (0, 1), "y": (0, 1)}, samples=4)
     yield calibrate(lambda x, y: x + y, None, {"x": (0, 1), "y": (0, 1)}, None, budget=4)
     yield from (RelativeError(), QuantileDistance(), StartError())
+    report = judge_surrogates(simulate(64, lublin(60, 64, seed=1), "easy"))
+    yield from (report, report.models["wait"])
     yield optimise(lambda x, y: {"<a>": x, "b": y - x}, {"x": (0, 3, "integer"), "y": [0, 1]}, ["<a>", "b"], "all")
     yield replicate_portfolio(32, lambda seed: lublin(10, 32, seed=seed), portfolio, seeds=2)
     yield fat_curve(fats=[0.2], ccrs=[1.0], seeds=2, shape={"n": 5})
