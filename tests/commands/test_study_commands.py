@@ -214,7 +214,7 @@ def slow(x, y):
 """
 
 
-@pytest.mark.parametrize("experiment", ["sensitivity", "optimise"])
+@pytest.mark.parametrize("experiment", ["optimise", pytest.param("sensitivity", marks=pytest.mark.exhaustive)])
 def test_an_interrupted_command_keeps_its_runs_and_is_resumed(
     experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

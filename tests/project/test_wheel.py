@@ -72,14 +72,16 @@ def test_the_wheel_carries_types_and_all_that_is_ready(installed: Path, tmp_path
         "home = pathlib.Path(simmodel.__file__).parent\n"
         "print(home); print((home / 'py.typed').exists())\n"
         "print(*names('platforms')); print(*names('workloads'))\n"
+        "print(*names('experiments'))\n"
         "tasks = task_names()\n"
         "print(*(len(simmodel.load_workload(name)) > 0 for name in names('workloads') if name not in tasks))\n"
         "print(*(len(load_tasks(name)) > 0 for name in tasks))\n"
         "print(*(bool(simmodel.load_platform(name).processors) for name in names('platforms')))\n"
     )
-    home, typed, platforms, workloads, *loaded = run(installed, "-c", code, cwd=tmp_path).splitlines()
+    home, typed, platforms, workloads, experiments, *loaded = run(installed, "-c", code, cwd=tmp_path).splitlines()
     assert Path(home).is_relative_to(installed.parents[1])
     assert typed == "True"
     assert platforms.split() == bundled_names("platforms") != []
     assert workloads.split() == bundled_names("workloads") != []
+    assert experiments.split() == bundled_names("experiments") != []
     assert "False" not in " ".join(loaded)
