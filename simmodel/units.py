@@ -7,6 +7,7 @@ The units are those of SimGrid's platform files (https://simgrid.org/doc/latest/
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from math import isfinite
 from numbers import Real
@@ -117,6 +118,20 @@ def in_bytes(value: float | str | None) -> Any:
 def in_watts(value: float | str | None) -> Any:
     """Return a text such as ``"250W"`` in watts, and anything else unchanged (see :func:`in_seconds`)."""
     return _if_quantity(value, "W") if isinstance(value, str) else value
+
+
+def in_rates(values: Mapping[str, float | str]) -> Mapping[str, float]:
+    """Return bandwidths by name in bytes/s.
+
+    Raises
+    ------
+    InputError
+        one is not a quantity, or negative
+
+    >>> in_rates({"scratch": "2GB/s"})
+    {'scratch': 2000000000.0}
+    """
+    return {name: parse_quantity(rate, "B/s", place=f"bandwidth[{name!r}]") for name, rate in values.items()}
 
 
 def _if_quantity(value: str, unit: str) -> float | str:

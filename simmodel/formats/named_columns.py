@@ -16,8 +16,8 @@ from simmodel.formats.cell_columns import names
 from simmodel.formats.cells import duration, instant, whole, zone
 from simmodel.loading import Source, read_lines, reader
 from simmodel.units import parse_quantity
-from simmodel.work.rows import SHARE
 from simmodel.work.table import Columns, Table, cell_text
+from simmodel.work.task import SHARE
 from simmodel.work.workload import COLUMNS, Workload
 
 if TYPE_CHECKING:

@@ -55,6 +55,7 @@ class ManyCores(Processor):
     def fits(self, task: LiveTask) -> bool:
         """Return whether the task would start now."""
         room = not self._queue and not self._ranked and task.cores <= self._free + _ROUNDING and self.can_run(task)
+        room = room and (self.services.shares is None or self.services.shares.fits(task))
         return room and (self._admits_all or self.admits(task, self._running.keys()))
 
     @property

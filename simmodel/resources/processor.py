@@ -179,6 +179,13 @@ class Processor(TaskPlace, Model):
             else:
                 stamps += (now, now)
         own = self.core
+        shares = services.shares
+        if shares is not None:
+            if met >= 7:
+                shares.take(task)
+            elif (claim := shares.claim(task, stamps[5], self.index)) is not None:
+                yield claim
+                now = env._now
         if met < 7:
             if own is not None:
                 if task.core is own:  # held since its transfer
@@ -206,6 +213,8 @@ class Processor(TaskPlace, Model):
             done = yield from self._execute_until_stopped(task, seconds, stamps[6])
         if own is not None:
             own.release()
+        if shares is not None:
+            shares.give_back(task)
         if uses_memory:
             pool.give_back(task, done)
         task.stamps = None

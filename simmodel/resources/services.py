@@ -50,6 +50,26 @@ class Room(Protocol):
         ...
 
 
+class Shares(Protocol):
+    """The bandwidth of links that tasks hold while they run."""
+
+    def fits(self, task: LiveTask) -> bool:
+        """Return whether the shares of a task are free, and nobody before it asks for them."""
+        ...
+
+    def claim(self, task: LiveTask, since: float, place: int) -> Event | None:
+        """Return the event of the instant at which a task has its shares; ``None`` if it asks for none."""
+        ...
+
+    def take(self, task: LiveTask) -> None:
+        """Take the shares of a task that runs already."""
+        ...
+
+    def give_back(self, task: LiveTask) -> None:
+        """Take back the shares of a task that has ended or was stopped."""
+        ...
+
+
 class Mover(Protocol):
     """Moves data between the memory pools of a machine."""
 
@@ -77,6 +97,8 @@ class ProcessorServices(Protocol):
     """The machine of a processor."""
 
     env: Environment
+    shares: Shares | None
+    """The bandwidth that its tasks hold; ``None`` until a task asks for some."""
 
     @property
     def mover(self) -> Mover:

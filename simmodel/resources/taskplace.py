@@ -123,7 +123,8 @@ class TaskPlace:
 
     def fits(self, task: LiveTask) -> bool:
         """Return whether the task would start now."""
-        return self.current is None and not self._queue and not self._ranked and task.speeds[self.kind] < inf
+        room = self.current is None and not self._queue and not self._ranked and task.speeds[self.kind] < inf
+        return room and (self.services.shares is None or self.services.shares.fits(task))
 
     def expected_run(self, task: LiveTask) -> float:
         """Return the expected run time of the task here, in seconds."""

@@ -9,7 +9,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.environment import Occurrence
-from simmodel.units import in_bytes, in_seconds, parse_quantity
+from simmodel.units import in_bytes, in_rates, in_seconds
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
 from simmodel.work.task import File
@@ -164,10 +164,6 @@ def _outputs(value: Iterable[File]) -> tuple[File, ...]:
     return files
 
 
-def _bandwidths(value: Mapping[str, float | str]) -> Mapping[str, float]:
-    return {name: parse_quantity(rate, "B/s", place=f"bandwidth[{name!r}]") for name, rate in value.items()}
-
-
 @attrs.frozen(kw_only=True, repr=False)
 class Job(Fields):
     """A request to a batch system, immutable: one job can run in many simulations.
@@ -268,7 +264,7 @@ class Job(Fields):
     workflow: Tasks | None = None
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]
-    bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=_bandwidths)
+    bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=in_rates)
 
     @processors.default
     def _default_processors(self) -> int:

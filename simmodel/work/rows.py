@@ -13,21 +13,20 @@ import numpy as np
 from simmodel.errors import InputError
 from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.job import Dependency, Job, partitions_in
+from simmodel.work.task import SHARE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.work.table import Table
 
-__all__ = ["SHARE", "distinct_ids", "jobs_of_rows", "never_run", "processors_of", "runnable_jobs", "shares_in"]
+__all__ = ["distinct_ids", "jobs_of_rows", "never_run", "processors_of", "runnable_jobs", "shares_in"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
 _ELASTIC = ("minimum", "maximum", "serial")
 _USED = {"job", "requested", "think_time", "user", "group", "queue", "partition", *_DETAILS, *_SHAPES, *_ELASTIC}
 _CHUNK = 1 << 20
-SHARE = "bandwidth_"
-"""How the names of columns of bandwidths begin (bytes/s of a storage or a link)."""
 
 
 def processors_of(table: Table) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

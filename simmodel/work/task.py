@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from simmodel.display import Fields
-from simmodel.units import in_bytes, in_seconds
+from simmodel.units import in_bytes, in_rates, in_seconds
 
 __all__ = ["CPU_CORES", "DataObject", "File", "RecordedMachine", "Task"]
 
@@ -71,6 +71,19 @@ File = DataObject
 """Another name for :class:`DataObject`, used for data in a storage."""
 
 
+SHARE = "bandwidth_"
+"""How the names of columns and amounts of bandwidths begin (bytes/s of a storage or a link)."""
+
+
+def shares_of(amounts: Mapping[str, float]) -> dict[str, float]:
+    """Return the bandwidths among the amounts of a task, by link.
+
+    >>> shares_of({"prompt": 5, "bandwidth_bus": 2e9})
+    {'bus': 2000000000.0}
+    """
+    return {name.removeprefix(SHARE): rate for name, rate in amounts.items() if name.startswith(SHARE)}
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Task(Fields):
     """The unit that a processor executes, immutable: one task can run in many simulations.
@@ -101,6 +114,9 @@ class Task(Fields):
         names of the data objects that it reads and writes, in the order of their transfers
     priority
         higher first
+    bandwidth
+        bytes/s of the links of its machine, by name, which it holds while it runs, such as ``{"bus": "2GB/s"}``; it
+        starts when they are free, and transfers share the rest. A set of tasks has them as amounts ``bandwidth_NAME``
     amounts
         numbers by name that models of processors read, such as the tokens of a request
     started, ended
@@ -138,6 +154,7 @@ class Task(Fields):
     ended: float | None = None
     machines: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     details: Mapping[str, Any] = attrs.field(factory=dict, hash=False, repr=False)
+    bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=in_rates, hash=False)
 
     def __attrs_post_init__(self) -> None:
         for architecture, seconds in self.run_on.items():
@@ -148,6 +165,13 @@ class Task(Fields):
         for name, amount in self.amounts.items():
             if not 0 <= amount < math.inf:
                 raise ValueError(f"amounts[{name!r}] of {self.id!r}: must be a finite number >= 0, got {amount!r}")
+
+    @property
+    def all_amounts(self) -> Mapping[str, float]:
+        """Its amounts, and its bandwidths as ``bandwidth_NAME``."""
+        if not self.bandwidth:
+            return self.amounts
+        return {**self.amounts, **{f"{SHARE}{name}": rate for name, rate in self.bandwidth.items()}}
 
     def run_time(self, architecture: str | None = None, *, speed: float | None = None) -> float:
         """Return its run time (s): by ``run_on``, else by ``run``, else by ``flop`` and a speed.

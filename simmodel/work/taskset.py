@@ -13,7 +13,7 @@ from typing import Any
 from simmodel.display import Cells, Shown
 from simmodel.errors import InputError
 from simmodel.work.precedence import topological_order
-from simmodel.work.task import CPU_CORES, DataObject, Task
+from simmodel.work.task import CPU_CORES, SHARE, DataObject, Task, shares_of
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
 
@@ -218,6 +218,7 @@ class TaskSet(Shown):
         for task in tasks:
             if task.run is None and task.flop is None and not task.run_on and not task.amounts:
                 raise InputError(f"{workflow.name}: unknown run time of task {task.id!r}")
+        amounts = [task.all_amounts for task in tasks]
         return cls(
             [float("nan") if task.run is None else float(task.run) for task in tasks],
             ids=[task.id for task in tasks],
@@ -238,7 +239,7 @@ class TaskSet(Shown):
             cores=[task.cores for task in tasks],
             memory=[task.memory for task in tasks],
             priority=[task.priority for task in tasks],
-            amounts=[task.amounts or None for task in tasks] if any(task.amounts for task in tasks) else None,
+            amounts=[each or None for each in amounts] if any(amounts) else None,
             name=workflow.name,
             report=workflow.report,
             workflow=workflow,
@@ -256,6 +257,7 @@ class TaskSet(Shown):
     def task(self, i: int) -> Task:
         """Return the task at a position as a :class:`~simmodel.work.task.Task`."""
         run = self.run[i]
+        amounts = (self.amounts[i] if self.amounts else None) or {}
         return Task(
             id=self.ids[i],
             run=None if isnan(run) else run,
@@ -268,7 +270,8 @@ class TaskSet(Shown):
             cores=self.cores[i] if self.cores else 1,
             memory=self.memory[i] if self.memory else 0.0,
             priority=self.priority[i] if self.priority else 0.0,
-            amounts=(self.amounts[i] if self.amounts else None) or {},
+            amounts={name: value for name, value in amounts.items() if not name.startswith(SHARE)},
+            bandwidth=shares_of(amounts),
         )
 
     def workflow(self) -> Workflow:

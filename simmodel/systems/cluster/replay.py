@@ -9,7 +9,8 @@ import numpy as np
 
 from simmodel.errors import InputError, unknown
 from simmodel.work.job import ANY, Job
-from simmodel.work.rows import SHARE, jobs_of_rows, shares_in
+from simmodel.work.rows import jobs_of_rows, shares_in
+from simmodel.work.task import SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator

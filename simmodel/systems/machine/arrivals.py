@@ -14,10 +14,12 @@ from simpy.events import Event
 
 from simmodel.errors import ImpossibleWork
 from simmodel.resources.memory import MemoryPool
+from simmodel.resources.task_shares import TaskShares
 from simmodel.systems.machine.run_times import expected_speeds, need_of, speeds_of, stream_of
 from simmodel.units import show_quantity
 from simmodel.work.live import LiveWork
 from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.task import shares_of
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
@@ -375,6 +377,11 @@ def _why_not_set(
     stuck: list[int] = np.flatnonzero(np.all(speeds == inf, axis=1)).tolist() if len(tasks) else []
     if stuck:
         return f"task {tasks.ids[stuck[0]]!r}: {_why_not(machine, tasks, stuck[0])}"
+    for i, amounts in enumerate(tasks.amounts or ()):
+        need = shares_of(amounts or {})
+        reason = TaskShares(machine.env, machine.network).why_not(need) if need else None
+        if reason is not None:
+            return f"task {tasks.ids[i]!r}: {reason}"
     pools = machine.pools.values()
     most, room = max(pool.size for pool in pools), sum(pool.size for pool in pools)
     together = sum(tasks.sizes[d] for d in given)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simmodel.resources.memory import MemoryPool
     from simmodel.resources.network import Network
     from simmodel.resources.processor import Processor
+    from simmodel.resources.services import Shares
     from simmodel.scheduling.ready_tasks import ReadyTasks
     from simmodel.systems.machine.arrivals import LiveSet
     from simmodel.systems.machine.mover import DataMover
@@ -63,6 +64,8 @@ class MachineState(System[LiveTask]):
         its spec and options; the prefix of the names of its random streams
     network, pools, home, mover
         its links, its memory pools by name, the pool of initial data, the mover of data between pools
+    shares
+        the bandwidth of links that its tasks hold; ``None`` until a task asks for some
     processors, places, kinds
         its processors by name and in order, and their distinct kinds
     waiting
@@ -86,6 +89,7 @@ class MachineState(System[LiveTask]):
     options: MachineOptions
     stream: str
     network: Network
+    shares: Shares | None
     pools: dict[str, MemoryPool]
     home: MemoryPool
     mover: DataMover

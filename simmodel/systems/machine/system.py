@@ -16,7 +16,8 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.network import Network
 from simmodel.resources.processor import Processor
-from simmodel.resources.services import STAMPS
+from simmodel.resources.services import STAMPS, Shares
+from simmodel.resources.task_shares import TaskShares
 from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready_tasks import ReadyTasks
@@ -30,6 +31,7 @@ from simmodel.systems.machine.problem import problem_of
 from simmodel.systems.machine.state import CoreUse, CutExecution, MachineState
 from simmodel.systems.system import EstimateBasis
 from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.task import shares_of
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
@@ -120,6 +122,7 @@ class Machine(MachineState):
         self.name = name or spec.name
         self.stream = name or "machine"  # unnamed machines draw alike, whatever their specs are called
         self.network = Network(env, NetworkSpec(links=spec.links))
+        self.shares: Shares | None = None
         self.pools = build_pools(env, spec)
         self.home = home = self.pools[str(spec.home)]
         self.mover = DataMover(
@@ -209,6 +212,8 @@ class Machine(MachineState):
     def take(self, submission: LiveSet) -> None:
         """Register a submission whose tasks are still to arrive, or arrived before a snapshot."""
         self.sets.append(submission)
+        if self.shares is None and any(map(shares_of, filter(None, submission.set.amounts or ()))):
+            self.shares = TaskShares(self.env, self.network, self.places)
         self.submitted += len(submission.tasks)
         if submission.left:
             self._active += 1
