@@ -368,6 +368,12 @@ class Mirror(Shown):
             raise InputError(f"must be the document of a mirror: {type(error).__name__} {error}") from None
         return mirror
 
+    def copy(self) -> Mirror:
+        """Return a mirror of the same state, which goes its own way."""
+        options = self.options.values() | {"unlimited": self._unlimited, "clock": self._clock, "ahead": self._ahead}
+        remembered = self.ledger.remembered
+        return Mirror.from_document(self.state_document(), self.spec, self.policy, remembered=remembered, **options)
+
     # ------------------------------------------------------------------ display
 
     def _cells(self) -> Cells:

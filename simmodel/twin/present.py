@@ -142,7 +142,7 @@ def _waiting(mirror: Mirror) -> int:
 
 def _released(mirror: Mirror, entry: Entry) -> Mirror:
     """Return a copy of a mirror in which a job was released."""
-    copy = Mirror.from_document(mirror.state_document(), mirror.spec, mirror.policy, **mirror.options.values())
+    copy = mirror.copy()
     copy.apply(Released(cluster=mirror.cluster, job=entry.id, submit=entry.submit, time=mirror.now))
     return copy
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -23,6 +24,7 @@ from simmodel.twin import (
     Requeued,
     Started,
     StateReport,
+    Submitted,
 )
 from tests.helpers.told_events import ALPS, NODES, about, check, histories, running, same, submitted, told, waiting
 
@@ -235,3 +237,14 @@ def test_predictions_are_learned_from_what_was_told_and_kept_over_a_rebuild() ->
     document = json.loads(json.dumps(mirror.state_document()))
     again = Mirror.from_document(document, 4, "easy", estimates="recent-two")
     same(again.snapshot(), mirror.snapshot())
+
+
+def test_a_copy_has_the_same_state_and_goes_its_own_way() -> None:
+    mirror = Mirror(4, "alps", "easy", unlimited=50.0, estimates="exact")
+    job: dict[str, Any] = {"cluster": "alps", "job": 1, "submit": 0.0}
+    mirror.apply(Submitted(**job, time=0.0, request=Request(processors=3)))
+    copy = mirror.copy()
+    assert copy.digest == mirror.digest
+    assert copy.snapshot().waiting[0].requested == 50.0
+    copy.apply(Started(**job, time=2.0))
+    assert (copy.jobs["running"], mirror.jobs["running"], mirror.now) == (1, 0, 0.0)
