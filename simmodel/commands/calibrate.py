@@ -17,7 +17,7 @@ __all__ = ["EXAMPLES", "add", "perform", "run", "shape"]
 
 EXAMPLES = ("simmodel calibrate size-from-starts --table values.csv",)
 
-_METHOD = ("name", "budget", "population", "seed", "holdout", "separable", "intervals", "level", "start")
+_METHOD = ("name", "budget", "population", "seed", "holdout", "separable", "stop_early", "intervals", "level", "start")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

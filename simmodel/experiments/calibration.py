@@ -16,7 +16,7 @@ from simmodel.errors import InputError, SimmodelError, shown, unknown
 from simmodel.experiments.calibrated import Calibration
 from simmodel.experiments.calls import map_calls
 from simmodel.experiments.ensembles import GivenStudy, study_of
-from simmodel.experiments.fitting import Block, Fit, blocks_of, times_of, trial_losses
+from simmodel.experiments.fitting import ENDS, Block, Fit, blocks_of, times_of, trial_losses
 from simmodel.experiments.identifiability import Runner, identified, possible_times, refined, surroundings
 from simmodel.experiments.losses import Criterion, GivenLoss
 from simmodel.experiments.models import Outputs, Varied
@@ -45,6 +45,7 @@ def calibrate(
     start: Mapping[str, Any] | None = None,
     separable: bool | None = None,
     holdout: float = 0,
+    stop_early: bool = False,
     intervals: bool | None = None,
     level: float = 0.95,
     seed: int = 0,
@@ -81,6 +82,9 @@ def calibrate(
         move the times of no other site, as under the broker ``recorded``; ``None``: it is found out
     holdout
         the share of jobs to hold out (the last ones of each site), or their number: their error is reported, too
+    stop_early
+        whether a simulation is stopped as soon as its losses are surely above the median of those before, from the jobs
+        that have ended: of a scenario, with losses that are mean distances
     intervals
         whether to refine the best values, to find intervals by a bootstrap over jobs, and to name the parameters that
         the record cannot identify: this takes 7 runs for each parameter of a site, or of all sites if these are not
@@ -128,8 +132,12 @@ def calibrate(
         budget=budget,
         start=_start(space, model, start),
         separable=separable,
+        stop_early=stop_early,
     )
-    about = [method, searches.first, seed, population, *([budget] if method == "grid" else [])]
+    if stop_early:
+        _check_early(fit)
+    about = [method, searches.first, seed, population]
+    about += ["stops early"] * stop_early + [budget] * (method == "grid")
     digests = {"model": model, "parameters": space.document(), "record": record, "loss": loss, "holdout": holdout}
     kept = study_of(study, "calibrate", **digests, method=about)
     kept = Study(document={"about": "calibrate"}) if kept is None else kept
@@ -185,6 +193,17 @@ def _examined(found: Calibration, parts: Sequence[Block], run: Runner, seed: int
         best, times = refined(found.fit, parts, attrs.evolve(near, point=best, times=times), run, seed + turn)
     known = identified(found.fit, parts, near, best, times, run, seed=seed, level=found.level)
     return attrs.evolve(found, values=space.values(best), times_after=times, identified=tuple(known))
+
+
+def _check_early(fit: Fit) -> None:
+    """Refuse to stop trials whose losses the jobs that have ended do not bound."""
+    if fit.observed is None or fit.criterion is None or not isinstance(fit.varied.model, Scenario):
+        raise InputError("must be False with a function: only runs of a scenario can be stopped", place="stop_early")
+    if not any(name in fit.observed.jobs for name in ENDS):
+        raise InputError("must be False with a record that has no ends of jobs", place="stop_early")
+    for name, loss in fit.criterion.losses.items():
+        if not loss.grows:
+            raise InputError(f"must be False with the loss {name}, which more jobs may lower", place="stop_early")
 
 
 def _check_numbers(budget: int, population: int | None) -> None:

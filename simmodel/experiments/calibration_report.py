@@ -10,7 +10,7 @@ import numpy as np
 
 from simmodel.display import counted, text_table, texts
 from simmodel.errors import InputError
-from simmodel.experiments.fitting import Fit
+from simmodel.experiments.fitting import STOPPED, Fit
 from simmodel.experiments.identifiability import Identified
 from simmodel.experiments.observations import Cell, Times
 from simmodel.experiments.trials import Trial
@@ -260,7 +260,9 @@ def report_of(found: Calibrated) -> str:
         before = fit.losses(found.times_before, testing=True)["loss"] if found.times_before is not None else nan
         lines.append(_line("loss on jobs held out", before, fit.losses(found.times_after, testing=True)["loss"]))
     failed = sum(trial.state == "failed" for trial in found.trials)
-    lines.append(f"{counted(len(found.trials), 'trial')}" + (f", {failed:,} failed" if failed else ""))
+    stopped = sum(STOPPED in trial.outcome for trial in found.trials)
+    words = [f"{failed:,} failed"] * (failed > 0) + [f"{stopped:,} stopped early"] * (stopped > 0)
+    lines.append(", ".join([counted(len(found.trials), "trial"), *words]))
     rows = getattr(found, "parameters", None)
     if isinstance(rows, Table):
         lines += ["", *text_table([list(rows.names), *(texts(row.values()) for row in rows.rows())])]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
+import numpy as np
 
 from simmodel.errors import InputError, SimmodelError, shown
 from simmodel.experiments.losses import Criterion
@@ -18,7 +19,7 @@ from simmodel.experiments.observations import Observations, Times, simulated_tim
 from simmodel.experiments.parameters import Model, Parameter, Space, place_of
 from simmodel.runs.scenario import Scenario
 
-__all__ = ["Block", "Fit", "blocks_of", "times_of", "trial_losses"]
+__all__ = ["ENDS", "STOP", "STOPPED", "Block", "Fit", "blocks_of", "times_of", "trial_losses"]
 
 
 @attrs.frozen
@@ -119,7 +120,7 @@ def trial_losses(fit: Fit, values: Mapping[str, Any]) -> dict[str, float]:
         no loss is a number
     """
     if fit.observed is not None:
-        found = fit.losses(times_of(fit, values))
+        found = _in_parts(fit, values) if STOP in values else fit.losses(times_of(fit, values))
     else:
         result = fit.varied.run(values)
         found = _numbers(result if fit.function is None else fit.function(result, fit.record), fit.blocks)
@@ -127,6 +128,32 @@ def trial_losses(fit: Fit, values: Mapping[str, Any]) -> dict[str, float]:
         jobs = fit.observed is not None
         raise SimmodelError("loss: is nan, since no site's jobs have all ended" if jobs else "loss: is nan")
     return found
+
+
+def _in_parts(fit: Fit, values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the losses of a simulation that stops when all of them are surely above their bounds.
+
+    The errors of the jobs that have ended bound the losses from below: the others count as if they were right.
+    """
+    observed, model = fit.observed, fit.varied.model
+    assert observed is not None
+    assert isinstance(model, Scenario)
+    ends = next(observed.jobs[name] for name in ENDS if name in observed.jobs)
+    simulation = model.evolve(fit.varied.space.changes(values)).start()
+    for instant in np.quantile(ends, _LOOKS).tolist():
+        if instant > simulation.env.now and (model.until is None or instant < model.until):
+            times = simulated_times(simulation.run(until=instant).result(), observed, partial=True)
+            known = {name: np.where(np.isfinite(each), each, observed.jobs[name]) for name, each in times.items()}
+            least = fit.losses(known)
+            if all(least[name] > bound for name, bound in values[STOP].items()):
+                return {**least, STOPPED: 1.0}
+    return fit.losses(simulated_times(simulation.run().result(), observed))
+
+
+STOP, STOPPED = "stop above", "stopped"
+"""The key of the bounds among the values of a trial, and that of a trial that was stopped in its outcome."""
+ENDS = ("recorded_end", "end")
+_LOOKS = (0.25, 0.5, 0.75)  # shares of the jobs of the record that have ended when a simulation is looked at
 
 
 def _numbers(given: Any, blocks: tuple[Block, ...]) -> dict[str, float]:

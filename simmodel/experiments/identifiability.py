@@ -1,9 +1,10 @@
 """How well a record fixes calibrated values: intervals, and the parameters that it cannot identify.
 
-Around the best values the times of jobs are taken as linear in the parameters, from one more simulation on each side of
-every parameter. The jobs are drawn again and again with replacement (the bootstrap); the best of many points near the
-best values under the linear times is the estimate of each draw. Besides, every parameter is moved over its whole range,
-in simulations: where the loss is not surely worse, the record does not tell these values from the best ones.
+Around the best values the times of jobs are taken as linear in the parameters (as powers of those on a logarithmic
+scale), from one more simulation on each side of every parameter. The jobs are drawn again and again with replacement
+(the bootstrap); the best of many points near the best values under these times is the estimate of each draw. Besides,
+every parameter is moved over its whole range, in simulations: where the loss is not surely worse, the record does not
+tell these values from the best ones.
 
 Source: B. Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7(1), 1979.
 """
@@ -31,6 +32,7 @@ __all__ = ["Identified", "Neighbourhood", "identified", "possible_times", "refin
 
 _STEP = 0.02  # of the range, to each side, for the linear times
 _DRAWS, _CANDIDATES = 200, 400
+_FAR = 5.0  # logarithm of the factor by which times grow at most
 _WIDE = 0.5  # share of a range from which on an interval says too little
 _ALIKE = 0.9  # correlation of the estimates of two parameters on a ridge
 _NEAR = 0.005  # relative difference of losses that counts as none
@@ -90,11 +92,17 @@ class Neighbourhood:
         its times
     slopes
         by quantity, the change of the times by a unit of each parameter: one row per parameter
+    relative
+        which parameters multiply the times: those on a logarithmic scale
+    base
+        the times at the point of the slopes
     """
 
     point: Array
     times: Times
     slopes: dict[str, Array]
+    relative: NDArray[np.bool_]
+    base: Times
 
 
 def possible_times(fit: Fit, values: Mapping[str, Any]) -> Times | None:
@@ -129,7 +137,8 @@ def surroundings(fit: Fit, parts: Sequence[Block], point: Array, run: Runner) ->
                 apart = moves[number + 1][i] - moves[number][i]
                 for name in slopes if apart else ():
                     slopes[name][i, here] = (above[name][here] - below[name][here]) / apart
-    return Neighbourhood(point, found[0], slopes)
+    relative = np.array([each.scale.startswith("log") for each in space.parameters])
+    return Neighbourhood(point, found[0], slopes, relative, found[0])
 
 
 def _turn(parts: Sequence[Block], turn: int) -> list[int]:
@@ -222,10 +231,19 @@ def _cloud(near: Neighbourhood, local: _Local, part: Block, rng: np.random.Gener
 
 
 def _linear(near: Neighbourhood, local: _Local, part: Block, points: Array) -> dict[str, Array]:
-    """Return the linear times of a part's jobs at several points."""
-    own = list(part.parameters)
-    away = points - near.point[own]
-    return {name: near.times[name][local.rows] + away @ near.slopes[name][own][:, local.rows] for name in near.slopes}
+    """Return the times of a part's jobs at several points: linear in the parameters, or in their logarithms."""
+    own = np.array(part.parameters)
+    away, relative = points - near.point[own], near.relative[own]
+    found = {}
+    for name, slopes in near.slopes.items():
+        times, base = near.times[name][local.rows], near.base[name][local.rows]
+        steep = slopes[own][:, local.rows]
+        positive = np.where(base > 0, base, 1.0)
+        grown = np.exp(np.clip(away[:, relative] @ (steep[relative] / positive), -_FAR, _FAR))
+        linear = away[:, relative] @ steep[relative]
+        moved = np.where((base > 0) & (times > 0), times * grown, times + linear)
+        found[name] = moved + away[:, ~relative] @ steep[~relative]
+    return found
 
 
 def refined(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner, seed: int) -> tuple[Array, Times]:

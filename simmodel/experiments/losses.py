@@ -30,6 +30,11 @@ class Loss(Shown):
 
     quantity: str = "walltime"
 
+    @property
+    def grows(self) -> bool:
+        """Whether an error of more jobs, with the others right, never lowers the error of all."""
+        return False
+
     def error(self, simulated: NDArray[np.float64], recorded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the error of each row of ``simulated``: its last axis is over the jobs, as in ``recorded``."""
         raise NotImplementedError
@@ -74,6 +79,11 @@ class RelativeError(Fields, Loss):
     def __attrs_post_init__(self) -> None:
         if self.average not in _AVERAGES:
             raise InputError(unknown("average", str(self.average), _AVERAGES).message, place="average")
+
+    @property
+    def grows(self) -> bool:
+        """Whether an error of more jobs, with the others right, never lowers the error of all."""
+        return True
 
     def error(self, simulated: NDArray[np.float64], recorded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the error of each row of ``simulated``."""
@@ -136,6 +146,11 @@ class StartError(Fields, Loss):
 
     robust: bool = False
     quantity: str = attrs.field(default="start", init=False)
+
+    @property
+    def grows(self) -> bool:
+        """Whether an error of more jobs, with the others right, never lowers the error of all."""
+        return True
 
     def error(self, simulated: NDArray[np.float64], recorded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the error of each row of ``simulated``, s."""

@@ -219,8 +219,10 @@ def _classes(table: Table) -> NDArray[np.str_]:
     return np.where(table["processors"] > 1, "multi", "single")
 
 
-def simulated_times(found: Any, observed: Observations) -> Times:
+def simulated_times(found: Any, observed: Observations, *, partial: bool = False) -> Times:
     """Return the quantities of a simulation for each job of a record; nan for those that have not ended.
+
+    With ``partial`` the simulation goes on, and jobs that it does not have yet are nan, too.
 
     Raises
     ------
@@ -242,6 +244,12 @@ def simulated_times(found: Any, observed: Observations) -> Times:
     else:
         known, wanted = set(table[number].tolist()), observed.jobs["job"]
         missing = [job for job in wanted.tolist() if job not in known]
+        if missing and partial:
+            here = np.array([job in known for job in wanted.tolist()])
+            rows = np.where(here, 0, -1)
+            rows[here] = rows_of(table[number], wanted[here])
+            columns = {name: _quantity(table, name, recorded=False) for name in observed.quantities}
+            return {name: np.where(here, column[rows], np.nan) for name, column in columns.items()}
         if missing:
             count = f"{len(missing):,} of its {counted(len(wanted), 'job')} are not in the simulation"
             raise InputError(f"{count}, such as {shown(missing[0])}", place="record")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.experiments.fitting import Block
+from simmodel.experiments.fitting import STOP, Block
 from simmodel.experiments.parameters import Space
 from simmodel.experiments.search_methods import Search, search_named
 from simmodel.experiments.trials import Trial
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Searches", "loss_in"]
 
+_FEW = 5  # losses below which there are no bounds
 _BITS = 2  # of the numbers of blocks, by which they are moved apart
 
 
@@ -37,6 +38,8 @@ class Searches:
         the first point
     separable
         whether each block has a search of its own; ``None``: it is found out
+    stop_early
+        whether a trial is stopped that is surely worse than the median of those before
     """
 
     def __init__(
@@ -50,11 +53,12 @@ class Searches:
         budget: int,
         start: NDArray[np.float64],
         separable: bool | None,
+        stop_early: bool = False,
     ) -> None:
         self.space, self.blocks = space, tuple(blocks)
         self._told = separable if len(self.blocks) > 1 else False
         self._method, self._seed, self._size, self._budget = method, seed, size, budget
-        self._start = start
+        self._start, self._stop_early = start, stop_early
         self._masks = self._moved() if self._told is None else []
         self.first = 1 + len(self._masks)
         self._searches: list[Search] = []
@@ -105,7 +109,22 @@ class Searches:
         for part, found, losses in asked:
             best = points[int(np.argmin(np.where(np.isnan(losses), inf, losses))), part.parameters]
             proposed[:, part.parameters] = np.vstack([found, np.tile(best, (count - len(found), 1))])
-        return [self.space.values(point) for point in proposed]
+        bounds = self._bounds(trials, separate)
+        return [{**self.space.values(point), **bounds} for point in proposed]
+
+    def _bounds(self, trials: Sequence[Trial], separate: bool) -> dict[str, Any]:
+        """Return the bounds above which a trial may stop: the median of each loss so far."""
+        if not self._stop_early:
+            return {}
+        names = [block.label for block in self.blocks] if separate else ["loss"]
+        found = {}
+        for name in names:
+            losses = [trial.outcome[name] for trial in trials if trial.state == "finished" and name in trial.outcome]
+            known = [loss for loss in losses if loss == loss]
+            if len(known) < _FEW:
+                return {}
+            found[name] = float(np.median(known))
+        return {STOP: found}
 
     def _search(self, number: int, part: Block) -> Search:
         parameters = [self.space.parameters[i] for i in part.parameters]

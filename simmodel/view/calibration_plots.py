@@ -43,7 +43,7 @@ class Calibrated(Protocol):
 def site_errors(found: Calibrated, *, title: str | None = None, figsize: Size | None = None) -> Figure:
     """Draw the error of each site before and after, as CGSim does: a panel for each loss and class of jobs.
 
-    Sites are in the order of their error before; lines are geometric means.
+    Sites are in the order of their error before; lines, and the titles, are geometric means.
 
     Parameters
     ----------
@@ -71,15 +71,18 @@ def site_errors(found: Calibrated, *, title: str | None = None, figsize: Size | 
     if not losses:
         raise InputError("must have errors before, got none: the model has no values to begin with", place="errors")
     kinds = list(dict.fromkeys(errors["class"].tolist()))
-    size = (2.2 + 0.22 * max(10, min(60, len(errors))) / len(kinds) * len(kinds), 0.6 + 2.4 * len(losses))
+    size = (max(3.0 * len(kinds), 1.2 + 0.22 * len(errors)), 1.0 + 2.3 * len(losses))
     page = figure((min(size[0], 13.0), size[1]), figsize)
     panels: Any = page.subplots(len(losses), len(kinds), squeeze=False, sharey="row")
     for row, loss in enumerate(losses):
         for column, kind in enumerate(kinds):
             of = errors.where((errors["class"] == kind) & np.isfinite(errors[f"{loss} before"]))
-            _panel(panels[row, column], of, loss, legend=row == column == 0)
+            means = _panel(panels[row, column], of, loss)
             panels[row, column].set_ylabel(f"error of {loss}" if column == 0 else "")
-            tidy(panels[row, column], grid="y", title=f"{kind} core" if kind in ("single", "multi") else kind)
+            name = f"{kind} core: " if kind in ("single", "multi") else f"{kind}: " if kind else ""
+            tidy(panels[row, column], grid="y", title=f"{name}{means[0]:.3g} → {means[1]:.3g}")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    page.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False, fontsize=8.5, labelcolor=INK)
     if title is None or title:
         page.suptitle(title or "Errors before and after calibration", x=0.01, ha="left", fontsize=12, color=INK)
     return page
@@ -93,15 +96,17 @@ def _first_parameter(errors: Table) -> int:
     return 3 + names.index(f"{known[0]} before") if known else len(errors.names)
 
 
-def _panel(ax: Axes, rows: Table, loss: str, *, legend: bool) -> None:
+def _panel(ax: Axes, rows: Table, loss: str) -> list[float]:
+    """Draw a panel; return the geometric means before and after."""
     order = np.argsort(-rows[f"{loss} before"], kind="stable")
     before, after = rows[f"{loss} before"][order], rows[f"{loss} after"][order]
-    at = np.arange(len(order))
+    at, means = np.arange(len(order)), []
     ax.vlines(at, after, before, color=PALE, linewidth=3, zorder=0)
     for values, colour, word in ((before, GREY, "before"), (after, BLUE, "after")):
         positive = values[values > 0]
         mean = float(np.exp(np.log(positive).mean())) if len(positive) else float("nan")
-        ax.plot(at, values, "o", color=colour, markersize=4, label=f"{word} (geometric mean {mean:.1%})")
+        means.append(mean)
+        ax.plot(at, values, "o", color=colour, markersize=4, label=word)
         ax.axhline(mean, color=colour, linewidth=0.8, linestyle="--", zorder=0)
     if len(order) and (before > 0).all() and (after > 0).all():
         ax.set_yscale("log")
@@ -112,8 +117,7 @@ def _panel(ax: Axes, rows: Table, loss: str, *, legend: bool) -> None:
     else:
         ax.set_xticks([])
         ax.set_xlabel(f"{len(order)} sites, by their error before")
-    if legend:
-        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+    return means
 
 
 def convergence(found: Mapping[str, Calibrated], *, title: str | None = None, figsize: Size | None = None) -> Figure:

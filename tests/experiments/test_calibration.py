@@ -56,6 +56,23 @@ def test_a_broker_that_looks_at_all_sites_is_not_separable() -> None:
     assert not calibrate(model, case.record, case.parameters, budget=5).separable
 
 
+def test_a_trial_that_is_surely_worse_is_stopped_early() -> None:
+    case = hidden_grid(1, 60, cores=(200, 300), seed=6)
+    arguments: Any = (case.model, case.record, {"sites.S00.speed": (0.25, 4, "log")}, "walltime", "random")
+    whole = calibrate(*arguments, budget=24, intervals=False)
+    early = calibrate(*arguments, budget=24, intervals=False, stop_early=True)
+    assert early.values == whole.values
+    stopped = [trial for trial in early.trials if "stopped" in trial.outcome]
+    assert 3 <= len(stopped) < 20
+    for trial in stopped:  # what was known when it stopped bounds its loss
+        assert trial.outcome["loss"] <= whole.trials[trial.number].outcome["loss"] * (1 + 1e-12)
+    assert f"24 trials, {len(stopped)} stopped early" in early.report()
+    with pytest.raises(InputError, match="stop_early: must be False with a function"):
+        calibrate(line, RECORD, RANGES, stop_early=True)
+    with pytest.raises(InputError, match="stop_early: must be False with the loss walltime-quantiles"):
+        calibrate(case.model, case.record, case.parameters, "walltime-quantiles", stop_early=True)
+
+
 def test_trials_that_fail_are_counted() -> None:
     def model(speed: float = 1.0) -> dict[str, Any]:
         if speed > 2:
