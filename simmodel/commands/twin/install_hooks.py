@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from simmodel.commands.values import one_of
 
 if TYPE_CHECKING:
     from simmodel.twin.acting.settings import ActSettings
 
 __all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = ("simmodel twin install-hooks hooks --cluster alps --stream redis://redis.example:6379",)
+EXAMPLES = (
+    "simmodel twin install-hooks hooks --cluster alps --stream redis://redis.example:6379",
+    "simmodel twin install-hooks hook --scheduler pbs --cluster alps --stream redis://redis.example:6379",
+)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
     parser.add_argument("folder", metavar="FOLDER", help="the folder of the scripts; it is made if it is missing")
     parser.add_argument("--cluster", required=True, metavar="NAME", help="the name of the cluster in the events")
+    parser.add_argument(
+        "--scheduler",
+        type=one_of(("slurm", "pbs"), "scheduler"),
+        default="slurm",
+        metavar="NAME",
+        help="slurm or pbs (default: slurm)",
+    )
     server = parser.add_argument_group("stream")
     server.add_argument(
         "--stream",
@@ -41,6 +53,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--python", default="/usr/bin/python3", metavar="PATH", help="the interpreter (default: /usr/bin/python3)"
     )
     hosts.add_argument(
+        "--programs", metavar="FOLDER", help="PBS's commands on the host of its server (default: /opt/pbs/bin)"
+    )
+    hosts.add_argument(
         "--hold",
         metavar="CONFIG",
         help="the configuration of a twin in mode hold-and-release: batch jobs are held while it is alive",
@@ -63,12 +78,14 @@ def _held_for(path: str | None) -> ActSettings | None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the scripts that tell a stream what Slurm does, and print the lines for slurm.conf that call them.
+    """Write the scripts that tell a stream what Slurm or PBS does, and print the lines that have them called.
 
-    Nothing else is written, in particular no file of Slurm: an administrator adds the lines. The scripts need sh and
-    Python's standard library.
+    The lines are those for slurm.conf, or those that an administrator gives to qmgr of PBS. Nothing else is written, in
+    particular no file of the scheduler. The scripts need sh and Python's standard library.
     """
+    from simmodel.errors import InputError
     from simmodel.twin.hooks import install_hooks
+    from simmodel.twin.hooks.pbs import install_pbs_hook
     from simmodel.twin.redis_settings import RedisSettings
 
     server = RedisSettings(
@@ -79,13 +96,12 @@ def run(options: argparse.Namespace) -> None:
         certificate_file=options.certificate_file,
         key_file=options.key_file,
     )
-    lines = install_hooks(
-        options.folder,
-        options.cluster,
-        server,
-        options.key,
-        spool=options.spool,
-        python=options.python,
-        hold=_held_for(options.hold),
-    )
+    if options.programs is not None and options.scheduler != "pbs":
+        raise InputError("is for --scheduler pbs alone", place="--programs")
+    arguments: Any = (options.folder, options.cluster, server, options.key)
+    hosts: dict[str, Any] = {"spool": options.spool, "python": options.python, "hold": _held_for(options.hold)}
+    if options.scheduler == "pbs":
+        lines = install_pbs_hook(*arguments, **hosts, programs=options.programs or "/opt/pbs/bin")
+    else:
+        lines = install_hooks(*arguments, **hosts)
     print(lines, end="")

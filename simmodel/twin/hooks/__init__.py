@@ -5,17 +5,12 @@ They import nothing of simmodel and need no more than ``sh`` and Python's standa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from simmodel.errors import InputError, shown
 from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.hooks.scripts import SETTINGS, checked_paths, stream_settings, template, write_scripts
 from simmodel.twin.redis_settings import RedisSettings
-from simmodel.twin.streams import stream_key
-from simmodel.writing import write_text
 
 __all__ = ["CALLS", "install_hooks"]
 
@@ -26,10 +21,6 @@ CALLS: Mapping[str, str] = {
     "submitted": "submitted",
 }
 """The scripts that Slurm calls, and what each tells."""
-
-_MARK = "simmodel twin install-hooks"
-_SETTINGS = 'SETTINGS: "dict[str, str]" = {}'
-_PLAIN = re.compile(r"/[\w./+@=-]*", re.ASCII)  # paths that need quotes nowhere
 
 _LINES = """\
 # Starts of jobs:
@@ -91,37 +82,17 @@ def install_hooks(
     """
     folder = Path(folder).absolute()
     entries = Path(spool).absolute() if spool is not None else folder / "spool" / "entries"
-    paths = [("folder", str(folder)), ("spool", str(entries)), ("python", python)]
-    if hold is not None:
-        paths.append(("heartbeat", hold.heartbeat))
-    for place, path in paths:
-        if not _PLAIN.fullmatch(path):
-            raise InputError(f"must be an absolute path of letters, digits and ./_+@=-, got {shown(path)}", place=place)
-    settings = _settings(server or RedisSettings()) | {
-        "cluster": cluster,
-        "stream": stream or stream_key(cluster),
-        "spool": str(entries),
-    }
-    if len(cluster) > 200 or not cluster.isprintable():
-        raise InputError(f"must be at most 200 printable characters, got {shown(cluster)}", place="cluster")
-    tell = _template("tell.py").replace(_SETTINGS, _SETTINGS.replace("{}", repr(settings)))
+    heartbeat = "/" if hold is None else hold.heartbeat
+    checked_paths(folder=str(folder), spool=str(entries), python=python, heartbeat=heartbeat)
+    settings = stream_settings(cluster, server, stream, entries)
+    tell = template("tell.py").replace(SETTINGS, SETTINGS.replace("{}", repr(settings)))
     texts = {"tell.py": tell, "job_submit.lua": _submission(folder, hold)}
     if hold is not None:
-        texts["release"] = _template("release.sh").replace("HEARTBEAT", hold.heartbeat)
+        texts["release"] = template("release.sh").replace("HEARTBEAT", hold.heartbeat)
     for name, what in CALLS.items():
-        text = _template("call.sh").replace("PYTHON", python).replace("TELL", f"{folder}/tell.py")
+        text = template("call.sh").replace("PYTHON", python).replace("TELL", f"{folder}/tell.py")
         texts[name] = text.replace("WHAT", what)
-    for name in texts:
-        _refuse_others(folder / name)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if spool is None:
-            entries.parent.mkdir(exist_ok=True)
-        for name, text in texts.items():
-            write_text(folder / name, text)
-            (folder / name).chmod(0o755 if name in CALLS or name == "release" else 0o644)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", source=str(error.filename or folder)) from None
+    write_scripts(folder, texts, runnable=(*CALLS, "release"), spool=None if spool is not None else entries.parent)
     return _LINES.format(folder=folder)
 
 
@@ -135,34 +106,7 @@ def _submission(folder: Path, hold: ActSettings | None) -> str:
         values["MAXIMUM_DELAY"] = f"{hold.maximum_delay:.0f}"
         names = ", ".join(f'["{name}"] = true' for name in hold.partitions)
         values["PARTITIONS"] = f"{{{names}}}" if names else "nil"
-    text = _template("job_submit.lua")
+    text = template("job_submit.lua")
     for name, value in values.items():
         text = text.replace(name, value)
     return text
-
-
-def _template(name: str) -> str:
-    return files(__name__).joinpath(name).read_text("utf-8")
-
-
-def _settings(server: RedisSettings) -> dict[str, str]:
-    """Return the settings of the script: it knows no variables of the environment, and reads a password from a file."""
-    parts = urlsplit(server.url)
-    found = {"host": parts.hostname or "", "port": str(parts.port or 6379)}
-    if parts.scheme == "unix":
-        found = {"socket": parts.path}
-    elif parts.scheme == "rediss":
-        found["tls"] = "yes"
-    for name in ("user", "password_file", "ca_file", "certificate_file", "key_file"):
-        value = getattr(server, name)
-        if value is not None:
-            found[name] = value if name == "user" else str(Path(value).absolute())
-    if server.user is not None and server.password_file is None:
-        raise InputError("missing value: the scripts read the password of the user there", place="password_file")
-    return found
-
-
-def _refuse_others(path: Path) -> None:
-    """Raise an error if there is a file that is none of these scripts."""
-    if path.exists() and _MARK not in path.read_text("utf-8", "replace")[:1000]:
-        raise InputError("exists, and is none of these scripts; choose an empty folder", source=str(path))

@@ -21,6 +21,7 @@ SETTINGS: "dict[str, str]" = {}
 BUDGET = 0.05  # seconds for the stream
 LARGEST = 64 * 2**20  # bytes of the spool; beyond them entries are dropped, full reports of the scheduler have them
 NO_TASK = ("", "4294967294", "0xfffffffe")
+NAMES = (("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"), ("PBS_JOB", "PBS_ARRAY", "PBS_TASK"))
 STATUS = {
     "COMPLETED": "completed",
     "TIMEOUT": "timeout",
@@ -40,7 +41,7 @@ def main() -> None:
 
 
 def entry_of(what: str, told: "dict[str, str]", now: float) -> "list[str]":
-    """Return the fields of an entry from the variables that Slurm sets.
+    """Return the fields of an entry from the variables that Slurm, or the hook of PBS, sets.
 
     Names that users give stay out of it.
     """
@@ -53,7 +54,9 @@ def entry_of(what: str, told: "dict[str, str]", now: float) -> "list[str]":
             return [*entry, "kind", "ended", "job", job, "submit", submit, "time", end, "status", status]
         what = "ended"
     entry += ["kind", "noticed", "what", what, "time", f"{now:.6f}"]
-    job = job_id(told.get("SLURM_JOB_ID", ""), told.get("SLURM_ARRAY_JOB_ID", ""), told.get("SLURM_ARRAY_TASK_ID", ""))
+    job = ""
+    for names in NAMES:
+        job = job or job_id(*(told.get(name, "") for name in names))
     return [*entry, "job", job] if job else entry
 
 
