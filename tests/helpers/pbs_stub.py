@@ -301,7 +301,7 @@ class PbsStub:
             "Rerunable": "True",
             "Resource_List": resources | attributes.pop("resources", {}),
             "substate": 10,
-            "Variable_List": {"PBS_O_HOME": "/home/ada", "FOO": "005"},
+            "Variable_List": {"PBS_O_HOME": "/users/ada", "FOO": "005"},
             **attributes,
         }
         if hold:

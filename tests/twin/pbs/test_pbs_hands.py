@@ -20,7 +20,7 @@ SENT = {
     "unprefer": [["qalter", "-p", "0", "-l", "simmodel_mark=none", "1"]],
 }
 HOSTILE = (
-    *("'; touch /tmp/x; '", '"}, "2.pbs": {"job_state": "R"}', "$(id) `id`", "a\nb\r\tc"),
+    *("'; touch x; '", '"}, "2.pbs": {"job_state": "R"}', "$(id) `id`", "a\nb\r\tc"),
     *("\\", "\\\\'", "\x1b[31m"),
 )
 
