@@ -51,6 +51,7 @@ LINES = {
     "A workflow manager": 23,
     "A workflow as batch jobs": 11,
     "A workflow in one job": 11,
+    "A malleable job": 31,
     "A pilot job": 20,
     "Two clusters and their data": 35,
     "Caches": 34,
@@ -171,6 +172,11 @@ CHECKS: dict[str, Callable[[list[float]], bool]] = {
     "A workflow manager": manager,
     "A workflow as batch jobs": lambda numbers: numbers == [0, *[10] * 5, *[70] * 3, 130],
     "A workflow in one job": lambda numbers: numbers == [360, 360, 720, 360, 420],
+    "A malleable job": lambda numbers: (
+        # Busy from 0, 20, 30, 50 and 60 to 80 s; the rigid job waits for the end of the slot in which it came.
+        numbers[:-1] == [0, 5, 16, 12, 16, 8, 16]
+        and isclose(numbers[-1], 100 * (16 * 20 + 12 * 10 + 16 * 20 + 8 * 10 + 16 * 20) / (16 * 80), abs_tol=0.05)
+    ),
     "Caches": lambda numbers: numbers == [3, 6, 6, 6],
     "A language model as a processor": tokens,
     "A link in turns, and a link with loss": lambda numbers: (
