@@ -113,7 +113,7 @@ def test_a_configuration_is_checked_and_run_and_continued(folder: Path, capsys: 
         (("easy", "esay"), "twin.toml, advise.policy: unknown policy 'esay'; did you mean 'easy'?"),
         (("easy", "heft"), "policy: must decide when jobs start, got 'heft'"),
         (('kind = "lines"', 'kind = "linse"'), "source.kind: unknown source 'linse'; did you mean 'lines'?"),
-        (('kind = "lines"\n', ""), "source.kind: missing key; known sources: lines, log, redis, slurm"),
+        (('kind = "lines"\n', ""), "source.kind: missing key; known sources: lines, log, redis, pbs, slurm"),
         (('path = "events.jsonl"\n', ""), "source.path: missing key"),
         (("follow", "folow"), "source.folow: unknown key 'folow'; did you mean 'follow'?"),
         (('audit = "audit.jsonl"\n', ""), "audit: missing key: what is advised is written there"),
