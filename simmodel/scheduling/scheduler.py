@@ -212,6 +212,7 @@ class Scheduler:
             WakeAt: self._carry_wake,
             **own,
         }
+        self._runs = False  # whether a decision was asked for because of running work
         self.wake = env.at_instant_end(self.decide, rank)
         self._queueing = frozenset(place for place in view.places if place.queues)
         self._by_event = by_event
@@ -276,7 +277,9 @@ class Scheduler:
             if not self.asked_for:
                 waiting.forget_new()
                 return
-            if self.over is not None and self.over():
+            if self._runs:  # then it is not over, and the question need not look at all events
+                self._runs = False
+            elif self.over is not None and self.over():
                 self.asked_for = False
                 self.env.leave()
                 return
@@ -579,6 +582,11 @@ class Scheduler:
         """Decide at the end of this instant, even if nothing waits."""
         self.asked_for = True
         self.wake()
+
+    def wake_for_running(self) -> None:
+        """Decide at the end of this instant, even if nothing waits: work runs that could be resized."""
+        self._runs = True
+        self.wake_anyway()
 
     def wake_at(self, at: float) -> None:
         """Decide at an instant (s) even if nothing else happens then; a past instant is ignored."""

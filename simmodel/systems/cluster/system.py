@@ -201,7 +201,7 @@ class Cluster(System[LiveJob]):
             return
         core.decide = scheduler.decide
         core.wake = self._decide_now if core.by_event else scheduler.wake
-        core.wake_anyway = self._decide_anyway if core.by_event else scheduler.wake_anyway
+        core.wake_anyway = self._decide_anyway if core.by_event else scheduler.wake_for_running
         core.wake_last = core.wake if core.by_event else scheduler.wake_last
         for pool in self.places:
             pool.changed.append(core.wake)
