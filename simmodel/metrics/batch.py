@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.errors import InputError, unknown
 from simmodel.metrics import fairness
-from simmodel.metrics.names import METRICS, TAU, Cut
+from simmodel.metrics.names import CHECKPOINT_METRICS, METRICS, TAU, Cut
 from simmodel.metrics.statistics import mser
 
 if TYPE_CHECKING:
@@ -238,6 +238,9 @@ def summary(
     slowdowns, ``unfairness`` the share of the work done that an equal division would have given to other jobs (over
     the whole run). Undefined metrics are nan.
 
+    If jobs write checkpoints, :data:`~simmodel.metrics.names.CHECKPOINT_METRICS` follow: over all jobs that wrote some
+    in the window, in processor seconds at the speed of their run times.
+
     Parameters
     ----------
     warmup, cooldown
@@ -295,6 +298,9 @@ def summary(
         "fairness_users": fairness.users(result, bounded, counted),
         "unfairness": fairness.unfairness(result, busy),
     }
+    if "checkpoint_time" in jobs:
+        for name in CHECKPOINT_METRICS:
+            found[name] = float(np.nansum((jobs[name] * jobs["processors"])[inside]))
     return {**found, **{name: values[name] for name in METRICS}}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["METRICS", "TAU", "Cut"]
+__all__ = ["CHECKPOINT_METRICS", "METRICS", "TAU", "Cut"]
 
 TAU = 10.0
 """Default bound of bounded slowdowns, s."""
@@ -33,3 +33,11 @@ METRICS = {
     "unfairness": ("", "unfairness among jobs"),
 }
 """The unit and the label of each metric, in the order in which results list them."""
+
+CHECKPOINT_METRICS = {
+    "saved_work": ("processor-s", "work saved by checkpoints or done"),
+    "lost_work": ("processor-s", "work lost since the last checkpoint"),
+    "checkpoint_time": ("processor-s", "time in checkpoints"),
+    "restart_time": ("processor-s", "time in restarts from checkpoints"),
+}
+"""The further metrics of runs with jobs that write checkpoints: sums over these jobs."""

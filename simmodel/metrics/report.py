@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.display import text_table
 from simmodel.metrics.batch import METRICS, TAU, Cut, summary
+from simmodel.metrics.names import CHECKPOINT_METRICS
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
@@ -63,6 +64,8 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     if metrics["interrupted"]:
         rows.append(("jobs interrupted", f"{metrics['interrupted']:,}"))
     rows += [(METRICS[name][1], metric_text(name, metrics[name])) for name in METRICS if math.isfinite(metrics[name])]
+    kept = CHECKPOINT_METRICS if "checkpoint_time" in metrics else ()
+    rows += [(CHECKPOINT_METRICS[name][1], f"{metrics[name]:,.0f} processor seconds") for name in kept]
     return rows
 
 

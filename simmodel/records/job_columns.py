@@ -10,9 +10,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.work.checkpoint import Kept
     from simmodel.work.job import LiveJob
 
-__all__ = ["Column", "job_columns", "join", "joined"]
+__all__ = ["Column", "job_columns", "join", "joined", "kept_columns"]
 
 Column: TypeAlias = "NDArray[np.generic] | Sequence[object]"
 
@@ -78,6 +79,32 @@ def joined(first: Mapping[str, Column], more: Mapping[str, Column]) -> dict[str,
         )
         for name in names
     }
+
+
+_KEPT = {
+    "saved_work": "saved",
+    "lost_work": "lost",
+    "checkpoint_time": "saving",
+    "restart_time": "reading",
+    "checkpoints": "checkpoints",
+}
+"""Columns of jobs with checkpoints, with the fields of what these have kept."""
+
+
+def kept_columns(kept: Mapping[int, Kept], count: int) -> dict[str, NDArray[Any]]:
+    """Return the columns of what the checkpoints of jobs have kept, by row; unknown for jobs without.
+
+    >>> from simmodel.work.checkpoint import Kept
+    >>> kept_columns({1: Kept(saved=40.0, lost=6.0)}, 2)["lost_work"]
+    array([nan,  6.])
+    """
+    rows = list(kept)
+    found = {}
+    for name, field in _KEPT.items():
+        column = np.full(count, np.nan)
+        column[rows] = [getattr(each, field) for each in kept.values()]
+        found[name] = column
+    return found
 
 
 def _missing(like: Column, count: int) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from simmodel.errors import Plain
-from simmodel.records.job_columns import Column, job_columns, joined
+from simmodel.records.job_columns import Column, job_columns, joined, kept_columns
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.reasons import reason_table
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.reasons import GivenReason
+    from simmodel.work.checkpoint import Kept
     from simmodel.work.job import History, LiveJob, Run
 
 __all__ = ["OPEN", "Chooser", "JobRecorder"]
@@ -144,6 +145,9 @@ class JobRecorder(Observer):
         self._resumed: dict[int, float] = {}
         self._suspended: set[int] = set()
         self._sizes_now: dict[int, int] = {}  # of jobs that had several, by row
+        # For jobs with checkpoints: what they have kept; the seconds that restarts have lost since the record began.
+        self._kept: dict[int, Kept] = {}
+        self._lost: dict[int, float] = {}
         # Executions that need separate rows:
         self._stretches: list[Stretch] = []
         self._on_nodes: dict[int, Grant] = {}  # of the latest execution of each job
@@ -251,6 +255,8 @@ class JobRecorder(Observer):
                 self._resumed[row] = run.started
             else:
                 self._suspended.add(row)
+        if past.kept is not None:
+            self._kept[row] = past.kept
         if past.first_start is not None or attempt is not None:
             self._carried[row] = past.executed, int(job.processors)
         if job.processors != job.preferred:
@@ -297,6 +303,13 @@ class JobRecorder(Observer):
         if run.grant.nodes is not None:
             self._on_nodes[index] = run.grant
 
+    def job_checkpointed(self, run: Run, kept: Kept, lost: float) -> None:
+        """Record what the checkpoints of a job have kept, and the seconds of this execution that are lost."""
+        index = run.job.index
+        self._kept[index] = kept
+        if lost:
+            self._lost[index] = self._lost.get(index, 0.0) + lost
+
     def workflow_started(self, job: LiveJob, machine: Recorded) -> None:
         """Remember the machine on which the workflow of a job runs, for its record."""
         self._workflows[job.id] = machine
@@ -334,7 +347,7 @@ class JobRecorder(Observer):
         again = status in ("preempted", "requeued")
         if again and index not in self._suspended:
             spec = run.job.spec
-            self._keep(run, status, counts=spec is not None and spec.keeps_work)
+            self._keep(run, status, counts=spec is not None and (spec.keeps_work or spec.checkpoint is not None))
         self._suspended.discard(index)
         if again:
             self._first.setdefault(index, self._start[index])
@@ -411,6 +424,8 @@ class JobRecorder(Observer):
         }
         if self._eligible:
             table["eligible"] = eligible
+        if self._kept:
+            table |= kept_columns(self._kept, count)
         if self._reasons:
             table["reason"] = np.full(count, "", dtype=object)
             table["reason"][list(self._reasons)] = list(self._reasons.values())
@@ -436,6 +451,8 @@ class JobRecorder(Observer):
                 seconds[index] = seconds.get(index, 0.0) + (end - start)
             if attempt > 1 or stretch.status in ("suspended", "resized", "preempted", "requeued"):
                 several.add(index)
+        for index, lost in self._lost.items():
+            seconds[index] = seconds.get(index, 0.0) - lost
         for index in sorted(several):
             executed[index] = seconds.get(index, 0.0) if np.isfinite(self._end[index]) else NAN
 

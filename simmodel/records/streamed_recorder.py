@@ -39,6 +39,8 @@ _BY_ROW = (
     "_carried",
     "_on_nodes",
     "_sizes_now",
+    "_kept",
+    "_lost",
 )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simmodel.resources.transfer import Transfer
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import Scheduler
+    from simmodel.work.checkpoint import Kept
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.livetask import LiveTask
 
@@ -124,6 +125,10 @@ class Observer:
     @hook
     def job_cancelled(self, job: LiveJob, /) -> None:
         """A job was withdrawn while it waited."""
+
+    @hook
+    def job_checkpointed(self, run: Run, kept: Kept, lost: float, /) -> None:
+        """A job with checkpoints ends or goes back to the queue, which loses so many seconds of this execution."""
 
     @hook
     def workflow_started(self, job: LiveJob, machine: Any, /) -> None:

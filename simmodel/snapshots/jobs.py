@@ -18,6 +18,7 @@ from simmodel.records.job_columns import join
 from simmodel.resources.allocation import Allocation
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Count, Instant, Like, Rest, Seconds, Size, one_of
+from simmodel.work.checkpoint import Kept
 from simmodel.work.job import Job
 
 __all__ = [
@@ -45,7 +46,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 class Whole(NamedTuple):
-    """The times (s) of a job before it was suspended: requested, expected and, if known, actual."""
+    """The times (s) of a job before a part of it was done: requested, expected and, if known, actual."""
 
     requested: Seconds
     expected: Seconds
@@ -57,8 +58,9 @@ class Past(NamedTuple):
 
     ``attempts`` before the present one; ``eligible``, ``first_start`` (of a restarted job), ``attempt_start`` (of a job
     suspended since) and ``last_start`` in s; ``executed``: seconds of work that was kept; ``whole``: its times before
-    it was suspended; ``resumes``: the parts of nodes on which it resumes, ``True`` if nodes are not identified,
-    ``None`` if it restarts; ``bound``: the part of the host on which a broker wants it to run.
+    it was suspended or continued from a checkpoint; ``resumes``: the parts of nodes on which it resumes, ``True`` if
+    nodes are not identified, ``None`` if it restarts; ``bound``: the part of the host on which a broker wants it to
+    run; ``kept``: what its checkpoints have kept.
     """
 
     attempts: Count = 0
@@ -70,6 +72,7 @@ class Past(NamedTuple):
     whole: Whole | None = None
     resumes: Allocation | bool | None = None
     bound: Allocation | None = None
+    kept: Kept | None = None
 
 
 class WorkState(NamedTuple):
@@ -198,8 +201,9 @@ def seen_work(work: WorkState) -> WorkState:
     if work.spec is None and work.past is None:
         return work._replace(duration=None, outcome="completed")
     spec, past = work.spec, work.past
-    if spec is not None and not spec.is_seen(work.expected):
-        spec = spec.as_seen(work.expected)
+    saved = 0.0 if past is None or past.kept is None else past.kept.saved
+    if spec is not None and not spec.is_seen(work.expected, saved):
+        spec = spec.as_seen(work.expected, saved)
     elif work.duration is None and work.outcome == "completed" and past is None:
         return work  # it was seen before
     if past is not None and past.whole is not None:

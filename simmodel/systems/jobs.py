@@ -171,8 +171,9 @@ class JobSystem(System[LiveJob]):
         job = LiveJob(name, number - self._offset, float(self.env.now), spec.processors, limit, limit, min(run, limit))
         job.seq, job._job, job.user, job.priority = number, spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
-        if spec.has_body or spec.dependencies:
-            what = "workflows" if spec.workflow else "bodies" if spec.has_body else "dependencies"
+        if spec.has_body or spec.dependencies or spec.checkpoint is not None:
+            what = "dependencies" if spec.dependencies else "checkpoints"
+            what = "workflows" if spec.workflow else "bodies" if spec.has_body else what
             return job, f"a {self.kind} does not support jobs with {what}"
         reasons = []
         for place in self.places:

@@ -10,6 +10,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.environment import Occurrence
 from simmodel.units import in_bytes, in_rates, in_seconds
+from simmodel.work.checkpoint import Checkpoint, Kept
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
 from simmodel.work.task import File
@@ -199,7 +200,9 @@ class Job(Fields):
         ``"requeue"`` starts it again after a preemption or a failure, ``"suspend"`` resumes it from the point of
         preemption, ``"no"`` forbids preemption
     keeps_work
-        whether a requeued job keeps the work done so far (it writes checkpoints)
+        whether a requeued job keeps the work done so far, at no cost
+    checkpoint
+        how it saves its progress: a :class:`~simmodel.work.checkpoint.Checkpoint`; a requeued job continues from there
     body
         a generator function ``body(env, job, grant)`` that executes the job: the job ends when the body ends
     workflow, machine, workflow_policy
@@ -251,6 +254,7 @@ class Job(Fields):
         default="requeue", validator=attrs.validators.in_(("requeue", "suspend", "no"))
     )
     keeps_work: bool = False
+    checkpoint: Checkpoint | None = None
     body: Body | None = None
     grace: float = attrs.field(default=30.0, validator=_not_negative)
     name: str | None = None
@@ -278,6 +282,8 @@ class Job(Fields):
             raise ValueError(f"body: must be a generator function body(env, job, grant), got {self.body!r}")
         if self.workflow is not None:
             self._check_workflow()
+        if self.checkpoint is not None:
+            self._check_checkpoint()
         if self.partitions and self.partition is not None:
             raise ValueError(f"partitions: must be left out beside partition={self.partition!r}, got {self.partitions}")
         for name, amount in self.consumables.items():
@@ -308,6 +314,16 @@ class Job(Fields):
         if self.keeps_work:
             raise ValueError("keeps_work: must be False for a job with a workflow, whose tasks start again")
 
+    def _check_checkpoint(self) -> None:
+        if not isinstance(self.checkpoint, Checkpoint):
+            raise ValueError(f"checkpoint: must be a Checkpoint(interval, cost, restart), got {self.checkpoint!r}")
+        if self.has_body:
+            raise ValueError("checkpoint: must be left out for a job with a body or a workflow, which saves for itself")
+        if self.elastic is not None:
+            raise ValueError("checkpoint: must be left out for an elastic job")
+        if self.keeps_work:
+            raise ValueError("checkpoint: must be left out beside keeps_work, which keeps all work")
+
     @property
     def has_body(self) -> bool:
         """Whether a generator executes it: its body, or what runs its workflow."""
@@ -328,15 +344,28 @@ class Job(Fields):
         """Whether it requests only processors and time, besides files, dependencies and a priority."""
         named = self.queue is not None or self.partition is not None or self.partitions
         shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts
-        extra = self.has_body or self.cancel is not None or self.elastic is not None
+        extra = self.has_body or self.cancel is not None or self.elastic is not None or self.checkpoint is not None
         return not (named or shaped or extra)
 
-    def is_seen(self, run: float) -> bool:
-        """Whether :meth:`as_seen` changes nothing."""
-        return self.run == run and not self.has_body and self.cancel is None
+    def seconds(self, saved: float = 0.0) -> float:
+        """Return the seconds that it executes if it is not interrupted and so much of its work (s) is saved.
 
-    def as_seen(self, run: float) -> Job:
-        """Return the job as a what-if knows it: it runs for so many seconds, and has no body and no cancellation.
+        >>> Job(run=60).seconds(), Job(run=60, checkpoint=Checkpoint(20, cost=2)).seconds()
+        (60, 64.0)
+        """
+        if self.run is None:
+            return INFINITY
+        return self.run if self.checkpoint is None else self.checkpoint.seconds(self.run, saved)
+
+    def _work_in(self, seconds: float, saved: float) -> float:
+        return seconds if self.checkpoint is None else self.checkpoint.work_in(seconds, saved)
+
+    def is_seen(self, seconds: float, saved: float = 0.0) -> bool:
+        """Whether :meth:`as_seen` changes nothing."""
+        return self.run == self._work_in(seconds, saved) and not self.has_body and self.cancel is None
+
+    def as_seen(self, seconds: float, saved: float = 0.0) -> Job:
+        """Return the job as a what-if knows it: it executes for so many seconds, and has no body and no cancellation.
 
         >>> Job(run=5, requested=60, cancel=9).as_seen(60.0) == Job(run=60, requested=60)
         True
@@ -345,7 +374,7 @@ class Job(Fields):
         put = object.__setattr__  # nothing is checked again: a tenth of the cost of attrs.evolve
         for name in _FIELDS:
             put(seen, name, getattr(self, name))
-        put(seen, "run", run)
+        put(seen, "run", self._work_in(seconds, saved))
         for name, default in PROGRAM.items():
             put(seen, name, default)
         put(seen, "cancel", None)
@@ -358,8 +387,7 @@ class Job(Fields):
         >>> Job(run=5, requested=60).asked, Job(run=5).asked
         (60, 5)
         """
-        limit = self.run if self.requested is None else self.requested
-        return INFINITY if limit is None else limit
+        return self.seconds() if self.requested is None else self.requested
 
     @property
     def partition_text(self) -> int | str | None:
@@ -429,6 +457,7 @@ class JobRequest:
 
     __slots__ = (
         "bandwidth",
+        "checkpoint",
         "consumables",
         "cores_per_node",
         "dependencies",
@@ -471,6 +500,7 @@ class JobRequest:
         self.dependencies = job.dependencies
         self.on_preempt = job.on_preempt
         self.keeps_work = job.keeps_work
+        self.checkpoint = job.checkpoint
         self.grace = job.grace
         self.has_body = job.has_body
 
@@ -490,13 +520,25 @@ class History:
         last (s)
     executed
         seconds of execution whose work was kept
+    kept
+        what its checkpoints have kept, or ``None``
     resumes
         the resources with which it starts: those held at its suspension, or those of ``bound``; ``None``: any
     bound
         the host on which a broker wants it to run, with what it takes there, or ``None``
     """
 
-    __slots__ = ("_whole", "attempt_start", "bound", "eligible", "executed", "first_start", "last_start", "resumes")
+    __slots__ = (
+        "_whole",
+        "attempt_start",
+        "bound",
+        "eligible",
+        "executed",
+        "first_start",
+        "kept",
+        "last_start",
+        "resumes",
+    )
 
     def __init__(self) -> None:
         self.eligible: float | None = None
@@ -504,13 +546,14 @@ class History:
         self.attempt_start: float | None = None
         self.last_start: float | None = None
         self.executed = 0.0
+        self.kept: Kept | None = None
         self.resumes: Any = None
         self.bound: Any = None
-        self._whole: tuple[float, float, float] | None = None  # arguments of plan() before it was suspended
+        self._whole: tuple[float, float, float] | None = None  # arguments of plan() before a part of it was done
 
     @property
     def suspended(self) -> bool:
-        """Whether the job was ever suspended."""
+        """Whether the job was ever suspended, or continued from a checkpoint."""
         return self._whole is not None
 
     def bind(self, grant: Any) -> None:
@@ -753,6 +796,8 @@ class LiveJob(LiveWork):
         past.attempt_start = None
         past.resumes = past.bound
         job = self._job
+        if job is not None and job.checkpoint is not None:
+            return  # its system counts what they keep, and plans the rest
         if job is not None and job.keeps_work:
             past.executed += float(now - started)
             if not job.has_body:

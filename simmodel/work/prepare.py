@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import attrs
 import numpy as np
 
+from simmodel.work.checkpoint import checkpoints_in
 from simmodel.work.rows import distinct_ids, never_run, processors_of
 from simmodel.work.workload import Report, Workload
 
@@ -134,7 +135,7 @@ def prepare(
     (array([0, 2]), {1: 'run time missing'})
     """
     report = Report()
-    submit, run = workload["submit"], workload["run"]
+    submit, run = workload["submit"], _executed(workload)
     processors, missing = processors_of(workload.table)
     _count(report.repaired, "requested processors missing: allocated ones used", missing)
     reasons = (
@@ -167,6 +168,15 @@ def prepare(
     stopped = Stopped.of(run[rows], duration[rows], processors[rows])
     stopped.note(report)
     return Prepared(rows, submit, waiting, expected, duration, processors, cut, rejected, report, stopped)
+
+
+def _executed(workload: Workload) -> NDArray[np.float64]:
+    """Return the seconds that each job executes if nothing interrupts it."""
+    run: NDArray[np.float64] = workload["run"]
+    if "checkpoint_interval" not in workload:
+        return run
+    jobs = zip(run.tolist(), checkpoints_in(workload.table), strict=True)
+    return np.array([work if each is None else each.seconds(work) for work, each in jobs], dtype=np.float64)
 
 
 def _count(counts: Counter[str], reason: str, mask: NDArray[np.bool_]) -> None:

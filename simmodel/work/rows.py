@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
+from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_of
 from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.job import Dependency, Job, partitions_in
 from simmodel.work.task import SHARE
@@ -25,7 +26,10 @@ __all__ = ["distinct_ids", "jobs_of_rows", "never_run", "processors_of", "runnab
 _DETAILS = ("preceding", "priority", "cancel")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
 _ELASTIC = ("minimum", "maximum", "serial")
-_USED = {"job", "requested", "think_time", "user", "group", "queue", "partition", *_DETAILS, *_SHAPES, *_ELASTIC}
+_USED = {
+    *("job", "requested", "think_time", "user", "group", "queue", "partition"),
+    *(*_DETAILS, *_SHAPES, *_ELASTIC, *CHECKPOINT_COLUMNS),
+}
 _CHUNK = 1 << 20
 
 
@@ -192,6 +196,7 @@ def jobs_of_rows(
                 dependencies=dependencies,
                 priority=known.get("priority", 0.0),
                 cancel=known.get("cancel"),
+                checkpoint=checkpoint_of(known),
                 **asked,
             ),
         )

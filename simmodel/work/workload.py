@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Cells, Fields, html_page
+from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_columns, checkpoints_in
 from simmodel.work.job import partitions_in
 from simmodel.work.table import Columns, Rows, Table
 
@@ -50,6 +51,9 @@ COLUMNS: Mapping[str, str] = {
     "memory_per_node": "bytes per node",
     "bandwidth_NAME": "bytes/s that it holds of a storage or link of this name",
     "priority": "higher first",
+    "checkpoint_interval": "s of work between two checkpoints; 0 or unknown: it writes none",
+    "checkpoint_cost": "s of a checkpoint",
+    "checkpoint_restart": "s of reading a checkpoint",
     "cancel": "s, instant at which the job is withdrawn or stopped",
     "site": "the site of a grid that it was submitted to, or ran at",
     "recorded_start": "s, instant at which it started in reality",
@@ -189,6 +193,8 @@ class Workload:
                 columns[column] = np.array(values, dtype=object)
         for share in dict.fromkeys(share for job in specs for share in job.bandwidth):
             columns[f"bandwidth_{share}"] = [job.bandwidth.get(share, nan) for job in specs]
+        if any(job.checkpoint is not None for job in specs):
+            columns |= checkpoint_columns([job.checkpoint for job in specs])
         workload = cls(columns, name=name, processors=processors)
         workload.specs = specs
         return workload
@@ -257,12 +263,15 @@ class Workload:
     ) -> Workload:
         """Return the workload with these columns replaced or added.
 
-        ``processors`` is the size of the machine if it is one number, and the column of the jobs otherwise.
+        ``processors`` is the size of the machine if it is one number, and the column of the jobs otherwise;
+        ``checkpoint`` is the :class:`~simmodel.work.checkpoint.Checkpoint` of all jobs, or ``None``.
 
         >>> log = Workload({"submit": [0, 5], "run": [10, 10], "processors": [1, 4]}, processors=4)
         >>> half = log.replace(processors=[1, 2]); half["processors"], half.processors
         (array([1, 2]), 4)
         """
+        if "checkpoint" in columns:
+            columns |= checkpoint_columns([columns.pop("checkpoint")] * len(self))
         size = int(processors) if isinstance(processors, Integral) else None
         if processors is not None and size is None:
             columns["processors"] = processors
@@ -273,6 +282,8 @@ class Workload:
                 parts = {"partition": None, "partitions": ()}
                 several = [parts | partitions_in(text) for text in derived["partition"].tolist()]
                 fields |= {key: [each[key] for each in several] for key in parts}
+            if any(name in columns for name in CHECKPOINT_COLUMNS):
+                fields["checkpoint"] = checkpoints_in(derived.table)
             derived.specs = [
                 attrs.evolve(job, **{key: values[row] for key, values in fields.items()})
                 for row, job in enumerate(self.specs)

@@ -22,6 +22,7 @@ from simmodel.platform.cluster import (
 )
 from simmodel.policies import Easy
 from simmodel.scheduling.protocol import Preempt, WakeAt
+from simmodel.work.checkpoint import Checkpoint
 from simmodel.work.job import Dependency, Job
 
 UNTIL = 5000.0  # s, the end of runs in which failures never end
@@ -172,6 +173,18 @@ def with_reservations(draw: st.DrawFn, spec: ClusterSpec, starts: st.SearchStrat
     return spec
 
 
+KEEPING = st.sampled_from(
+    [
+        {},
+        {"keeps_work": True},
+        {"checkpoint": Checkpoint(1)},
+        {"checkpoint": Checkpoint(2, cost=1, restart=1)},
+        {"checkpoint": Checkpoint(3.3, cost=0.1, restart=2)},
+    ]
+)
+"""What jobs keep of their work when they are stopped."""
+
+
 @st.composite
 def jobs(draw: st.DrawFn, number: int, count: int, spec: ClusterSpec) -> Job:
     run = float(draw(TIMES))
@@ -218,7 +231,7 @@ def jobs(draw: st.DrawFn, number: int, count: int, spec: ClusterSpec) -> Job:
         priority=draw(st.sampled_from([0, 0, 0, 1, 3])),
         cancel=draw(st.sampled_from([None, None, None, submit - 1, submit, submit + 2, submit + 11])),
         on_preempt=draw(st.sampled_from(["no", "requeue", "requeue", "suspend"])),
-        keeps_work=draw(st.booleans()),
+        **({} if "body" in asked else draw(KEEPING)),
         **asked,
     )
 

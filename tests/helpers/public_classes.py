@@ -110,6 +110,7 @@ from simmodel.twin.slurm.describe import described
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.work import (
     Amdahl,
+    Checkpoint,
     ChunkedWorkload,
     DataObject,
     Dependency,
@@ -212,6 +213,7 @@ def _work() -> Iterator[Any]:
     yield Dependency(3)
     yield Elastic(1, 4, 8, speedup=Amdahl(0.05))
     yield from (Amdahl(0.05), MeasuredSpeedup({1: 1.0, 4: 3.0}))
+    yield Checkpoint(600, cost=30, restart=60)
     yield Task(id="a", run=3)
     yield DataObject("d", 1e6)
     yield Workload({"submit": np.arange(30.0), "run": [10.0] * 30, "processors": [1] * 30}, name="<log>")

@@ -188,7 +188,7 @@ class BrokerCore(System[BrokeredJob]):
             tasks = BrokeredSet(row, self.env._now, spec, family)
             tasks.home = home
             return tasks
-        length = INFINITY if spec.run is None else float(spec.run)
+        length = float(spec.seconds())
         limit = length if spec.requested is None else float(spec.requested)
         name = name_of(spec, row + 1, family.known)
         job = self.job_class(spec)(name, row, self.env._now, spec.processors, limit, length, family)

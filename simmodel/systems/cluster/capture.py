@@ -149,6 +149,7 @@ def _past(job: LiveJob) -> Past | None:
         whole,
         None if not past.resumes else past.resumes.allocation or True,
         None if past.bound is None else past.bound.allocation,
+        past.kept,
     )
 
 
@@ -232,8 +233,9 @@ def _submission(cluster: Cluster, submission: Submission) -> WorkState:
     if spec.has_body:
         raise SnapshotError(f"job {name} (not yet submitted) cannot be copied: {spec.program}")
     assert spec.run is not None
-    limit = spec.requested if spec.requested is not None else spec.run
-    seconds = planned_seconds(spec.run, limit, cluster.core.estimates, cluster.core.overrun)
+    run = spec.seconds()
+    limit = spec.requested if spec.requested is not None else run
+    seconds = planned_seconds(run, limit, cluster.core.estimates, cluster.core.overrun)
     requested, expected, duration = map(float, seconds)
     return WorkState(name, number, submission.at, spec.processors, requested, expected, duration, spec.user, spec=spec)
 

@@ -32,6 +32,7 @@ _HOOKS = (
     "job_resumed",
     "job_resized",
     "job_cancelled",
+    "job_checkpointed",
     "workflow_started",
     "claim_granted",
     "claim_ended",

@@ -11,6 +11,7 @@ from simmodel.resources.claims import Claim
 from simmodel.scheduling.protocol import Preempt, Resize, Start
 from simmodel.scheduling.scheduler import handle_preempt
 from simmodel.systems.cluster.bodies import Bodies
+from simmodel.systems.cluster.checkpoints import count_kept, plan_rest
 from simmodel.systems.cluster.choices import places_to_wait
 from simmodel.systems.cluster.sizes import carry_resize, carry_sized_start
 from simmodel.work.job import LiveJob, Run
@@ -201,7 +202,7 @@ class JobExecution:
             self.env.withdraw(run)
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
-        freed = self._ended_watched(job) if job.watched else ()
+        freed = self._ended_watched(run) if job.watched else ()
         job.run = job.started = None
         self._queueing.join(job, places_to_wait(job, self._core))  # with its attempt: plans see that it is back
         for entry in self._queueing.choices.get(job, (job,)):
@@ -252,7 +253,7 @@ class JobExecution:
             place.running.remove(run)
             place.give_back(job, run.grant)
         job.run = None
-        freed = self._ended_watched(job) if job.watched else ()
+        freed = self._ended_watched(run, status) if job.watched else ()
         comes_back = not planned and status in _COMES_BACK
         if not comes_back:
             job.state = status
@@ -263,6 +264,8 @@ class JobExecution:
             self._queueing.enqueue(held)
         if comes_back:
             job.requeue(self.env._now, place.speed_of(job, run.grant.nodes))
+            if job._job is not None and job._job.checkpoint is not None:
+                plan_rest(self._core, job)
             self._queueing.enqueue(job)
         else:
             self._over(job)
@@ -279,8 +282,11 @@ class JobExecution:
         elif self.malleable:  # which may grow
             self._core.wake_anyway()
 
-    def _ended_watched(self, job: LiveJob) -> Sequence[LiveJob]:
-        """Update usage and limits at an end; return the held jobs that may wait from now on."""
+    def _ended_watched(self, run: Run, status: str | None = None) -> Sequence[LiveJob]:
+        """Update usage, limits and checkpoints at an end; return the held jobs that may wait from now on."""
+        job = run.job
+        if status is not None and job._job is not None and job._job.checkpoint is not None:
+            count_kept(self._core, run, status)
         for usage in self._core.usages:
             usage.change(job.user, -job.processors, self.env._now)
         self.malleable -= job.elastic is not None
@@ -346,7 +352,7 @@ class JobExecution:
         run.place.give_back(job, run.grant)
         job.run = None
         job.suspend(self.env._now, run.grant, run.place.speed_of(job, run.grant.nodes))
-        freed = self._ended_watched(job) if job.watched else ()
+        freed = self._ended_watched(run, "suspended") if job.watched else ()
         self._core.tell("job_suspended", run)
         for each in (*freed, job):
             self._queueing.enqueue(each)

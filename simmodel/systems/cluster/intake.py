@@ -95,7 +95,7 @@ class Intake:
         core = self._core
         number = self.submitted if number is None else number
         index = number - self.offset if row is None else row
-        run = float("inf") if spec.run is None else spec.run
+        run = spec.seconds()
         limit = spec.requested if spec.requested is not None else run
         requested, expected, duration = (
             float(each) for each in planned_seconds(run, limit, core.estimates, core.overrun)

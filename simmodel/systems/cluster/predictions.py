@@ -107,7 +107,10 @@ class Predictions:
 
     def _before(self, job: LiveJob) -> float:
         """Return the seconds that a job ran before its present start, if that work was kept."""
-        return job.past.executed if job.past is not None else 0.0
+        past = job.past
+        if past is None:
+            return 0.0
+        return past.executed if past.kept is None else past.kept.ran
 
     def _speed(self, run: Run) -> float:
         return run.place.speed_of(run.job, run.grant.nodes) if run.place.paced else 1.0

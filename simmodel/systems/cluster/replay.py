@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LeftOut", "check_names", "check_specs", "known_here", "name_of", "needs_specs", "note_left_out", "specs"]
 
-_DETAILS = ("preceding", "priority", "cancel", "maximum")
+_DETAILS = ("preceding", "priority", "cancel", "maximum", "checkpoint_interval")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
 _SHAPES = ("nodes", "cores_per_node", *_OF_NODES)
 

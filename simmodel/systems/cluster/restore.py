@@ -335,6 +335,7 @@ def _history(past: Past) -> History:
         history.resumes = COUNTED if past.resumes is True else _grant(past.resumes)
     if past.bound is not None:
         history.bound = _grant(past.bound)
+    history.kept = past.kept
     return history
 
 

@@ -195,7 +195,9 @@ class Watch:
         attempts = self.stretches.get(name, [])
         if status == "timeout" and self.places[name].startswith("r"):
             return  # perhaps stopped by the end of the reservation
-        if spec.body is None:
+        if spec.checkpoint is not None:
+            self._check_checkpoints(name, [sum(attempt) for attempt in attempts], status)
+        elif spec.body is None:
             stretches = [sum(attempt) for attempt in attempts]
             done = sum(stretches) if spec.keeps_work else stretches[-1] if stretches else 0.0
             assert spec.run is not None
@@ -218,6 +220,20 @@ class Watch:
         if status == "lost":
             assert self.cluster.spec.on_failure == "lose"
 
+    def _check_checkpoints(self, name: Any, attempts: list[float], status: str) -> None:
+        """Play the attempts of a job with checkpoints step by step: each ends when its work, or its limit, does."""
+        spec = self.specs[name]
+        stops = self.cluster.options.overrun == "stop" and spec.requested is not None
+        limit = spec.requested if stops else INFINITY
+        saved = 0.0
+        for number, seconds in enumerate(attempts, 1):
+            kept, needed = played(spec.run, spec.checkpoint, saved, seconds)
+            assert seconds <= min(needed, limit) + 1e-9
+            if number == len(attempts) and status in ("completed", "timeout"):
+                assert seconds == pytest.approx(min(needed, limit))
+                assert (status == "timeout") == (limit < needed)
+            saved = kept
+
     def _check_stalled(self, stalled: set[Any]) -> None:
         """Check that a job waits forever only for a job that never ends or for capacity that never returns."""
         gone = {outage.partition for outage in self.cluster.spec.outages if outage.until == INFINITY}
@@ -225,6 +241,19 @@ class Watch:
             waits_for = {dependency.job for dependency in self.specs[name].dependencies}
             dead = waits_for - set(self.over) - set(self.rejected)
             assert dead or self.places[name] in gone, f"job {name} waits for no reason"
+
+
+def played(run: float, checkpoint: Any, saved: float, seconds: float) -> tuple[float, float]:
+    """Return the work that is saved after so many seconds of an execution, and the seconds that it takes to its end."""
+    at = checkpoint.restart if saved else 0.0
+    done, kept = saved, saved
+    while run - done > checkpoint.interval:
+        at += checkpoint.interval
+        done += checkpoint.interval
+        at += checkpoint.cost
+        if at <= seconds + 1e-9:
+            kept = done
+    return kept, at + run - done
 
 
 def _speed_of(run: Any) -> float:
