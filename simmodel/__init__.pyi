@@ -33,7 +33,6 @@ from .systems import (
     snapshot_of as snapshot_of,
 )
 from .work import (
-    Checkpoint as Checkpoint,
     Elastic as Elastic,
     Job as Job,
     Task as Task,

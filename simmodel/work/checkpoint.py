@@ -81,8 +81,9 @@ class Checkpoint(Fields):
     ValueError
         a number is negative or not finite, or the interval is zero
 
-    >>> from simmodel import Checkpoint, Job, simulate
+    >>> from simmodel import Job, simulate
     >>> from simmodel.platform import ClusterSpec, OutageSpec, PartitionSpec
+    >>> from simmodel.work import Checkpoint
     >>> outage = OutageSpec(at=50, until=60, processors=4)
     >>> spec = ClusterSpec(partitions=[PartitionSpec(processors=4)], outages=[outage])
     >>> job = Job(processors=4, run=60, checkpoint=Checkpoint(interval=20, cost=2, restart=5))

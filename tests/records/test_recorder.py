@@ -109,7 +109,7 @@ def test_expected_and_unexpected_jobs_share_a_table():
 @pytest.mark.parametrize(("keeps", "run"), [(False, 8.0), (True, 12.0)])
 def test_a_preempted_job_has_two_executions(keeps, run):
     stage = Stage(expected=1)
-    work = job(0, 2, spec=Some(keeps_work=keeps))
+    work = job(0, 2, spec=Some(keeps_work=keeps, checkpoint=None))
     first = stage.at(1).start(work)
     stage.at(5).end(first, "preempted")
     assert stage.recorder.jobs(columns(1))["status"].tolist() == ["waiting"]

@@ -98,6 +98,7 @@ class Cluster(System[LiveJob]):
 
     Hooks of observers: ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``,
     ``job_started(run)``, ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``,
+    ``job_checkpointed(run, kept, lost)``,
     ``job_cancelled(job)``, ``job_promised(job, place, at)``, ``place_changed(place, cause)`` and
     ``decided(scheduler, seconds, decisions)``.
 

@@ -8,9 +8,9 @@ from statistics import mean, stdev
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel import Checkpoint, Cluster, Environment, Job, Workload, load_result, simulate, what_if
+from simmodel import Cluster, Environment, Job, Workload, load_result, simulate, what_if
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
-from simmodel.work.checkpoint import Kept, daly_interval
+from simmodel.work.checkpoint import Checkpoint, Kept, daly_interval
 
 KEPT = ("saved_work", "lost_work", "checkpoint_time", "restart_time", "checkpoints")
 
