@@ -35,6 +35,7 @@ _DRAWS, _CANDIDATES = 200, 400
 _FAR = 5.0  # logarithm of the factor by which times grow at most
 _WIDE = 0.5  # share of a range from which on an interval says too little
 _ALIKE = 0.9  # correlation of the estimates of two parameters on a ridge
+_NEARBY = 0.03  # of a whole number, to each side
 _NEAR = 0.005  # relative difference of losses that counts as none
 
 Runner: TypeAlias = "Callable[[Sequence[Mapping[str, Any]]], list[Times | None]]"
@@ -366,6 +367,10 @@ def _positions(parameter: Parameter, at: float) -> list[float]:
     if parameter.choices:
         return [parameter.unit(each) for each in parameter.choices if each != parameter.value(at)]
     wanted = [0.0, at / 2, (1 + at) / 2, 1.0]
+    if parameter.whole:  # whose effect may jump: values nearby tell how wide the interval is at least
+        near = max(1, round(_NEARBY * parameter.value(at)))
+        values = [parameter.value(at) + side * near for side in (-1, 1)]
+        wanted += [parameter.unit(value) for value in values if parameter.holds(value)]
     others = {parameter.value(each): each for each in wanted if parameter.value(each) != parameter.value(at)}
     return list(others.values())
 
