@@ -45,7 +45,7 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["pbs"], "simmodel twin describe: SCHEDULER: unknown scheduler 'pbs'; known schedulers: slurm"),
+        (["lsf"], "simmodel twin describe: SCHEDULER: unknown scheduler 'lsf'; known schedulers: slurm, pbs"),
         (["slurm", "--from", "none.txt"], "none.txt: no such file"),
         (["slurm", "--from", "{told}/node.txt"], "no partitions: give 'scontrol show partition'"),
         (["slurm", "--from", "{told}", "{told}/node.txt"], "nodes are told twice"),
