@@ -103,6 +103,7 @@ class Follower(Policy):
         self._queued: dict[int | str, LiveJob] = {}  # those that have come into the queue and are still to be started
         self._ahead = sorted(((at, str(job), job) for job, at in starts.items() if at < inf), reverse=True)
         self._asked_at = nan
+        self._wakes: set[float] = set()  # the instants (s) of those that are left out: the policy is asked then
         self._forcing = False
         self._settled: tuple[float, ...] | None = None  # the state in which all that the policy starts is taken back
         self._proposed: list[LiveJob] = []
@@ -156,6 +157,7 @@ class Follower(Policy):
         proposed: list[LiveJob] = []
         for decision in self.policy.decide(view) or ():
             if self.departures and type(decision) in _LOOKS_AHEAD:
+                self._wakes.add(decision.at)
                 continue
             if type(decision) is Start:
                 proposed.append(_entries(view, decision.work)[0])
@@ -196,12 +198,18 @@ class Follower(Policy):
         self.departures.append(Departure(view.now, kind, job, None if head is None else head.id, free, instead))
 
     def _force(self) -> None:
-        """Start what the schedule starts at this instant and the policy did not; ask it first, if it was not asked."""
+        """Start what the schedule starts at this instant and the policy did not.
+
+        The policy was asked before if anything has happened at this instant, and is asked now if it wanted to be: at
+        any other instant, a simulation would not ask it either, so that no start is the policy's.
+        """
         if not self._due:
             return
-        scheduler = self._system.scheduler
-        if self._asked_at != self._system.env.now:
+        scheduler, now = self._system.scheduler, self._system.env.now
+        if self._asked_at != now and now in self._wakes:
             scheduler.decide()
+        if self._asked_at != now:
+            self._proposed = []
         self._forcing = True
         try:
             scheduler.decide()

@@ -69,15 +69,17 @@ class MistakenEasy(Policy):
         """Return when the head can start (s), and the processors that are free beside it then."""
         if self.shadow == "none":
             return float("inf"), float("inf")
-        free = float(place.free)
-        for run in sorted(place.running, key=lambda run: self._end(run, now)):
-            free += run.job.processors
+        free, shadow = float(place.free), float("inf")
+        for end, processors in sorted((self._end(run, now), run.job.processors) for run in place.running):
+            if end > shadow:
+                break
+            free += processors
             if free >= head.processors:
-                return self._end(run, now), free - head.processors
-        return float("inf"), free
+                shadow = end  # those that end with it are free then, too
+        return shadow, free - head.processors if shadow < float("inf") else free
 
     def _end(self, run: Any, now: float) -> float:
-        end: float = now + run.job.requested if self.shadow == "limits" else run.expected_end
+        end: float = now + run.job.requested if self.shadow == "limits" else max(run.expected_end, now)
         return end
 
 
