@@ -65,6 +65,9 @@ class Follower(Policy):
         the start (s) of each job by id; a job without one never starts
     places
         the partition of each job by id, if known: where it starts if the policy does not start it
+    polled
+        whether to ask the policy at each start, too; else, as in a simulation, only when a job comes or ends, and when
+        it wanted to be asked
 
     Attributes
     ----------
@@ -88,13 +91,19 @@ class Follower(Policy):
     decides = "jobs"
 
     def __init__(
-        self, policy: PolicyLike, starts: Mapping[int | str, float], places: Mapping[int | str, str] | None = None
+        self,
+        policy: PolicyLike,
+        starts: Mapping[int | str, float],
+        places: Mapping[int | str, str] | None = None,
+        *,
+        polled: bool = False,
     ) -> None:
         self.policy = policy_of(policy)
         if self.policy.preempts:
             raise InputError(f"must not preempt jobs, got {self.policy.name}", place="policy")
         self.starts = starts
         self.places = places or {}
+        self.polled = polled
         self.name = self.policy.name
         self.tries_every_submission = self.policy.tries_every_submission
         self.wanted: dict[int | str, float] = {}
@@ -200,13 +209,12 @@ class Follower(Policy):
     def _force(self) -> None:
         """Start what the schedule starts at this instant and the policy did not.
 
-        The policy was asked before if anything has happened at this instant, and is asked now if it wanted to be: at
-        any other instant, a simulation would not ask it either, so that no start is the policy's.
+        The policy was asked before if anything has happened at this instant.
         """
         if not self._due:
             return
         scheduler, now = self._system.scheduler, self._system.env.now
-        if self._asked_at != now and now in self._wakes:
+        if self._asked_at != now and (self.polled or now in self._wakes):
             scheduler.decide()
         if self._asked_at != now:
             self._proposed = []

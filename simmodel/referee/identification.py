@@ -132,7 +132,7 @@ class _Shared(NamedTuple):
 
 
 def _judged(shared: _Shared, policy: PolicyLike) -> Judgement:
-    return judge(shared.spec, shared.schedule, policy, **shared.options)
+    return judge(shared.spec, shared.schedule, policy, polled=True, **shared.options)
 
 
 def identify(
@@ -147,6 +147,8 @@ def identify(
     **options: Any,
 ) -> Identification:
     """Replay each state of a schedule under candidate policies, and return what each of them explains.
+
+    Candidates are asked at each start, too, also if nothing else happens then: real schedulers look now and then.
 
     Parameters
     ----------

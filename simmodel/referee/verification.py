@@ -83,9 +83,15 @@ class Judgement(Shown):
 
 
 def judge(
-    platform: ClusterSpec, schedule: Schedule, policy: PolicyLike, tolerance: float = 0.0, **options: Any
+    platform: ClusterSpec,
+    schedule: Schedule,
+    policy: PolicyLike,
+    tolerance: float = 0.0,
+    *,
+    polled: bool = False,
+    **options: Any,
 ) -> Judgement:
-    """Ask a policy at each state of a schedule what it would have started.
+    """Ask a policy at each state of a schedule what it would have started; ``polled``: also when nothing happens there.
 
     >>> log = Workload({"submit": [0, 5], "run": [10, 10], "processors": [4, 4]})
     >>> judge(platform_of(4), schedule_of(log, {1: 0, 2: 10}), "fcfs").explained()
@@ -95,7 +101,7 @@ def judge(
     workload = schedule.workload
     if "cancel" in workload:
         workload = workload.replace(cancel=np.full(len(workload), np.nan))
-    sim = start(platform, workload, Follower(policy, schedule.starts, schedule.places), **given)
+    sim = start(platform, workload, Follower(policy, schedule.starts, schedule.places, polled=polled), **given)
     follower: Any = sim.system.scheduler.policy
     with suppress(Stalled):  # jobs that never come: dependencies on others that do not
         sim.run()
