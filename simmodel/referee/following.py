@@ -165,7 +165,7 @@ class Follower(Policy):
             yield from self._dropped(view, [job for job in self._waiting_due() if self.starts[job.id] < now])
         proposed: list[LiveJob] = []
         for decision in self.policy.decide(view) or ():
-            if self.departures and type(decision) in _LOOKS_AHEAD:
+            if self.departures and isinstance(decision, _LOOKS_AHEAD):
                 self._wakes.add(decision.at)
                 continue
             if type(decision) is Start:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
@@ -80,10 +81,23 @@ def test_what_the_data_hold() -> None:
     assert len(NAMES) >= 14
 
 
+LARGE = [name for name in FILES if "_1000" in name or "_997" in name]
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_every_workflow_runs_under_every_policy(name: str) -> None:
+    runs_under(name, NAMES[:2] if name in LARGE else NAMES)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", LARGE)
+def test_every_large_workflow_runs_under_every_policy(name: str) -> None:
+    runs_under(name, NAMES)
+
+
+def runs_under(name: str, policies: Sequence[str]) -> None:
     work = TaskSet.of(load(name))
-    for number, policy in enumerate(NAMES):
+    for number, policy in enumerate(policies):
         machine = run(server(), work, policy, overlap=number % 2 == 1, contention=number % 3 > 0)
         assert len(machine.tasks) == len(work)
         metrics = machine.result().metrics()
