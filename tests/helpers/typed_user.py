@@ -14,6 +14,7 @@ from simmodel import (
     Branch,
     Broker,
     Cluster,
+    Elastic,
     Environment,
     Grid,
     InputError,
@@ -28,6 +29,7 @@ from simmodel import (
     Preempt,
     RealtimeEnvironment,
     Reserve,
+    Resize,
     Result,
     Scenario,
     SimmodelError,
@@ -105,6 +107,14 @@ def urgent(view: View) -> Iterator[Decision]:
     yield from cautious(view)
 
 
+def growing(view: View) -> Iterator[Decision]:
+    for run in view.running:
+        elastic: Elastic | None = run.job.elastic
+        if elastic is not None and view.places[0].free and run.job.processors < elastic.maximum:
+            yield Resize(run.job, run.job.processors + 1)
+    yield from cautious(view)
+
+
 def body(env: Environment, job: LiveJob, grant: Grant) -> Generator[simpy.Event, object, None]:
     yield env.timeout(4.0 * job.processors)
 
@@ -136,6 +146,8 @@ def batch(folder: Path) -> list[float]:
     result.to_sqlite(folder / "run.sqlite")
     again: Scenario = load_scenario(folder / "run.sqlite")
     register_policy("cautious", cautious, "starts what fits, promises the next")
+    malleable = [Job(processors=2, run=9, elastic=Elastic(1, 2, 4)), Job(run=5)]
+    assert simulate(4, malleable, growing).runs["processors"].max() > 2
     both: Comparison = compare(4, JOBS, ["cautious", urgent, Portfolio(["easy", "sjf+easy"], "wait_mean")])
     many: Replications = replicate(lambda seed: simulate(128, lublin(30, 128, seed=seed), "easy"), 2)
     shared: BrokerResult = simulate({"a": 4, "b": 4}, Workload.from_jobs(JOBS), "round-robin")

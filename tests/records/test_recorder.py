@@ -16,7 +16,16 @@ NAN = float("nan")
 
 
 def job(index, processors=1, submit=0.0, spec=None, **more):
-    return Some(index=index, id=index + 1, submit=submit, processors=processors, asked=50.0, spec=spec, **more)
+    return Some(
+        index=index,
+        id=index + 1,
+        submit=submit,
+        processors=processors,
+        preferred=processors,
+        asked=50.0,
+        spec=spec,
+        **more,
+    )
 
 
 class Stage:

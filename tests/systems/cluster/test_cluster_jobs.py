@@ -266,7 +266,7 @@ def test_decisions_that_cannot_be():
         twice
     )
     assert "must name a place of this scheduler (batch), got 'the moon'" in wrong(elsewhere)
-    assert "decisions must be Start, Reserve, WakeAt, Preempt, got 'start something'" in wrong(nonsense)
+    assert "decisions must be Start, Reserve, WakeAt, Preempt, Resize, got 'start something'" in wrong(nonsense)
     assert "it is not running" in wrong(not_running)
     assert "must name an instant >= 0 s, got -1" in wrong(past)
 
@@ -307,7 +307,7 @@ def test_what_a_job_cannot_be():
     for options, sentence in (
         ({"processors": 0, "run": 1}, "processors: must be a whole number >= 1, got 0"),
         ({"run": -1}, "run: must be >= 0, got -1"),
-        ({"processors": 1}, "must have a run time or a body"),
+        ({"processors": 1}, "must have a run time, a body or a workflow"),
         ({"run": 1, "dependencies": [Dependency(1, think_time=0)], "requested": 0}, "requested: must be > 0, got 0"),
     ):
         with pytest.raises(ValueError, match=sentence):
