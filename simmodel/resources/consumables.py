@@ -51,7 +51,7 @@ class Consumables:
         """Return an amount as a text, of a storage or a link in bytes/s.
 
         >>> Consumables({"scratch": 8e9}, {"scratch": print}).show("scratch", 2e9)
-        '2GB/s'
+        '2GBps'
         """
         return show_quantity(amount, "B/s") if self.is_bandwidth(name) else f"{amount:g}"
 

@@ -165,10 +165,13 @@ def placement_named(name: str) -> Placement:
             message = f"must be a function or a class as module:name, got {name!r}: {error}"
             raise InputError(message, place="placement") from None
     found = PLACEMENTS[name]
-    if not isinstance(found, Placement):  # the function or the class of an entry point
-        description = "" if isinstance(found, type) else f"from {found.__module__}:{found.__qualname__}"
-        found = PLACEMENTS[name] = _placement(found, description)
-    return found
+    return found if isinstance(found, Placement) else _of_entry(found)
+
+
+@cache
+def _of_entry(found: Any) -> Placement:
+    """Return the placement of the function or the class that an entry names; the entry keeps it."""
+    return _placement(found, "" if isinstance(found, type) else f"from {found.__module__}:{found.__qualname__}")
 
 
 @cache

@@ -81,7 +81,8 @@ def test_what_the_data_hold() -> None:
     assert len(NAMES) >= 14
 
 
-LARGE = [name for name in FILES if "_1000" in name or "_997" in name]
+MARKS = ("_1000", "_997", "large", "1000p", "1l-3c-12p", "dss-15d", "50fastq")
+LARGE = [name for name in FILES if any(mark in name for mark in MARKS)]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -117,7 +117,7 @@ def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["bacth"], "simmodel: unknown command 'bacth'; did you mean 'batch'? Known commands: batch, compare,"),
+        (["bacth"], "simmodel: unknown command 'bacth'; did you mean 'batch'? Known commands: batch, calibrate,"),
         (["frobnicate"], "simmodel: unknown command 'frobnicate'; known commands: batch,"),
         (["--versoin"], "simmodel: unknown option '--versoin'; did you mean '--version'?"),
         ([""], "simmodel: unknown command ''; known commands: batch,"),

@@ -153,8 +153,8 @@ def test_the_speeds_of_a_task_cannot_be_changed_in_place():
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        (lambda view: 5, "must return or yield decisions (Start, Reserve, WakeAt, Preempt), got 5"),
-        (lambda view: "easy", "must return or yield decisions (Start, Reserve, WakeAt, Preempt), got 'easy'"),
+        (lambda view: 5, "must return or yield decisions (Start, Reserve, WakeAt, Preempt, Resize), got 5"),
+        (lambda view: "easy", "must return or yield decisions (Start, Reserve, WakeAt, Preempt, Resize), got 'easy'"),
         (
             lambda view: Start(view.waiting.head(), view.places[0]),
             "must return or yield decisions, got one alone: return [Start(...)]",

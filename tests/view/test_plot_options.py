@@ -143,7 +143,8 @@ def test_extras_are_those_of_the_package():
 
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["project"]
     listed = project["optional-dependencies"]
-    for module, extra in EXTRAS.items():
+    for name, extra in EXTRAS.items():
+        module = {"sklearn": "scikit-learn"}.get(name, name)
         assert any(each.startswith(module.replace("_", "-")) or f"[{module}]" in each for each in listed[extra]), (
             module,
             extra,

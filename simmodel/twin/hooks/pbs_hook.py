@@ -28,17 +28,17 @@ def main() -> None:
 def answer(pbs: "Any", event: "Any") -> None:
     """Tell what has happened, and hold a new job if a twin is there to decide on its start."""
     if event.type == pbs.QUEUEJOB:
-        tell("submitted", {})
+        send("submitted", {})
         state = twin()
         if state == "hold" and is_free(event.job) and is_there(pbs, event.job):
             hold(event.job)
         elif state == "dead":
             start([SETTINGS["release"]], {})
     elif event.type == pbs.RUNJOB:
-        tell("started", named(event.job, "PBS_JOB", "PBS_ARRAY", "PBS_TASK"))
+        send("started", named(event.job, "PBS_JOB", "PBS_ARRAY", "PBS_TASK"))
     elif event.type == getattr(pbs, "JOBOBIT", None):
         told = ended(event.job)
-        tell("completed" if told else "ended", told or named(event.job, "PBS_JOB", "PBS_ARRAY", "PBS_TASK"))
+        send("completed" if told else "ended", told or named(event.job, "PBS_JOB", "PBS_ARRAY", "PBS_TASK"))
 
 
 def twin() -> str:
@@ -107,7 +107,7 @@ def ended(job: "Any") -> "dict[str, str]":
     return {**known, "SUBMIT": str(int(submit)), "END": str(int(time.time())), "JOBSTATE": word} if word else {}
 
 
-def tell(what: str, variables: "dict[str, str]") -> None:
+def send(what: str, variables: "dict[str, str]") -> None:
     """Let the stream be told."""
     start([SETTINGS["python"], "-I", "-S", "-B", SETTINGS["tell"], what], variables)
 

@@ -106,7 +106,9 @@ def test_promises_know_of_pieces():
         assert starts[4] == 10, policy
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "sjf", "window", "easy-sjbf"])
+@pytest.mark.parametrize(
+    "policy", ["fcfs", "easy", "conservative", "sjf", "easy-sjbf", pytest.param("window", marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_all_jobs_run_on_adjacent_nodes_and_heads_keep_their_promises(policy, exclusive):
     rng = Random(1)

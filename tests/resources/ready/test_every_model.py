@@ -133,7 +133,7 @@ def ends(result):
 
 
 def test_every_ready_model_is_here():
-    assert set(MODELS) <= set(SYSTEMS)
+    assert {name for name in MODELS if "simmodel" in str(MODELS[name])} <= set(SYSTEMS)
     assert {name for name in PLACEMENTS if "ready" in str(PLACEMENTS[name])} <= set(SYSTEMS)
 
 

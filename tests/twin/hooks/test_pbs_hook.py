@@ -74,7 +74,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
         entry = [each.encode() for each in tell.entry_of(what, variables, 1.8e9)]
         found.append(event_of_entry(dict(zip(entry[::2], entry[1::2], strict=True))))
 
-    monkeypatch.setattr(pbs_hook, "tell", read)
+    monkeypatch.setattr(pbs_hook, "send", read)
     return found
 
 
