@@ -14,8 +14,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from platform import node
-from secrets import token_hex
 from typing import TextIO
 from zlib import crc32
 
@@ -179,7 +177,7 @@ def _new_part(target: Path | None) -> Path:
     prefix = f".{target.name[:50]}.{_host()}-"
     _remove_left(target.parent, prefix)
     while True:
-        part = target.with_name(f"{prefix}{os.getpid()}-{token_hex(4)}.part")
+        part = target.with_name(f"{prefix}{os.getpid()}-{os.urandom(4).hex()}.part")
         with suppress(FileExistsError):
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less the umask
             return part
@@ -187,6 +185,8 @@ def _new_part(target: Path | None) -> Path:
 
 def _host() -> str:
     """Return a short name of this computer: the same number is another process elsewhere."""
+    from platform import node
+
     return f"{crc32(node().encode()):08x}"
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from ctypes import CDLL
-from http.client import HTTPConnection, HTTPException
+from queue import Empty, SimpleQueue
+from threading import Thread
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -25,8 +25,6 @@ from urllib.parse import quote
 from simmodel.errors import InputError, SimmodelError, shown
 from simmodel.twin.routing.asking import Submission
 from simmodel.twin.routing.settings import RoutedCluster, RouteSettings
-from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.program import SlurmError
 
 __all__ = ["Choice", "Submitted", "Unclear", "choose", "new_token", "submit"]
 
@@ -63,7 +61,7 @@ class Submitted(NamedTuple):
 
 def new_token() -> str:
     """Return a token that no other job has."""
-    return secrets.token_hex(12)
+    return os.urandom(12).hex()  # the module secrets would be one more to load while a user waits
 
 
 def choose(settings: RouteSettings, submission: Submission) -> list[Choice]:
@@ -74,14 +72,14 @@ def choose(settings: RouteSettings, submission: Submission) -> list[Choice]:
     question = quote(json.dumps(submission.request()))
     asked = [cluster for cluster in settings.clusters if cluster.port is not None]
     until = monotonic() + settings.patience
+    said: SimpleQueue[Choice] = SimpleQueue()
+    for each in asked:
+        Thread(target=lambda to: said.put(_ask(to, question, settings.patience)), args=(each,), daemon=True).start()
     answers: dict[str, Choice] = {}
-    pool = ThreadPoolExecutor(max(1, len(asked)))
-    try:
-        futures = [pool.submit(_ask, each, question, settings.patience) for each in asked]
-        for done in wait(futures, max(0.0, until - monotonic())).done:
-            answers[done.result().cluster.name] = done.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    with suppress(Empty):
+        while len(answers) < len(asked):
+            choice = said.get(timeout=max(0.0, until - monotonic()))
+            answers[choice.cluster.name] = choice
     found = [answers.get(each.name, Choice(each, None, "no answer")) for each in settings.clusters]
     first = None if any(each.turnaround is not None for each in found) else settings.default
     return sorted(
@@ -96,18 +94,20 @@ def choose(settings: RouteSettings, submission: Submission) -> list[Choice]:
 
 
 def _ask(cluster: RoutedCluster, question: str, patience: float) -> Choice:
-    link = HTTPConnection("127.0.0.1", cluster.port, timeout=patience)
+    """Ask a twin by HTTP/1.0, whose answer ends with the connection: an HTTP client would take too long to load."""
+    answered = b""
     try:
-        link.request("GET", f"/turnaround?{question}")
-        answer: Any = json.loads(link.getresponse().read(1 << 16))
-        if isinstance(answer, dict) and isinstance(answer.get("turnaround"), int | float):
-            return Choice(cluster, float(answer["turnaround"]))
-        why = answer.get("error") if isinstance(answer, dict) else None
-        return Choice(cluster, None, str(why or "no answer that is understood"))
-    except (OSError, HTTPException, ValueError) as error:
+        with socket.create_connection(("127.0.0.1", cluster.port or 0), patience) as link:
+            link.sendall(f"GET /turnaround?{question} HTTP/1.0\r\n\r\n".encode())
+            while len(answered) < 1 << 16 and (part := link.recv(1 << 16)):
+                answered += part
+        answer: Any = json.loads(answered.partition(b"\r\n\r\n")[2])
+    except (OSError, ValueError) as error:
         return Choice(cluster, None, str(error) or type(error).__name__)
-    finally:
-        link.close()
+    if isinstance(answer, dict) and isinstance(answer.get("turnaround"), int | float):
+        return Choice(cluster, float(answer["turnaround"]))
+    why = answer.get("error") if isinstance(answer, dict) else None
+    return Choice(cluster, None, str(why or "no answer that is understood"))
 
 
 def submit(
@@ -204,6 +204,9 @@ def _job_in(output: bytes) -> int | None:
 
 def _look_up(cluster: RoutedCluster, token: str, timeout: float, looks: int = _LOOKS) -> int | None:
     """Return the job with a token, ``None`` if there is none."""
+    from simmodel.twin.slurm.commands import SlurmCommands
+    from simmodel.twin.slurm.program import SlurmError
+
     commands = SlurmCommands(conf=cluster.conf, folder=cluster.commands, timeout=timeout)
     for number in range(looks):
         with suppress(SlurmError):
