@@ -18,6 +18,7 @@ import matplotlib.pyplot as plt
 from simmodel.metrics.objective_scores import kiviat_of_measures, measured, started_shares
 from simmodel.studies.schedtwin import PAPER_AREAS, PAPER_SHARES, schedtwin_run
 from simmodel.view.plots import radar
+from simmodel.view.style import COLOURS
 
 NAMES = ("wfp", "fcfs", "sjf", "portfolio")
 SHARED = ("wfp", "fcfs", "sjf")
@@ -66,7 +67,8 @@ def draw() -> plt.Figure:
     }
     for number, name in enumerate(SHARED):
         at = [group + 0.26 * (number - 1) for group in range(len(columns))]
-        bars = right.bar(at, [100 * each.get(name, 0.0) for each in columns.values()], 0.24, label=name)
+        heights = [100 * each.get(name, 0.0) for each in columns.values()]
+        bars = right.bar(at, heights, 0.24, label=name, color=COLOURS[NAMES.index(name)])
         right.bar_label(bars, fmt="%.0f", fontsize=8)
     right.set_xticks(range(len(columns)), list(columns))
     right.set_title("Jobs started by each policy (%)", loc="left", fontsize=10)
