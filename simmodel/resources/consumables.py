@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 
 from simmodel.units import show_quantity
 from simmodel.work.job import Refusal
@@ -74,7 +75,7 @@ class Consumables:
             self.free[name] -= amount
             self._holders[name] += 1
             if name in self._told:
-                self._told[name](self.capacity[name] - self.free[name])
+                self._tell(name)
 
     def give_back(self, need: Mapping[str, float]) -> None:
         """Give these amounts back."""
@@ -83,13 +84,17 @@ class Consumables:
             self._holders[name] -= 1
             self.free[name] = self.free[name] + amount if self._holders[name] else self.capacity[name]
             if name in self._told:
-                self._told[name](self.capacity[name] - self.free[name])
+                self._tell(name)
 
     def restore(self, free: Iterable[tuple[str, float]]) -> None:
         """Take over the free amounts of a snapshot, to the last bit, whose holders have taken theirs."""
         self.free.update(free)
-        for name, tell in self._told.items():
-            tell(self.capacity[name] - self.free[name])
+        for name in self._told:
+            self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        there = self.capacity[name]
+        self._told[name](0.0 if there == inf else there - self.free[name])
 
     def __repr__(self) -> str:
         parts = (f"{self.free[name]:g} of {amount:g} {name}" for name, amount in self.capacity.items())

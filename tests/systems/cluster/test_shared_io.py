@@ -118,6 +118,19 @@ def test_a_share_of_everything_leaves_nothing_and_fails_nothing():
     assert write.end == 11.0
 
 
+def test_shares_of_a_storage_without_a_limit_leave_it_as_fast():
+    env = Environment()
+    made = Cluster(env, cluster(storages=[StorageSpec(name="scratch")]))
+    for i in range(3):
+        made.submit(Job(id=i, run=10, bandwidth={"scratch": "1GB/s"}))
+    env.run(until=1)
+    write = made.storages["scratch"].write(1e9)
+    env.run(until=2)
+    assert (write.end, made.storages["scratch"].writing.withheld) == (1, 0)
+    env.run()
+    assert made.result().jobs["start"].tolist() == [0, 0, 0]
+
+
 def test_a_link_that_is_down_still_fails_transfers():
     env = Environment()
     made = Cluster(env, SHARED)
