@@ -209,8 +209,11 @@ class _Local:
         return [rng.integers(len(cell.rows), size=(_DRAWS, len(cell.rows))) for cell in self.cells]
 
 
-def _cloud(near: Neighbourhood, local: _Local, part: Block, rng: np.random.Generator) -> Array:
-    """Return points of a part around the best one, as far apart as the jobs leave them uncertain."""
+def _cloud(near: Neighbourhood, local: _Local, part: Block, rng: np.random.Generator, *, wide: bool = False) -> Array:
+    """Return points of a part around the best one, as far apart as the jobs leave them uncertain.
+
+    With ``wide`` some are much farther, each direction by itself: the best trial may be right in one of them alone.
+    """
     size = len(part.parameters)
     information = np.full((size, size), 0.0)
     for cell in local.cells:
@@ -222,9 +225,13 @@ def _cloud(near: Neighbourhood, local: _Local, part: Block, rng: np.random.Gener
             information += steep @ steep.T
     values, vectors = np.linalg.eigh(information)
     spread = 1 / np.sqrt(np.maximum(values, 1.0))
-    drawn = rng.standard_normal((20 * _CANDIDATES, size)) * rng.choice([0.3, 1, 3], (20 * _CANDIDATES, 1))
+    steps = rng.standard_normal((20 * _CANDIDATES, size))
+    if wide:
+        reach = np.minimum(rng.choice([0.1, 1, 10, 100], steps.shape) * spread, _WIDE)
+    else:
+        reach = rng.choice([0.3, 1, 3], (len(steps), 1)) * spread
     best = near.point[list(part.parameters)]
-    points = best + (drawn * spread) @ vectors.T
+    points = best + (steps * reach) @ vectors.T
     inside = points[((points >= 0) & (points <= 1)).all(axis=1)][:_CANDIDATES]
     if len(inside) < _CANDIDATES // 4:
         inside = np.clip(points[:_CANDIDATES], 0, 1)
@@ -255,7 +262,7 @@ def refined(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner, 
     locals_ = [_Local.of(fit.observed, part) for part in parts]
     for number, (part, local) in enumerate(zip(parts, locals_, strict=True)):
         if local is not None:
-            points = _cloud(near, local, part, np.random.default_rng([seed, 2, number]))
+            points = _cloud(near, local, part, np.random.default_rng([seed, 2, number]), wide=True)
             logs = local.logs(fit.criterion, _linear(near, local, part, points), local.everything())
             proposed[list(part.parameters)] = points[int(np.argmin(logs[0]))]
     proposed = fit.varied.space.point(fit.varied.space.values(proposed))

@@ -16,22 +16,26 @@ if TYPE_CHECKING:
 
     from simmodel.work.table import Table
 
-__all__ = ["Calibrated", "convergence", "site_errors"]
+__all__ = ["Calibrated", "Searched", "convergence", "site_errors"]
 
 _NAMED = 24  # most sites whose names are written below a panel
 
 
-class Calibrated(Protocol):
+class Searched(Protocol):
+    """A search, as its convergence needs it."""
+
+    @property
+    def convergence(self) -> Table:
+        """The best loss over the trials."""
+        ...
+
+
+class Calibrated(Searched, Protocol):
     """A calibration, as plots need it: see :class:`~simmodel.experiments.calibrated.Calibration`."""
 
     @property
     def errors(self) -> Table:
         """The errors of each site and class."""
-        ...
-
-    @property
-    def convergence(self) -> Table:
-        """The best loss over the trials."""
         ...
 
     @property
@@ -120,7 +124,7 @@ def _panel(ax: Axes, rows: Table, loss: str) -> list[float]:
     return means
 
 
-def convergence(found: Mapping[str, Calibrated], *, title: str | None = None, figsize: Size | None = None) -> Figure:
+def convergence(found: Mapping[str, Searched], *, title: str | None = None, figsize: Size | None = None) -> Figure:
     """Draw the best loss so far over the trials, of one calibration or of several methods.
 
     Parameters

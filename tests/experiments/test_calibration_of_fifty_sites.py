@@ -41,9 +41,7 @@ def test_fifty_sites_are_calibrated_in_two_minutes() -> None:
     assert found.loss_before > 0.7
     assert found.loss <= 0.12
     assert max(speeds) <= 0.05
-    assert sum(value <= 0.1 for value in overheads) >= 45  # with 30 trials a search may end in a wrong corner:
-    far = [name.split(".")[1] for name, value in away.items() if name.endswith("mean") and value > 0.5]
-    assert all(any(sentence.startswith(f"{site}:") for sentence in found.limits) for site in far)  # which is named
+    assert max(overheads) <= 0.1
     assert [each.verdict for each in found.identified if each.name == cores] == ["flat"]
     assert any(cores in sentence for sentence in found.limits)
     assert spent / unit() < LIMIT
