@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
 from simmodel.experiments.ensembles import GivenStudy, Numbers, measured_calls, study_of
 from simmodel.experiments.stopping import (
     Goal,
@@ -163,8 +163,16 @@ def numbers_of(found: Measured) -> dict[str, float]:
     if isinstance(found, Stored):
         return found.numbers()
     if isinstance(found, Mapping):
-        return {str(name): float(value) for name, value in found.items()}
-    return {"value": float(found)}
+        return {str(name): _number(value, str(name)) for name, value in found.items()}
+    return {"value": _number(found, "value")}
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        hint = "return the result itself, or its numbers()"
+        raise InputError(f"must be a number, got {shown(value)}; {hint}", place=f"measurement {name}") from None
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -11,7 +11,7 @@ import attrs
 
 from simmodel.display import Cells, Fields, Shown, short
 from simmodel.environment import Environment
-from simmodel.errors import InputError, clipped, shown
+from simmodel.errors import InputError, clipped, shown, unknown
 from simmodel.formats.documents import Value
 from simmodel.platform.options import NoOptions, Options
 from simmodel.records.versions import versions
@@ -114,13 +114,17 @@ class Scenario(Shown):
         spec = platform_of(platform)
         if spec is None and "processors" not in options and (flow := recorded_workflow(workload)) is not None:
             spec = recorded_machine(flow)
-        own = {name: options.pop(name) for name in ("policies", "seed", "until") if name in options}
+        own = {name: options.pop(name) for name in _PLAIN if name in options}
         if snapshot_in(spec) is not None:
             for name in options:
                 raise InputError("must not be passed with a snapshot, which has its own options", place=name)
             return cls(platform=spec, workload=workload, policy=policy, **own)
         kind = kind_of_platform(spec)
         inputs = {name: options.pop(name) for name in kind.inputs if name in options}
+        known = kind.option_names(spec)
+        for name in options:
+            if name not in known:
+                raise unknown("option", name, [*known, *kind.inputs, *_PLAIN, *_WATCHING])
         given = kind.read_options(options)
         return cls(platform=spec, workload=workload, policy=policy, options=given, inputs=inputs, **own)
 
@@ -313,6 +317,7 @@ class Scenario(Shown):
 
 
 _FIELDS = tuple(field.name for field in attrs.fields(Scenario))
+_PLAIN = ("policies", "seed", "until")
 _WATCHING = ("events", "observers", "progress", "name", "stream")
 
 

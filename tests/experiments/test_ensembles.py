@@ -177,3 +177,11 @@ def test_goals_of_comparisons_are_those_of_explore() -> None:
         explore(8, "probe-4", ["fcfs", "easy"], until="wait decided", budget=30)
     with pytest.raises(InputError, match="seeds: must be two or more for an interval, got 1"):
         explore(8, "probe-4", ["fcfs", "easy"], seeds=1, until="wait_mean decided")
+
+
+def test_measurements_that_are_no_numbers_are_told():
+    def run(seed):
+        return {"mean": 1.0, "status": {"completed": 3}}
+
+    with pytest.raises(InputError, match=r"measurement status: must be a number, got .*; return the result itself"):
+        replicate(run, 2)

@@ -48,7 +48,7 @@ def test_a_pool_releases_its_claims():
 
 
 def test_a_misspelled_option():
-    with pytest.raises(InputError, match="unknown option 'sede'"):
+    with pytest.raises(InputError, match="unknown option 'sede'; did you mean 'seed'"):
         simulate(4, [Job(run=1)], sede=3)
 
 
