@@ -26,40 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["EqualShares", "KeepPreferred", "ShrinkToStart"]
 
 
-def _elastic(place: Pool) -> list[LiveJob]:
-    """Return the running elastic jobs."""
-    return [entry[3].work for entry in place.running.entries() if entry[3].work.elastic is not None]
-
-
-def _begun(job: LiveJob) -> tuple[float, int]:
-    """Return the start of a running job (s), which its changes of size do not change, and its rank of submission."""
-    past = job.past
-    if past is not None and past.attempt_start is not None:
-        return past.attempt_start, job.seq
-    return job.started or 0.0, job.seq
-
-
-def _preferred(job: LiveJob) -> int:
-    return job.preferred
-
-
-def _maximum(job: LiveJob) -> int:
-    return job.preferred if job.elastic is None else job.elastic.maximum
-
-
 def equal_shares(limits: Sequence[tuple[int, int]], total: int) -> list[int]:
     """Return equal shares of processors within limits (least, most); what cannot be divided goes to the first.
 
     >>> equal_shares([(1, 8), (2, 3), (1, 8)], 12), equal_shares([(1, 2)], 9)
     ([5, 3, 4], [2])
     """
-    low, high = 0, max((most for _, most in limits), default=0)
-    while low < high:  # the highest level that the total allows
-        level = (low + high + 1) // 2
-        if sum([min(max(level, least), most) for least, most in limits]) <= total:
-            low = level
-        else:
-            high = level - 1
+    low = _level(limits, total)
     shares = [min(max(low, least), most) for least, most in limits]
     rest = total - sum(shares)
     for i, (least, most) in enumerate(limits):
@@ -67,6 +40,21 @@ def equal_shares(limits: Sequence[tuple[int, int]], total: int) -> list[int]:
             shares[i] += 1
             rest -= 1
     return shares
+
+
+def _level(limits: Sequence[tuple[int, int]], total: int) -> int:
+    """Return the largest equal share for which the shares within limits sum to the total at most, or 0."""
+    rest = total - sum([least for least, _ in limits])
+    if rest < 0:
+        return 0
+    level = growing = 0  # the number of shares that grow with the level
+    for point, change in sorted([(least, 1) for least, _ in limits] + [(most, -1) for _, most in limits]):
+        if growing * (point - level) > rest:
+            return level + rest // growing
+        rest -= growing * (point - level)
+        level = point
+        growing += change
+    return level
 
 
 class Malleable(Policy):
@@ -148,21 +136,28 @@ class Malleable(Policy):
             return place.earliest(head)
         room, now, at = place.free + spare, place.env.now, None
         need = head.width if head.elastic is None else self._floor(head)
+        below = self.below_preferred
         for end, _, processors, run in place.running.entries():
             if at is not None and end > at:
                 break
-            room += processors if run.work.elastic is None else self._floor(run.work)
+            elastic = run.job.elastic
+            if elastic is not None:
+                processors = elastic.minimum if below else elastic.preferred
+            room += processors
             if at is None and room >= need:
                 at = max(end, now)
         return (at if at is not None else float("inf")), room - need
 
     def _spare(self, place: Pool) -> int:
         """Return the processors that running jobs can give up."""
-        return sum([job.processors - self._floor(job) for job in _elastic(place)])
+        runs = place.running.elastic
+        return runs.processors - (runs.minimum if self.below_preferred else runs.preferred)
 
     def _make_room(self, place: Pool, processors: int) -> Iterator[Decision]:
         """Shrink running jobs until so many processors are free, those that started last first."""
-        for job in sorted(_elastic(place), key=_begun, reverse=True):
+        if place.free >= processors:
+            return
+        for job in reversed(place.running.elastic.jobs):
             missing = processors - place.free
             if missing <= 0:
                 return
@@ -172,14 +167,19 @@ class Malleable(Policy):
 
     def _spread(self, place: Pool) -> Iterator[Decision]:
         """Give idle processors to running jobs in the order of their starts: up to their preferred sizes, then more."""
-        jobs = sorted(_elastic(place), key=_begun)
-        for most in (_preferred, _maximum):
-            for job in jobs:
-                larger = min(most(job), job.processors + place.free)
-                if larger > job.processors and can_resize(place, job, larger):
+        runs, simple = place.running.elastic, place.simple
+        for preferred in (True, False):
+            if runs.processors >= runs.maximum:
+                return
+            for job in runs.jobs:
+                elastic, size = job.elastic, job.processors
+                assert elastic is not None
+                most = elastic.preferred if preferred else elastic.maximum
+                larger = min(most, size + place.free)
+                if size < most and (simple or can_resize(place, job, larger)):
                     yield Resize(job, larger)
-                if place.free <= 0:
-                    return
+                    if place.free <= 0:
+                        return
 
 
 class KeepPreferred(Malleable):
@@ -220,13 +220,17 @@ class EqualShares(Malleable):
 
     def _spread(self, place: Pool) -> Iterator[Decision]:
         """Give each running elastic job the same number of processors, within its limits."""
-        jobs = sorted(_elastic(place), key=_begun)
-        limits = [(self._floor(job), _maximum(job)) for job in jobs]
-        shares = equal_shares(limits, place.free + sum([job.processors for job in jobs]))
+        runs = place.running.elastic
+        if runs.processors >= runs.maximum:
+            return
+        jobs = runs.jobs
+        sizes = [job.elastic for job in jobs if job.elastic is not None]
+        shares = equal_shares([(size.minimum, size.maximum) for size in sizes], place.free + runs.processors)
         for job, share in zip(jobs, shares, strict=True):
             if share < job.processors:
                 yield Resize(job, share)
         for job, share in zip(jobs, shares, strict=True):
-            larger = min(share, job.processors + place.free)
-            if larger > job.processors and can_resize(place, job, larger):
-                yield Resize(job, larger)
+            if share > job.processors:
+                larger = min(share, job.processors + place.free)
+                if larger > job.processors and (place.simple or can_resize(place, job, larger)):
+                    yield Resize(job, larger)

@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from simmodel.resources.elastic_runs import ElasticRuns
 from simmodel.resources.work_left import WorkLeft
 
 __all__ = ["Entry", "RunningIndex", "Watcher"]
@@ -43,7 +44,7 @@ class RunningIndex:
     at which a number of processors is free cost about the square root of the number of executions.
     """
 
-    __slots__ = ("_blocks", "_count", "_lasts", "_left", "_size", "_sums", "_watchers")
+    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_size", "_sums", "_watchers")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
@@ -51,7 +52,8 @@ class RunningIndex:
         self._sums: list[int] = [0]
         self._size = 0
         self._count = 0
-        self._left: WorkLeft | None = None  # created on first use
+        self._left: WorkLeft | None = None  # created on first use, as is the next one
+        self._elastic: ElasticRuns | None = None
         self._watchers: tuple[Watcher, ...] = ()
 
     def __len__(self) -> int:
@@ -140,6 +142,16 @@ class RunningIndex:
             del self._blocks[i], self._sums[i]
             del lasts[min(i, len(lasts) - 1)]
 
+    def replace(self, former: Held, run: Held, processors: int) -> None:
+        """Replace an execution by the next one of the same job, which is elastic and has another size."""
+        elastic, watchers = self._elastic, self._watchers
+        self._watchers = tuple([each for each in watchers if each is not elastic])
+        self.remove(former)
+        self.add(run, processors)
+        self._watchers = watchers
+        if elastic is not None:
+            elastic.resized(run.entry[3].job)
+
     @property
     def left(self) -> WorkLeft:
         """The expected remaining work; maintained from its first use on."""
@@ -147,6 +159,14 @@ class RunningIndex:
             self._left = WorkLeft(self.entries())
             self.watch(self._left)
         return self._left
+
+    @property
+    def elastic(self) -> ElasticRuns:
+        """The executions of elastic jobs; maintained from its first use on."""
+        if self._elastic is None:
+            self._elastic = ElasticRuns(self.entries())
+            self.watch(self._elastic)
+        return self._elastic
 
     def when_free(self, missing: int, now: float) -> tuple[float, int]:
         """Return the instant (s) at which ``missing`` more processors are free, and the surplus then.

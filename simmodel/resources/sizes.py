@@ -61,6 +61,8 @@ def resized(pool: Pool, job: LiveJob, grant: Grant, processors: int) -> Any:
     held = grant.allocation
     more = processors - (job.processors if held is None else held.processors)
     if held is None:
+        if pool.simple:
+            return COUNTED if more <= pool.free else None
         return COUNTED if more <= 0 or pool.fits(_probe(job, more, _left(pool, job, processors))) else None
     if more <= 0:
         return cut(held, processors, whole=pool.spec.exclusive)

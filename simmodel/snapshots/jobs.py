@@ -19,6 +19,7 @@ from simmodel.resources.allocation import Allocation
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Count, Instant, Like, Rest, Seconds, Size, one_of
 from simmodel.work.checkpoint import Kept
+from simmodel.work.elastic import Elastic
 from simmodel.work.job import Job
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Whole",
     "WindowState",
     "WorkState",
+    "elastic_of",
     "expected_end",
     "expected_plans",
     "just_after",
@@ -80,7 +82,8 @@ class WorkState(NamedTuple):
 
     ``requested``: the planned time (s) while it waits; ``expected``: the planned time once it runs; ``duration``: the
     actual run time, if known; ``number``: its position in the order of submission; ``priority`` includes that of its
-    queue and partition; ``spec``: the job as submitted, if it has more than these fields.
+    queue and partition; ``spec``: the job as submitted, if it has more than these fields; ``elastic``: its
+    sizes, unless its spec has them.
     """
 
     id: int | str
@@ -96,6 +99,7 @@ class WorkState(NamedTuple):
     outcome: Annotated[str, one_of("completed", "timeout")] = "completed"
     spec: Job | None = None
     past: Past | None = None
+    elastic: Elastic | None = None
 
 
 class RunningWork(NamedTuple):
@@ -260,10 +264,11 @@ def _record_columns(works: Sequence[WorkState]) -> dict[str, Any]:
     """Return the columns of jobs for a recorder."""
     of: Any = WorkState._make(zip(*works, strict=True) if works else repeat((), len(WorkState._fields)))
     plain = not any(of.past)
+    one_size = not (any(of.spec) or any(of.elastic))
     columns: dict[str, Any] = {
         "job": _names(of.id),
         "submit": np.array(of.submit, dtype=np.float64),
-        "processors": np.array(of.processors if not any(of.spec) else list(map(_preferred, works)), dtype=np.int64),
+        "processors": np.array(of.processors if one_size else list(map(_preferred, works)), dtype=np.int64),
         "requested": np.array(of.requested if plain else list(map(_requested, works)), dtype=np.float64),
     }
     optional = {"user": of.user}
@@ -278,9 +283,15 @@ def _requested(work: WorkState) -> float:
     return work.requested if work.past is None or work.past.whole is None else work.past.whole[0]
 
 
+def elastic_of(work: WorkState) -> Elastic | None:
+    """Return the sizes between which a job may run; ``None``: it has one."""
+    return work.elastic if work.spec is None else work.spec.elastic
+
+
 def _preferred(work: WorkState) -> int:
     """Return the requested processors; for an elastic job, which may have another size, the preferred ones."""
-    return work.processors if work.spec is None or work.spec.elastic is None else work.spec.elastic.preferred
+    elastic = elastic_of(work)
+    return work.processors if elastic is None else elastic.preferred
 
 
 def _names(values: Sequence[Any]) -> Any:

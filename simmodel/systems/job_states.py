@@ -29,6 +29,7 @@ def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
         job._outcome,
         job._job,
         past,
+        job.elastic if job._job is None else None,
     )
 
 

@@ -41,6 +41,30 @@ class MalleableJob(LiveJob):
         self.plan(self.requested * longer, self.expected * longer, self._duration * longer)
         self.resume_at(processors)
 
+    def resize(self, processors: int, now: float, speed: float) -> None:
+        """Continue now (s) on another number of processors: a suspension and a resumption at once.
+
+        ``speed``: that of the nodes on which it ran.
+        """
+        past = self.remember()
+        started = past.last_start = float(self.started)  # type: ignore[arg-type]
+        elapsed = now - started
+        if past.attempt_start is None:
+            past.attempt_start = started
+        if past._whole is None:
+            past._whole = self.requested, self.expected, self._duration
+        past.executed += elapsed
+        past.resumes = None
+        done, at = elapsed * speed, self.elastic.speed
+        longer = at(self.processors) / at(processors)
+        self.requested = self._requested = max(0.0, self.requested - done) * longer
+        self.expected = self._expected = max(0.0, self.expected - done) * longer
+        self._duration = max(0.0, self._duration - done) * longer
+        self.processors = self._processors = self.width = processors
+        if self.request is not None:
+            self._ask_for(processors)
+        self.started = now
+
     def begin_at(self, processors: int, now: float) -> None:
         """Prepare its start now (s) at another size than the preferred one."""
         past = self.remember()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
 
     from simmodel.work.table import Table
 
-__all__ = ["distinct_ids", "jobs_of_rows", "never_run", "processors_of", "runnable_jobs", "shares_in"]
+__all__ = [
+    "distinct_ids",
+    "elastics_of",
+    "jobs_of_rows",
+    "never_run",
+    "processors_of",
+    "runnable_jobs",
+    "shares_in",
+]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
@@ -183,7 +192,7 @@ def jobs_of_rows(
                 asked["cores_per_node"] = -(-asked["processors"] // asked["nodes"])
             asked["memory_per_node"] = max(0.0, known.get("memory_per_node", 0.0))
         if known.get("maximum", 0) > 0 and not (_ONE_SIZE & asked.keys() or asked.get("memory_per_node")):
-            asked["elastic"] = _elastic(asked["processors"], known)
+            asked["elastic"] = _elastic(asked["processors"], *map(known.get, _ELASTIC))
         if shares:
             asked["bandwidth"] = {name: column[row] for name, column in shares if column[row] > 0}
         yield (
@@ -205,11 +214,37 @@ def jobs_of_rows(
 _ONE_SIZE = {"nodes", "gpus_per_node", "partitions"}  # requests beside which a job has one size
 
 
-def _elastic(processors: int, known: dict[str, Any]) -> Elastic:
-    """Return the sizes of a job of a log, which always include the one that it requests."""
-    least = min(processors, max(1, ceil(known.get("minimum", processors))))
-    most = max(processors, int(known["maximum"]))
-    return Elastic(least, processors, most, speedup=Amdahl(float(known.get("serial", 0.0))))
+@lru_cache(maxsize=4096)
+def _elastic(processors: int, minimum: float | None, maximum: float, serial: float | None) -> Elastic:
+    """Return the sizes of a job of a log, which always include the one that it requests; equal ones are shared."""
+    least = processors if minimum is None else min(processors, max(1, ceil(minimum)))
+    most = max(processors, int(maximum))
+    return Elastic(least, processors, most, speedup=Amdahl(0.0 if serial is None else float(serial)))
+
+
+def elastics_of(table: Table, rows: NDArray[np.intp], processors: NDArray[np.int64]) -> list[Elastic | None]:
+    """Return the sizes of the jobs in some rows of a log that request processors only; ``None``: it has one size.
+
+    ``processors``: requested by each job of the log.
+    """
+    found: list[Elastic | None] = [None] * len(rows)
+    if "maximum" not in table:
+        return found
+    most = np.nan_to_num(np.asarray(table["maximum"], dtype=np.float64)[rows], nan=-1.0)
+    least, serial = (_values(table, name, rows) for name in ("minimum", "serial"))
+    named = table["partition"][rows].tolist() if "partition" in table else None
+    for i in np.flatnonzero(most > 0).tolist():
+        if named is None or "partitions" not in partitions_in(named[i]):
+            found[i] = _elastic(int(processors[rows[i]]), least[i], float(most[i]), serial[i])
+    return found
+
+
+def _values(table: Table, name: str, rows: NDArray[np.intp]) -> list[float | None]:
+    """Return a column of numbers in some rows; ``None``: missing."""
+    if name not in table:
+        return [None] * len(rows)
+    values = np.asarray(table[name], dtype=np.float64)[rows].tolist()
+    return [None if value != value or value == -1 else value for value in values]
 
 
 def _named(cell: Any) -> bool:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel import Elastic, Job, load_workload, simulate
+from simmodel import Cluster, Elastic, Environment, Job, View, Workload, load_workload, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.policies.malleable import equal_shares
+from simmodel.policies.malleable import ShrinkToStart, equal_shares
+from simmodel.scheduling.protocol import Decision
+from simmodel.snapshots import ClusterSnapshot
 from simmodel.testing import check_policy
-from simmodel.work import Amdahl, make_malleable
+from simmodel.work import Amdahl, ChunkedWorkload, first, make_malleable
+from simmodel.work.rows import elastics_of
 from tests.oracles.malleable import OneJob, malleable_ends
 
 RULES = ("keep-preferred", "shrink-to-start", "equal-shares")
@@ -102,3 +108,81 @@ def test_equal_shares_use_all_and_differ_by_one(limits: list[tuple[int, int]], m
     assert all(least <= share <= most for share, (least, most) in zip(shares, limits, strict=True))
     inside = [share for share, (least, most) in zip(shares, limits, strict=True) if least < share < most]
     assert not inside or max(inside) - min(inside) <= 1
+
+
+def log_of(count: int, **options: float) -> Workload:
+    return make_malleable(first(load_workload("lublin-128-week"), count), 0.6, seed=2, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rule", ["easy", *RULES])
+def test_columns_of_a_log_and_jobs_run_alike(rule: str) -> None:
+    log = log_of(200)
+    columns, jobs = simulate(128, log, rule), simulate(128, log.jobs(), rule)
+    for name in ("job", "start", "end", "processors", "status"):
+        assert columns.runs[name].tolist() == jobs.runs[name].tolist()
+    assert columns.jobs["wait"].tolist() == jobs.jobs["wait"].tolist()
+
+
+def test_missing_sizes_are_those_requested() -> None:
+    columns = {"submit": [0, 0, 0, 0], "run": [10] * 4, "processors": [4] * 4, "maximum": [-1, 3, 8, 2.5]}
+    log = Workload(columns | {"minimum": [1, -1, float("nan"), 2], "serial": [0.5, -1, 0.5, float("nan")]})
+    found = elastics_of(log.table, np.arange(4), log["processors"])
+    assert found == [None, Elastic(4, 4, 4), Elastic(4, 4, 8, speedup=Amdahl(0.5)), Elastic(2, 4, 4)]
+    assert found == [job.elastic for job in log.jobs()]
+    several = log.replace(partition=["a", "b,c", "any", "a"])
+    found = elastics_of(several.table, np.arange(4), log["processors"])
+    assert [each is None for each in found] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seen", [False, True])
+def test_cut_logs_of_elastic_jobs_continue(rule: str, seen: bool) -> None:
+    log = log_of(150)
+    whole = simulate(128, log, rule)
+    at = float(np.median(whole.jobs["start"]))
+    sim = start(128, log, rule)
+    sim.run(until=at)
+    snapshot = sim.snapshot().expected() if seen else sim.snapshot()
+    again = ClusterSnapshot.from_json(snapshot.to_json())
+    assert again == snapshot
+    env = Environment(at)
+    cluster = Cluster.from_snapshot(env, again, rule)
+    env.run()
+    after = cluster.result().jobs
+    ends = dict(zip(whole.jobs["job"].tolist(), whole.jobs["end"].tolist(), strict=True))
+    asked = dict(zip(log["job"].tolist(), log["processors"].tolist(), strict=True))
+    assert len(after) > (0 if seen else 75)
+    assert all(row["processors"] == asked[row["job"]] for row in after.rows())
+    assert seen or all(row["end"] == ends[row["job"]] for row in after.rows())
+
+
+def test_elastic_jobs_read_in_chunks(tmp_path: Path) -> None:
+    log = log_of(90)
+    whole = simulate(128, log, "equal-shares")
+    stored = simulate(128, ChunkedWorkload.of(log, 20), "equal-shares", stream=tmp_path / "run.sqlite")
+    assert stored.load().jobs["end"].tolist() == whole.jobs["end"].tolist()
+
+
+class Counting(ShrinkToStart):
+    """Compares the index of running elastic jobs with the running jobs."""
+
+    begun: dict[int | str, float]
+
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        for each in super().decide(view):
+            yield each
+            runs = [run.job for run in view.running if run.job.elastic is not None]
+            index = view.places[0].running.elastic
+            assert sorted(index.jobs, key=lambda job: job.seq) == sorted(runs, key=lambda job: job.seq)
+            starts = [self.begun.setdefault(job.id, float(job.started or 0.0)) for job in index.jobs]
+            assert starts == sorted(starts)
+            assert index.processors == sum(job.processors for job in runs)
+            sizes = [job.elastic for job in runs if job.elastic is not None]
+            assert index.minimum == sum(size.minimum for size in sizes)
+            assert index.preferred == sum(size.preferred for size in sizes)
+            assert index.maximum == sum(size.maximum for size in sizes)
+
+
+def test_running_elastic_jobs_are_counted() -> None:
+    Counting.begun = {}
+    assert len(simulate(128, log_of(120), Counting()).runs) > 200

@@ -137,7 +137,7 @@ def _admit(
     for row in prepared.rejected:
         family.rejected(workload["job"][row])
     jobs: list[Job] | None = None
-    if workload.specs is None and needs_specs(workload, offers):
+    if workload.specs is None and needs_specs(workload, offers, sizes=True):
         known = (known_here(offers, spec, prepared.report) for _, spec in specs(workload, prepared, offers.nodes))
         jobs = list(known)
     return _in_blocks(broker, workload, prepared, first, home, jobs)

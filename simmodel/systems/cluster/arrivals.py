@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.environment import Occurrence
 from simmodel.work.job import LiveJob
+from simmodel.work.malleable import MalleableJob
+from simmodel.work.rows import elastics_of
 
 if TYPE_CHECKING:
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.queueing import Queueing
+    from simmodel.work.elastic import Elastic
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
@@ -24,7 +27,8 @@ class PlainJobs(NamedTuple):
     """Future jobs that request only processors and time, as columns in order of submission.
 
     ``rows``: in the record; ``submit``, ``requested``, ``expected`` and ``duration``: in s (see
-    :class:`~simmodel.work.job.LiveJob`); ``cut``: whether the job is stopped at its requested time.
+    :class:`~simmodel.work.job.LiveJob`); ``cut``: whether the job is stopped at its requested time; ``elastics``: the
+    sizes of jobs that may have several.
     """
 
     rows: list[int]
@@ -36,6 +40,7 @@ class PlainJobs(NamedTuple):
     ids: list[Any]
     users: list[Any]
     cut: list[bool]
+    elastics: list[Elastic | None]
 
     def after(self, i: int) -> PlainJobs:
         """Return the jobs from a position on."""
@@ -118,8 +123,12 @@ class Arrivals(Occurrence):
         at = jobs[i][1]
         self.number = inf
         while True:
-            row, _, processors, requested, expected, duration, name, user, cut = jobs[i]  # see PlainJobs
-            job = LiveJob(name, row, at, processors, requested, expected, duration, user, pool, watched)
+            row, _, processors, requested, expected, duration, name, user, cut, elastic = jobs[i]  # see PlainJobs
+            if elastic is None:
+                job = LiveJob(name, row, at, processors, requested, expected, duration, user, pool, watched)
+            else:
+                job = MalleableJob(name, row, at, processors, requested, expected, duration, user, pool, True)
+                job.elastic = elastic
             if numbers is not None:
                 job.seq = numbers[row]
             if cut:
@@ -161,4 +170,5 @@ def chunks_of(workload: Workload, prepared: Prepared, first: int = 0) -> Iterato
             ids,
             users,
             prepared.cut[rows].tolist(),
+            elastics_of(workload.table, rows, prepared.processors),
         )

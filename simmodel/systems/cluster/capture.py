@@ -205,10 +205,12 @@ def _plain_works(source: Arrivals, core: ClusterCore) -> Iterator[WorkState]:
     place = core.only_pool.name
     numbers = source.numbers
     for jobs in source.left():
-        for row, submit, processors, requested, expected, duration, name, user, cut in zip(*jobs, strict=True):
+        for row, submit, processors, requested, expected, duration, *rest in zip(*jobs, strict=True):
+            name, user, cut, elastic = rest
             number = row if numbers is None else numbers[row]
             outcome = "timeout" if cut else "completed"
-            yield WorkState(name, number, submit, processors, requested, expected, duration, user, 0.0, place, outcome)
+            asked = number, submit, processors, requested, expected, duration
+            yield WorkState(name, *asked, user, 0.0, place, outcome, elastic=elastic)
 
 
 def to_come(cluster: Cluster) -> Iterator[tuple[int | str, float]]:

@@ -153,25 +153,20 @@ class JobExecution:
         return place.take(job)
 
     def resize(self, job: LiveJob, processors: int, held: Any) -> None:
-        """Give a running elastic job another size, with the capacity that it holds from now on.
-
-        In planned times this is a suspension and a resumption at the same instant.
-        """
+        """Give a running elastic job another size, with the capacity that it holds from now on (hot path)."""
         former, env = job.run, self.env
         assert former is not None
         assert isinstance(job, MalleableJob)
         place, before, now = former.place, job.processors, env._now
         if former.callbacks is not None:
             env.withdraw(former)
-        place.running.remove(former)
+        paced = place.paced
         place.give_back(job, former.grant)
-        job.suspend(now, None, place.speed_of(job, former.grant.nodes))
-        job.size_to(processors)
+        job.resize(processors, now, place.speed_of(job, former.grant.nodes) if paced else 1.0)
         grant = place.take(job, held)
-        speed = place.speed_of(job, grant.nodes)
+        speed = place.speed_of(job, grant.nodes) if paced else 1.0
         job.run = run = Run(job, place, now, now + job.expected / speed, grant)
-        job.started = now
-        place.running.add(run, job.width)
+        place.running.replace(former, run, job.width)
         if self.plans:
             self.plan_end(run, now + job._duration / speed)
         for usage in self._core.usages:

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["LeftOut", "check_names", "check_specs", "known_here", "name_of", "needs_specs", "note_left_out", "specs"]
 
-_DETAILS = ("preceding", "priority", "cancel", "maximum", "checkpoint_interval")
+_DETAILS = ("preceding", "priority", "cancel", "checkpoint_interval")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
 _SHAPES = ("nodes", "cores_per_node", *_OF_NODES)
 
 
-def needs_specs(workload: Workload, offers: Offers) -> bool:
+def needs_specs(workload: Workload, offers: Offers, *, sizes: bool = False) -> bool:
     """Whether the jobs request more than processors and time, or the system distinguishes queues or nodes.
 
-    Columns about nodes matter only if nodes are identified.
+    Columns about nodes matter only if nodes are identified; those about the sizes of elastic jobs, only if ``sizes``.
     """
-    details = (*_DETAILS, *_SHAPES) if offers.nodes else _DETAILS
+    details = (*_DETAILS, *(_SHAPES if offers.nodes else ()), *(("maximum",) if sizes else ()))
     return bool(
         workload.specs is not None
         or offers.queues

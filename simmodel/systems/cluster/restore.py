@@ -127,14 +127,17 @@ class Restored:
         only, pools, watched = core.only_pool, core.pools, bool(core.usages)
         made = self.made
         for work in works:
-            name, number, submit, size, requested, expected, seconds, user, priority, place, outcome, spec, past = work
+            name, number, submit, size, requested, expected, seconds, user, priority, place = work[:10]
+            outcome, spec, past, elastic = work[10:]
+            if spec is not None:
+                elastic = spec.elastic
             duration = expected if seconds is None else seconds
             if number in made:
                 job = made[number]
                 job.index, job.submit = rows[number], submit
                 job.plan(requested, expected, duration)
             else:
-                kind = LiveJob if spec is None or spec.elastic is None else MalleableJob
+                kind = LiveJob if elastic is None else MalleableJob
                 job = kind(name, rows[number], submit, size, requested, expected, duration)
             job.seq = number
             job.user = user
@@ -148,6 +151,9 @@ class Restored:
                 job._work = work
             if spec is not None:
                 self._give_spec(job, spec)
+            if elastic is not None and isinstance(job, MalleableJob):
+                job.elastic, job.watched = elastic, True
+                job.resume_at(size)
             if past is not None:
                 job.attempts = past.attempts
                 job.started = past.last_start
@@ -158,9 +164,6 @@ class Restored:
         job._job = spec
         job.watched = True
         job.request = job.place.request_of(spec)
-        if spec.elastic is not None and isinstance(job, MalleableJob):
-            job.elastic = spec.elastic
-            job.resume_at(job.processors)
         if spec.queue is not None and self.cluster.rules:
             job.rules = self.cluster.rules[str(spec.queue)]
 
@@ -317,6 +320,7 @@ class Restored:
             [work.id for work in works],
             [work.user for work in works],
             [work.outcome == "timeout" for work in works],
+            [work.elastic for work in works],
         )
 
 

@@ -60,16 +60,17 @@ def carry_resize(execution: Sizing, decision: Resize) -> str | None:
     job, processors = decision.work, decision.processors
     if not isinstance(job, LiveJob) or job.run is None or job.run.released:
         return f"cannot resize {job!r}: it is not running"
-    if all(job.run.place is not place for place in execution.places):
+    place = job.run.place
+    if place not in execution.places:
         return f"cannot resize {job!r}: it is running on another system"
     if job.elastic is None:
         return f"cannot resize {job!r}: it is not elastic"
-    reason = job.elastic.why_not(processors) or why_rigid(job.run.place)
+    reason = job.elastic.why_not(processors) or why_rigid(place)
     if reason is not None or processors == job.processors:
         return reason
-    held: Any = resized(job.run.place, job, job.run.grant, processors)
+    held: Any = resized(place, job, job.run.grant, processors)
     if held is None:
-        place, more = job.run.place, processors - job.processors
+        more = processors - job.processors
         return f"does not fit: {more} more processors, {place.free} of {place.capacity} are free"
     execution.resize(job, processors, held)
     return None
