@@ -73,6 +73,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def are_free(count: float | str, noun: str = "") -> str:
+    """Return how much is free: a number of things, or an amount.
+
+    >>> are_free(1, "processor"), are_free(2), are_free(1), are_free("2GBps")
+    ('1 processor is free', '2 are free', '1 is free', '2GBps are free')
+    """
+    what = counted(int(count), noun) if noun else count if isinstance(count, str) else f"{count:,}"
+    return f"{what} {'is' if count in (1, '1') else 'are'} free"
+
+
 def shown_rows(count: int, most: int = 20, last: int = 5) -> tuple[list[int], int]:
     """Return the rows that a table of this length shows, and the number of rows left out before the last ones.
 

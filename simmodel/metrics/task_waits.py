@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from simmodel.errors import InputError
+from simmodel.metrics.bandwidth_waits import bandwidth_grants
 from simmodel.records.task_moments import PHASES
 from simmodel.work.table import Table
 
@@ -42,7 +43,8 @@ def task_waits(record: TaskRecord, task: int | str) -> Table:
     The reasons: ``dependencies`` (by the parent that ended last), ``decision`` of the policy, ``order`` (a task that
     was ready later had its processor, or it was kept for the one before it), ``processor`` (busy with other tasks),
     ``setup core`` (the CPU core for its setup was busy), ``setup``, ``reconfiguration``, ``memory`` (room in the pool),
-    ``data`` (the transfer of its inputs) and ``core`` (a CPU core that it needs to run was busy).
+    ``data`` (the transfer of its inputs), ``bandwidth`` (that it holds while it runs, see
+    :attr:`Task.bandwidth <simmodel.work.task.Task.bandwidth>`) and ``core`` (a CPU core that it needs to run was busy).
 
     Raises
     ------
@@ -138,7 +140,15 @@ class _Waits:
         yield _Span(since, until, "data", _named([str(each) for each in moves["object"][mine].tolist()]))
 
     def run_core(self, since: float, until: float) -> Iterator[_Span]:
-        yield from self._busy(self.processor, since, until, "core")
+        """Yield the wait for the bandwidth that the task holds, by those who gave it back then, and for a core."""
+        grants = bandwidth_grants(self.record)
+        mine = next((each for each in reversed(grants) if each.row == self.row), None)
+        given = since if mine is None else min(max(since, mine.since), until)
+        if mine is not None and given > since:
+            before = [each for each in grants if each.until == given]  # of other links, if one ahead waited for those
+            before = [each for each in before if each.rates.keys() & mine.rates.keys()] or before
+            yield _Span(since, given, "bandwidth", _named([str(self.names[each.row]) for each in before]))
+        yield from self._busy(self.processor, given, until, "core")
 
     # ------------------------------------------------------------------ who held a processor
 

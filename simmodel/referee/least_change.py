@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simmodel.display import counted
 from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.futures.asking import started_now
@@ -133,11 +134,11 @@ def _smaller(asked: Request) -> Iterator[Change]:
     """Yield fewer processors, or less of the nodes, and fewer licences."""
     spec = asked.spec
     if spec.nodes is None:
-        yield from _fewer(asked, "processors", spec.processors, "processors")
+        yield from _fewer(asked, "processors", spec.processors, "processor")
     else:
-        yield from _fewer(asked, "nodes", spec.nodes, "nodes")
-        yield from _fewer(asked, "cores_per_node", spec.cores_per_node, "cores per node")
-    yield from _fewer(asked, "gpus_per_node", int(spec.gpus_per_node), "GPUs per node", least=0)
+        yield from _fewer(asked, "nodes", spec.nodes, "node")
+        yield from _fewer(asked, "cores_per_node", spec.cores_per_node, "core", " per node")
+    yield from _fewer(asked, "gpus_per_node", int(spec.gpus_per_node), "GPU", " per node", least=0)
     memory = spec.memory_per_node
     found = largest(
         lambda count: asked.starts(memory_per_node=float(count * MEGABYTE)), ceil(memory / MEGABYTE) - 1, least=0
@@ -171,10 +172,10 @@ def _narrower(asked: Request) -> Iterator[Change]:
             yield Change(name, float(found * MEGABYTE), text)
 
 
-def _fewer(asked: Request, field: str, most: int, called: str, least: int = 1) -> Iterator[Change]:
+def _fewer(asked: Request, field: str, most: int, noun: str, of: str = "", least: int = 1) -> Iterator[Change]:
     found = largest(lambda count: asked.starts(**{field: count}), most - 1, least)
     if found is not None:
-        yield Change(field, found, f"with {found} {called} instead of {most}")
+        yield Change(field, found, f"with {counted(found, noun)}{of} instead of {most:,}")
 
 
 def _shorter(asked: Request) -> Iterator[Change]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from simmodel.display import are_free, counted
 from simmodel.errors import InputError
 from simmodel.futures.asking import Question, promised_now
 from simmodel.futures.whatif import what_if
@@ -105,10 +106,10 @@ def why_waits(
     >>> for size, limit in ((3, 100), (4, 50), (1, 20)): _ = cluster.submit(Job(processors=size, run=limit))
     >>> cluster.env.run(until=1)
     >>> print(why_waits(cluster.snapshot(), 2).report())
-    job 2 at 1 s: needs 4 processors of batch, 1 are free
+    job 2 at 1 s: needs 4 processors of batch, 1 is free
       held by: job 1 (3 until 100 s)
       expected to start at 100 s, in 1 min 39 s
-      it would start now with 1 processors instead of 4
+      it would start now with 1 processor instead of 4
     """
     if not isinstance(snapshot, ClusterSnapshot):
         raise InputError(f"must be that of a cluster, got {snapshot!r}", place="snapshot")
@@ -164,30 +165,36 @@ class _Way(NamedTuple):
 
 
 def _processors(way: _Way) -> str:
-    return f"needs {way.work.processors} processors of {way.pool.name}, {way.pool.free} are free"
+    return f"needs {_needed(way)}, {are_free(int(way.pool.free))}"
 
 
 def _order(way: _Way) -> str:
-    room = f"({way.work.processors} processors of {way.pool.name}, {way.pool.free} are free)"
-    return f"would fit, but others go first {room}"
+    return f"would fit, but others go first ({_processors(way).removeprefix('needs ')})"
 
 
 def _nodes(way: _Way) -> str:
     spec = way.work.spec
-    each = [] if spec is None else [f"{spec.cores_per_node} cores"] if spec.nodes is not None else []
+    each = [] if spec is None or spec.nodes is None else [counted(spec.cores_per_node, "core")]
     if spec is not None:
-        each += [f"{spec.gpus_per_node:g} GPUs"] if spec.gpus_per_node else []
+        each += [_gpus(spec.gpus_per_node)] if spec.gpus_per_node else []
         each += [f"{show_quantity(spec.memory_per_node, 'B')} of memory"] if spec.memory_per_node else []
-    count = way.work.processors if spec is None or spec.nodes is None else spec.nodes
-    what = "processors" if spec is None or spec.nodes is None else "nodes"
+    what = _needed(way) if spec is None or spec.nodes is None else f"{counted(spec.nodes, 'node')} of {way.pool.name}"
     kind = f" with {' and '.join(each)} each" if each else ""
-    return f"needs {count} {what} of {way.pool.name}{kind}; {way.pool.free} processors are free, but none such"
+    return f"needs {what}{kind}; {are_free(int(way.pool.free), 'processor')}, but none such"
+
+
+def _gpus(count: float) -> str:
+    return f"{count:g} GPU{'' if count == 1 else 's'}"
+
+
+def _needed(way: _Way) -> str:
+    return f"{counted(way.work.processors, 'processor')} of {way.pool.name}"
 
 
 def _licences(way: _Way) -> str:
     there = way.pool.consumables
     short = [
-        f"{there.show(name, amount)} of {name}, {there.show(name, there.free[name])} are free"
+        f"{there.show(name, amount)} of {name}, {are_free(there.show(name, there.free[name]))}"
         for name, amount in _missing_licences(way)
     ]
     return f"needs {'; '.join(short)}"
@@ -210,7 +217,7 @@ def _limit(way: _Way) -> str:
     rules = way.live.rules
     if rules is None:
         return "is held by a limit of its queue"
-    limits = [f"{most} running jobs{who}" for most, who in _limits(rules.spec) if most is not None]
+    limits = [f"{counted(most, 'running job')}{who}" for most, who in _limits(rules.spec) if most is not None]
     return f"is held by a limit of its queue: {rules.spec.name} allows {' and '.join(limits)}"
 
 

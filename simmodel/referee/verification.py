@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
+from simmodel.display import Cells, Shown, are_free, counted, text_table
 from simmodel.errors import InputError, PolicyError, Stalled
 from simmodel.records.observers import progress_bar
 from simmodel.referee.following import Departure, Follower
@@ -192,7 +192,7 @@ class Verdict(Shown):
 
     def _lines(self) -> list[str]:
         workload = self.schedule.workload
-        lines = [f"{workload.name}: {len(workload):,} jobs", *self.schedule.notes]
+        lines = [f"{workload.name}: {counted(len(workload), 'job')}", *self.schedule.notes]
         kinds = Counter(fault.kind for fault in self.faults)
         first = {fault.kind: fault for fault in reversed(self.faults)}
         lines.append("possible" if not kinds else "impossible:")
@@ -205,10 +205,11 @@ class Verdict(Shown):
         share, count = judgement.explained(), len(judgement.departures)
         if not count:
             return [f"{judgement.policy}: every start is the policy's"]
+        off = f"{counted(self.different, 'start')} {_verb(self.different, 'differ')}"
         lines = [
-            f"{judgement.policy}: explains {100 * share:.6g} % of the starts, {count:,} depart",
+            f"{judgement.policy}: explains {100 * share:.6g} % of the starts, {count:,} {_verb(count, 'depart')}",
             f"  first: {why(judgement.departures[0])}",
-            f"  {self.different:,} starts differ from a simulation of {judgement.policy} as a whole",
+            f"  {off} from a simulation of {judgement.policy} as a whole",
         ]
         if self.mistakes:
             lines.append("  as explained by classic mistakes and other rules:")
@@ -253,13 +254,18 @@ def why(departure: Departure) -> str:
     'at 10 s the policy starts job 2, the schedule does not'
     """
     at, kind, job, head, free, instead = departure
+    room = are_free(free, "processor")
     if kind == "late":
         return f"at {at:.10g} s the policy starts job {job}, the schedule does not"
     if kind == "impossible":
-        return f"at {at:.10g} s the schedule starts job {job}, but only {free} processors are free"
+        return f"at {at:.10g} s the schedule starts job {job}, but only {room}"
     starts = f"it starts {_listed(instead)}" if instead else "it starts no job"
-    waits = f"; job {head} is at the head, {free} processors are free" if head is not None else ""
+    waits = f"; job {head} is at the head, {room}" if head is not None else ""
     return f"at {at:.10g} s the schedule starts job {job}, the policy does not: {starts}{waits}"
+
+
+def _verb(count: int, verb: str) -> str:
+    return f"{verb}s" if count == 1 else verb
 
 
 def _listed(jobs: tuple[int | str, ...], most: int = 4) -> str:
@@ -312,7 +318,7 @@ def verify(
     >>> print(verify(log, {1: 0, 2: 10, 3: 2}, policy="fcfs").report())
     workload: 3 jobs
     possible
-    fcfs: explains 66.6667 % of the starts, 1 depart
+    fcfs: explains 66.6667 % of the starts, 1 departs
       first: at 2 s the schedule starts job 3, the policy does not: it starts no job; job 2 is at the head, 1 ...
     ...
     """

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 import pytest
 
 from simmodel import Start, Task, WakeAt, Workflow, simulate
 from simmodel.errors import InputError
+from simmodel.metrics.bandwidth_waits import bandwidth_grants
 from simmodel.metrics.task_waits import task_waits
-from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.referee import explain
 from simmodel.results import MachineResult
 
@@ -80,6 +82,45 @@ def test_setup_its_core_and_data_are_waited_for() -> None:
         (3.0, 4.0, "setup", "cpu"),
         (4.0, 5.0, "data", "d0"),
     ]
+
+
+def with_links(count: int = 3) -> MachineSpec:
+    """Return a machine whose two links of 10 bytes/s can be held."""
+    cpu = ProcessorSpec(name="cpu", count=count, type="CPU", architecture="any", pool="a")
+    return MachineSpec(
+        pools=[MemoryPoolSpec(name="a"), MemoryPoolSpec(name="b")],
+        architectures=[ArchitectureSpec(name="any")],
+        processors=[cpu],
+        links=[LinkSpec(name=name, bandwidth=10.0, between=("a", "b")) for name in ("bus", "ring")],
+        home="a",
+    )
+
+
+def test_bandwidth_is_waited_for() -> None:
+    """Of 10 bytes/s, a and b hold 4 each until 5 s and 7 s; c needs 7, so both must end; d comes after c."""
+    asked = (("a", 5, 4), ("b", 7, 4), ("c", 9, 7), ("d", 1, 1))
+    flow = Workflow([Task(id=name, run=run, bandwidth={"bus": rate}) for name, run, rate in asked])
+    found = explain(with_links(4), flow, "round-robin", "c")
+    assert waits(found) == [(0.0, 7.0, "bandwidth", "b")]
+    assert waits(explain(with_links(4), flow, "round-robin", "d")) == [(0.0, 7.0, "bandwidth", "b")]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_waits_for_bandwidth_end_as_the_machine_says(seed: int) -> None:
+    """Without data every task has its bandwidths when it starts: the grants are the starts."""
+    rng = np.random.default_rng(seed)
+    rates = [{name: float(rng.integers(1, 9)) for name in ("bus", "ring") if rng.random() < 0.5} for _ in range(30)]
+    flow = Workflow([Task(id=i, run=int(rng.integers(1, 9)), bandwidth=rates[i]) for i in range(30)])
+    result = simulate(with_links(8), flow, "round-robin")
+    grants = {grant.row: grant for grant in bandwidth_grants(result)}
+    assert grants.keys() == {row for row, each in enumerate(rates) if each}
+    assert all(grant.since == result.tasks["start"][row] for row, grant in grants.items())
+    assert all(grant.rates == rates[row] for row, grant in grants.items())
+    waited = (result.tasks["start"] - result.tasks["transfer_end"]).sum()
+    assert waited > 0
+    spans = [span for task in range(30) for span in task_waits(result, task).rows() if span["reason"] == "bandwidth"]
+    assert sum(span["until"] - span["since"] for span in spans) == pytest.approx(waited)
+    assert all(span["by"] for span in spans)
 
 
 def check_spans(result: MachineResult) -> int:

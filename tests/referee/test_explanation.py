@@ -87,7 +87,7 @@ def test_nodes_of_a_kind_are_a_reason_and_less_memory_starts_the_job() -> None:
     ]
     found = explain(ClusterSpec(partitions=[FAT]), jobs, "easy", 2)
     assert texts(found) == [
-        "job 2 at 1 s: needs 1 nodes of batch with 2 cores and 20GB of memory each; "
+        "job 2 at 1 s: needs 1 node of batch with 2 cores and 20GB of memory each; "
         "8 processors are free, but none such",
         "held by: job 1 (4 until 9 s)",
         "expected to start at 9 s, in 8 s, as promised",
@@ -155,7 +155,7 @@ def test_a_limit_of_a_queue_is_a_reason_and_another_queue_starts_the_job() -> No
     spec = ClusterSpec(partitions=[PartitionSpec(processors=8)], queues=queues)
     jobs = [Job(id=name, run=50, queue="long", user="ann") for name in (1, 2)] + [Job(id=3, run=70, queue="long")]
     assert texts(explain(spec, jobs, "fcfs", 2)) == [
-        "job 2 at 0 s: is held by a limit of its queue: long allows 1 running jobs of a user",
+        "job 2 at 0 s: is held by a limit of its queue: long allows 1 running job of a user",
         "held by: job 1 (1 until 50 s)",
         "expected to start at 50 s, in 50 s",
         "it would start now in queue short",

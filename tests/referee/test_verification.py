@@ -65,7 +65,7 @@ def test_a_departure_says_what_should_have_been() -> None:
     assert departure == (2.0, "early", 3, 2, 1, ())
     assert verdict.table["text"].tolist() == [
         "at 2 s the schedule starts job 3, the policy does not: it starts no job; "
-        "job 2 is at the head, 1 processors are free"
+        "job 2 is at the head, 1 processor is free"
     ]
     assert verdict.plot(title="") is not None
 
