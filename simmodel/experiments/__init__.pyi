@@ -17,6 +17,7 @@ from .portfolio_comparison import (
     compare_portfolio as compare_portfolio,
     replicate_portfolio as replicate_portfolio,
 )
+from .recorded_tasks import RecordedTasks as RecordedTasks
 from .replication import Replications as Replications, replicate as replicate
 from .sensitivity_indices import Sensitivity as Sensitivity, sensitivity as sensitivity
 from .stopping import Goal as Goal, Stop as Stop

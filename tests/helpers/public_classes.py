@@ -15,6 +15,7 @@ from simmodel.catalogue import FORMATS
 from simmodel.environment import Environment
 from simmodel.experiments import (
     QuantileDistance,
+    RecordedTasks,
     RelativeError,
     Space,
     StartError,
@@ -309,6 +310,8 @@ def _experiments() -> Iterator[Any]:
     yield sensitivity(lambda x, y: x + y, {"x": (0, 1), "y": (0, 1)}, samples=4)
     yield calibrate(lambda x, y: x + y, None, {"x": (0, 1), "y": (0, 1)}, None, budget=4)
     yield from (RelativeError(), QuantileDistance(), StartError())
+    timed = [Task(id=f"<{i}>", run=3, family="<f>", machines=["<a>" if i % 2 else "b"]) for i in range(6)]
+    yield RecordedTasks(workflow=Workflow(timed, machines=[RecordedMachine(name="<a>"), RecordedMachine(name="b")]))
     report = judge_surrogates(simulate(64, lublin(60, 64, seed=1), "easy"))
     yield from (report, report.models["wait"])
     yield optimise(lambda x, y: {"<a>": x, "b": y - x}, {"x": (0, 3, "integer"), "y": [0, 1]}, ["<a>", "b"], "all")
