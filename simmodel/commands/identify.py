@@ -8,6 +8,7 @@ from simmodel.commands.judging import add_judging, add_schedule, judging
 from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import POLICIES, add_machine, add_workers, process_pool, split_names
+from simmodel.commands.values import at_least_one
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -22,7 +23,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_schedule(parser)
     parser.add_argument("--policies", metavar="A,B,C", help=f"{POLICIES} (default: the usual batch policies)")
     add_machine(parser)
-    add_judging(parser.add_argument_group("rules"))
+    rules = parser.add_argument_group("rules")
+    add_judging(rules)
+    rules.add_argument(
+        "--sample",
+        type=at_least_one,
+        metavar="N",
+        help="judge so many starts, in stretches spread evenly over the log (default: all)",
+    )
     add_workers(parser)
     add_progress(parser)
     files = parser.add_argument_group("output files")
@@ -37,5 +45,6 @@ def run(options: argparse.Namespace) -> None:
     check_outputs(options, "table", "plot")
     policies = CANDIDATES if options.policies is None else split_names(options.policies)
     with process_pool(options, most=len(policies)) as executor:
-        found = identify(**judging(options), candidates=policies, executor=executor, progress=options.progress)
+        given = judging(options) | {"sample": options.sample, "executor": executor, "progress": options.progress}
+        found = identify(**given, candidates=policies)
     write_and_say([found.report()], options, {"table": found.table.to_csv, "plot": picture(found.plot)}, indent="")

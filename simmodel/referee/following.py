@@ -68,6 +68,9 @@ class Follower(Policy):
     polled
         whether to ask the policy at each start, too; else, as in a simulation, only when a job comes or ends, and when
         it wanted to be asked
+    stretches
+        since when and until when (s) to ask the policy, in order; default: always. What it wants at the first decision
+        of a stretch it may have wanted before: since the submission of the job, so it is told
 
     Attributes
     ----------
@@ -97,6 +100,7 @@ class Follower(Policy):
         places: Mapping[int | str, str] | None = None,
         *,
         polled: bool = False,
+        stretches: Sequence[tuple[float, float]] | None = None,
     ) -> None:
         self.policy = policy_of(policy)
         if self.policy.preempts:
@@ -104,6 +108,7 @@ class Follower(Policy):
         self.starts = starts
         self.places = places or {}
         self.polled = polled
+        self.stretches = stretches
         self.name = self.policy.name
         self.tries_every_submission = self.policy.tries_every_submission
         self.wanted: dict[int | str, float] = {}
@@ -116,6 +121,8 @@ class Follower(Policy):
         self._forcing = False
         self._settled: tuple[float, ...] | None = None  # the state in which all that the policy starts is taken back
         self._proposed: list[LiveJob] = []
+        self._to_come = [(-inf, inf)] if stretches is None else list(stretches)[::-1]
+        self._away = stretches is not None  # not asked at the last decision
 
     def notes(self, system: Any, /) -> tuple[str, ...]:
         """Return the notes of the policy."""
@@ -160,9 +167,30 @@ class Follower(Policy):
         self._look()
         if self._settled is not None and self._settled == _state(view):
             return
-        now = self._asked_at = view.now
+        now = view.now
         if any(self.starts[name] < now for name in self._due):
             yield from self._dropped(view, [job for job in self._waiting_due() if self.starts[job.id] < now])
+        if self._asks(now):
+            yield from self._asked(view)
+        if self._due:
+            self._at_end()
+
+    def _asks(self, now: float) -> bool:
+        """Whether the policy is asked at an instant."""
+        to_come = self._to_come
+        while to_come and to_come[-1][1] < now:
+            to_come.pop()
+        if to_come and to_come[-1][0] <= now:
+            return True
+        self._away = True
+        return False
+
+    def _asked(self, view: View) -> Iterator[Any]:
+        """Yield the policy's decisions, then take back those that the schedule does not have."""
+        now = self._asked_at = view.now
+        comes_back, self._away = self._away, False
+        if comes_back:
+            self.policy.forget()
         proposed: list[LiveJob] = []
         for decision in self.policy.decide(view) or ():
             if self.departures and isinstance(decision, _LOOKS_AHEAD):
@@ -178,7 +206,7 @@ class Follower(Policy):
         for job in proposed:
             known = job.id in wanted
             if not known:
-                wanted[job.id] = now
+                wanted[job.id] = float(job.submit) if comes_back and job.id not in due else now
             if job.id in due:
                 self._leaves(job.id)
                 continue
@@ -188,8 +216,6 @@ class Follower(Policy):
         self._proposed = proposed
         # The start of a job that waits for several places wakes the scheduler, which would go on for ever.
         self._settled = _state(view) if vain and any(job in view.choices for job in proposed) else None
-        if due:
-            self._at_end()
 
     def _waiting_due(self) -> list[LiveJob]:
         """Return the jobs in the queue that are due, in the order of arrival, without a look at the others."""

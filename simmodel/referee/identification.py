@@ -68,10 +68,15 @@ class Identification(Shown):
         """The candidate that explains most."""
         return next(iter(self.shares))
 
+    @property
+    def judged(self) -> int:
+        """The number of starts that were judged."""
+        return min(len(each.jobs) for each in self.judgements.values())
+
     @cached_property
     def unexplained(self) -> float:
         """The share of starts that no candidate explains."""
-        none = np.ones(len(self.schedule.start), dtype=bool)
+        none = np.ones(self.judged, dtype=bool)
         for each in self.judgements.values():
             none &= ~each.explains(self.tolerance)
         return float(none.mean()) if len(none) else float("nan")
@@ -93,7 +98,9 @@ class Identification(Shown):
 
     def report(self) -> str:
         """Return the table, and what no candidate explains, as text."""
-        head = f"{self.schedule.workload.name}: {len(self.schedule.start):,} starts"
+        starts = len(self.schedule.start)
+        some = f"{self.judged:,} of " if self.judged < starts else ""
+        head = f"{self.schedule.workload.name}: {some}{starts:,} starts"
         if self.tolerance:
             head += f", explained if at most {self.tolerance:g} s later than wanted"
         last = f"{100 * self.unexplained:.4g} % of the starts are explained by none of them"
@@ -128,11 +135,12 @@ class Identification(Shown):
 class _Shared(NamedTuple):
     spec: ClusterSpec
     schedule: Schedule
+    sample: int | None
     options: dict[str, Any]
 
 
 def _judged(shared: _Shared, policy: PolicyLike) -> Judgement:
-    return judge(shared.spec, shared.schedule, policy, polled=True, **shared.options)
+    return judge(shared.spec, shared.schedule, policy, polled=True, sample=shared.sample, **shared.options)
 
 
 def identify(
@@ -142,6 +150,7 @@ def identify(
     candidates: Mapping[str, PolicyLike] | Iterable[PolicyLike] = CANDIDATES,
     *,
     tolerance: float = 0.0,
+    sample: int | None = None,
     executor: Executor | None = None,
     progress: bool = False,
     **options: Any,
@@ -158,6 +167,9 @@ def identify(
         the policies to try, or ``{label: policy}``
     tolerance
         seconds by which a start may come later than a policy wants it: real schedulers decide now and then
+    sample
+        how many of the starts to judge, in stretches of consecutive ones that are evenly spread over the schedule, each
+        on the whole state of its instant; default: all
     executor
         runs the candidates; default: this process
     progress
@@ -178,8 +190,10 @@ def identify(
     """
     if not 0 <= tolerance < float("inf"):
         raise InputError(f"must be a number >= 0 (s), got {tolerance!r}", place="tolerance")
+    if sample is not None and not (isinstance(sample, int) and sample >= 1):
+        raise InputError(f"must be a whole number from 1 on, got {sample!r}", place="sample")
     log = read_workload(workload)
     chosen = labelled(candidates, "policy", "policies", purpose=" to try", check=policy_of)
-    shared = _Shared(cluster_of(platform, log), schedule_of(log, schedule), options)
+    shared = _Shared(cluster_of(platform, log), schedule_of(log, schedule), sample, options)
     found = map_calls(_judged, shared, list(chosen.values()), executor, progress)
     return Identification(dict(zip(chosen, found, strict=True)), shared.schedule, tolerance)

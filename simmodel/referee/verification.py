@@ -18,6 +18,7 @@ from simmodel.referee.following import Departure, Follower
 from simmodel.referee.mistakes import mistakes_of
 from simmodel.referee.possible import impossible
 from simmodel.referee.schedules import MISFITS, Fault, GivenSchedule, Schedule, schedule_of
+from simmodel.referee.stretches import stretches_of
 from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.registry import policy as policy_of
@@ -89,9 +90,12 @@ def judge(
     tolerance: float = 0.0,
     *,
     polled: bool = False,
+    sample: int | None = None,
     **options: Any,
 ) -> Judgement:
     """Ask a policy at each state of a schedule what it would have started; ``polled``: also when nothing happens there.
+
+    ``sample``: so many starts are judged, see :func:`~simmodel.referee.stretches.stretches_of`; default: all.
 
     >>> log = Workload({"submit": [0, 5], "run": [10, 10], "processors": [4, 4]})
     >>> judge(platform_of(4), schedule_of(log, {1: 0, 2: 10}), "fcfs").explained()
@@ -101,7 +105,10 @@ def judge(
     workload = schedule.workload
     if "cancel" in workload:
         workload = workload.replace(cancel=np.full(len(workload), np.nan))
-    sim = start(platform, workload, Follower(policy, schedule.starts, schedule.places, polled=polled), **given)
+    judged = None if sample is None else stretches_of(schedule.start, sample)
+    spans = None if judged is None else [(each.since, each.until) for each in judged]
+    to_follow = Follower(policy, schedule.starts, schedule.places, polled=polled, stretches=spans)
+    sim = start(platform, workload, to_follow, **given)
     follower: Any = sim.system.scheduler.policy
     with suppress(Stalled):  # jobs that never come: dependencies on others that do not
         sim.run()
@@ -117,9 +124,9 @@ def judge(
         elif kind == "same" and when - at > slack:
             kind = "impossible"  # before its submission
         kinds.append(kind)
-    order = np.argsort(begin, kind="stable")
+    order = np.argsort(begin, kind="stable") if judged is None else np.concatenate([each.rows for each in judged])
     table = Table({"job": workload["job"], "start": begin, "wanted": wanted, "kind": np.array(kinds)}).where(order)
-    off = {name for name, kind in zip(names, kinds, strict=True) if kind != "same"}
+    off = {names[row] for row in order.tolist() if kinds[row] != "same"}
     return Judgement(follower.name, table, tuple(each for each in follower.departures if each.job in off))
 
 

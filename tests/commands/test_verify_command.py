@@ -92,6 +92,17 @@ def test_identify_says_what_is_wrong_with_a_schedule(jobs: Path, capsys: pytest.
     assert "missing job: 1" in capsys.readouterr().out
 
 
+def test_identify_judges_a_sample(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.write_text(RIGHT)
+    given = ["identify", "probe-4", "jobs.csv", "--processors", "12", "--policies", "easy"]
+    assert main([*given, "--sample", "2", "--plot", "easy.png"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "probe-4: 2 of 4 starts"
+    assert "0 % of the starts are explained by none of them" in said
+    assert main([*given, "--sample", "0"]) == 2
+    assert "--sample" in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------------- mutated files
 
 FORMATS = {
