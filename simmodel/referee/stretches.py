@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STRETCHES", "Stretch", "stretches_of"]
 
-STRETCHES = 20
+STRETCHES = 100
 """Into how many stretches a sample is divided, at most."""
 _BEFORE = 10  # of a stretch: policies are asked from a tenth of its starts before it on
 
@@ -27,8 +27,8 @@ class Stretch(NamedTuple):
 def stretches_of(start: NDArray[np.float64], count: int) -> list[Stretch]:
     """Return so many starts of a schedule, in stretches; all of them in one if there are no more.
 
-    >>> [(each.rows.tolist(), each.since, each.until) for each in stretches_of(np.arange(100) * 1.0, 40)][:2]
-    [([1, 2], 0.0, 2.0), ([6, 7], 5.0, 7.0)]
+    >>> [(each.rows.tolist(), each.since, each.until) for each in stretches_of(np.arange(1000.0), 200)][:2]
+    [([4, 5], 3.0, 5.0), ([14, 15], 13.0, 15.0)]
     """
     order = np.argsort(start, kind="stable")
     if count >= len(order):
