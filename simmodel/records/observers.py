@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import simpy
 
     from simmodel.resources.claims import Claim
+    from simmodel.resources.grants import Grant
     from simmodel.resources.taskplace import TaskPlace
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
@@ -121,9 +122,17 @@ class EventRecorder(Observer, Shown):
         self._running.add(run.job.index)
         self._add("resumed", run.job, run.place)
 
+    def job_resized(self, run: Run, processors: int, grant: Grant) -> None:
+        """Record ``resized`` with the new number of processors."""
+        self._add("resized", run.job, run.place, str(run.job.processors))
+
     def claim_granted(self, claim: Claim) -> None:
         """Record ``claimed`` with the processors."""
         self._add("claimed", claim.job, claim.place, str(claim.job.processors))
+
+    def claim_resized(self, claim: Claim, processors: int, grant: Grant) -> None:
+        """Record ``resized`` with the new number of processors."""
+        self._add("resized", claim.job, claim.place, str(claim.job.processors))
 
     def claim_ended(self, claim: Claim, status: str) -> None:
         """Record the end of a claim: ``released``, ``lost`` or ``preempted``."""
@@ -218,6 +227,10 @@ class UsageMeter(Observer, Shown):
     def job_resumed(self, run: Run) -> None:
         """Add a running job."""
         self._change(0, 1, run.job.processors)
+
+    def job_resized(self, run: Run, processors: int, _grant: Grant) -> None:
+        """Change the busy processors of a running job."""
+        self._change(0, 0, run.job.processors - processors)
 
     def _mean(self, area: str) -> float:
         self._advance()

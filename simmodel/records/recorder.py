@@ -15,7 +15,7 @@ from simmodel.records.job_columns import Column, job_columns, joined, kept_colum
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.reasons import reason_table
-from simmodel.records.stretches import Stretch, allocation_columns, held_by, run_table
+from simmodel.records.stretches import ClaimStretch, Stretch, claim_table, held_by, run_table
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 from simmodel.work.words import Words
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.records.task_record import TaskRecord
-    from simmodel.resources.claims import Claim, Grant
+    from simmodel.resources.claims import Claim
+    from simmodel.resources.grants import Grant
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.reasons import GivenReason
@@ -157,8 +158,8 @@ class JobRecorder(Observer):
         # For jobs that ran before the snapshot: seconds that count, and processors.
         self._carried: dict[int, tuple[float, int]] = {}
         self._changes: list[Change] = []
-        self._claims: list[tuple[Claim, float, str]] = []  # ended: end and status
-        self._claims_held: dict[Claim, None] = {}
+        self._claims: list[ClaimStretch] = []  # ended
+        self._claims_held: dict[Claim, float] = {}  # since when at their present size
         self._workflows: dict[int | str, Recorded] = {}  # by job, of its latest attempt
         self._bind()
         if late or (late is None and not expected):
@@ -320,13 +321,20 @@ class JobRecorder(Observer):
     def claim_granted(self, claim: Claim) -> None:
         """Record a claim of one of the places."""
         if any(claim.place is place for place in self._places):
-            self._claims_held[claim] = None
+            self._claims_held[claim] = self._env.now
+
+    def claim_resized(self, claim: Claim, processors: int, grant: Grant) -> None:
+        """End a stretch of a claim at its former size, unless it had no length, and begin another one."""
+        since, now = self._claims_held.get(claim, self._env.now), self._env.now
+        if since < now:
+            self._claims_held[claim] = now
+            self._claims.append(ClaimStretch.of(claim, since, now, "resized", processors, grant))
 
     def claim_ended(self, claim: Claim, status: str) -> None:
         """Record the end of a claim."""
         if claim in self._claims_held:
-            del self._claims_held[claim]
-            self._claims.append((claim, self._env.now, status))
+            since = self._claims_held.pop(claim)
+            self._claims.append(ClaimStretch.of(claim, since, self._env.now, status))
 
     def place_changed(self, place: Place, cause: str) -> None:
         """Record the capacity of a place from now on: ``place.up`` if it exists, else ``place.capacity``."""
@@ -488,25 +496,9 @@ class JobRecorder(Observer):
         return run_table(jobs, list(self._runs()), place, self._on_nodes)
 
     def claims(self) -> Table | None:
-        """Return the table of claims by their grants, or ``None`` if there were none."""
-        rows = [*self._claims, *((claim, NAN, "held") for claim in self._claims_held)]
-        if not rows:
-            return None
-        rows.sort(key=lambda row: (row[0].since, row[0].job.id))
-        processors = np.array([claim.job.processors for claim, _, _ in rows], dtype=np.int64)
-        grants = [claim.grant for claim, _, _ in rows if claim.grant is not None]
-        held = list(map(held_by, grants))
-        return Table(
-            {
-                "claim": [claim.job.id for claim, _, _ in rows],
-                "start": np.array([claim.since for claim, _, _ in rows], dtype=np.float64),
-                "end": np.array([end for _, end, _ in rows], dtype=np.float64),
-                "place": [claim.pool.name for claim, _, _ in rows],
-                "processors": processors,
-                "status": [status for _, _, status in rows],
-                **allocation_columns(held, processors),
-            }
-        )
+        """Return the table of claims by their grants, a row for each size, or ``None`` if there were none."""
+        held = [ClaimStretch.of(claim, since, NAN, "held") for claim, since in self._claims_held.items()]
+        return claim_table([*self._claims, *held])
 
     def changes(self) -> Table | None:
         """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None``: no change."""

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.resources.allocation import Allocation
-    from simmodel.resources.claims import Grant
+    from simmodel.resources.claims import Claim
+    from simmodel.resources.grants import Grant
 
-__all__ = ["Stretch", "allocation_columns", "held_by", "run_table"]
+__all__ = ["ClaimStretch", "Stretch", "allocation_columns", "claim_table", "held_by", "run_table"]
 
 
 class Stretch(NamedTuple):
@@ -31,6 +32,52 @@ class Stretch(NamedTuple):
     nodes: tuple[int, ...] | None
     counts: bool  # whether its work was kept
     allocation: Allocation | None = None  # of identified nodes
+
+
+class ClaimStretch(NamedTuple):
+    """A claim, or the part of it between two changes of its size."""
+
+    claim: str
+    start: float
+    end: float
+    place: str
+    processors: int
+    status: str
+    grant: Grant | None
+
+    @classmethod
+    def of(
+        cls,
+        claim: Claim,
+        start: float,
+        end: float,
+        status: str,
+        processors: int | None = None,
+        grant: Grant | None = None,
+    ) -> ClaimStretch:
+        """Return a stretch of a claim, by default at its present size."""
+        if processors is None:
+            processors, grant = claim.job.processors, claim.grant
+        return cls(str(claim.job.id), start, end, claim.pool.name, processors, status, grant)
+
+
+def claim_table(stretches: Sequence[ClaimStretch]) -> Table | None:
+    """Return one row per stretch, by start; ``None`` if there are none."""
+    if not stretches:
+        return None
+    rows = sorted(stretches, key=lambda each: (each.start, each.claim))
+    processors = np.array([each.processors for each in rows], dtype=np.int64)
+    return Table(
+        {
+            "claim": [each.claim for each in rows],
+            "start": np.array([each.start for each in rows], dtype=np.float64),
+            "end": np.array([each.end for each in rows], dtype=np.float64),
+            "place": [each.place for each in rows],
+            "processors": processors,
+            "status": [each.status for each in rows],
+            **allocation_columns([held_by(each.grant) for each in rows], processors),
+        }
+    )
 
 
 def held_by(grant: Grant | None) -> tuple[tuple[int, ...] | None, Allocation | None]:

@@ -1,10 +1,11 @@
 from .allocation import Allocation as Allocation
 from .catalogue import Catalogue as Catalogue
-from .claims import Claim as Claim, Grant as Grant, Lost as Lost, Preempted as Preempted
+from .claims import Claim as Claim, Lost as Lost, Preempted as Preempted
 from .consumables import Consumables as Consumables
 from .counts import CountPool as CountPool
 from .eviction import Candidate as Candidate, Eviction as Eviction, register_eviction as register_eviction
 from .flow import Cancelled as Cancelled
+from .grants import Grant as Grant, Growth as Growth
 from .host import Execution as Execution, Host as Host
 from .hosts import HostPool as HostPool
 from .links import Link as Link, Moving as Moving

@@ -90,6 +90,11 @@ class Request:
             job.amounts,
         )
 
+    @property
+    def shaped(self) -> bool:
+        """Whether it is for a number of nodes, or for GPUs or memory of each."""
+        return self.nodes is not None or bool(self.gpus_per_node or self.memory_per_node)
+
     def __str__(self) -> str:
         parts = [] if self.nodes is None else [_count(self.cores_per_node, "core")]
         if self.gpus_per_node:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import attrs
-from simpy.events import Event
 
 from simmodel.display import Fields
 from simmodel.errors import ImpossibleWork
+from simmodel.resources.grants import Grant, Growth, Holder, LiveGrant, Waiter
 from simmodel.work.job import Job, LiveJob
 
 if TYPE_CHECKING:
@@ -18,21 +18,10 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
     from simmodel.resources.allocation import Allocation, Request
+    from simmodel.resources.pool import Pool
     from simmodel.resources.running import RunningIndex
 
-__all__ = ["Claim", "Claims", "Grant", "Lost", "Preempted"]
-
-
-@attrs.frozen(repr=False)
-class Grant(Fields):
-    """The capacity that a pool granted: processors, and their nodes if nodes are identified.
-
-    ``nodes`` is a tuple of node numbers, or ``None``; ``allocation`` is internal to the pool.
-    """
-
-    processors: int = 0
-    nodes: tuple[int, ...] | None = None
-    allocation: Any = None
+__all__ = ["Claim", "Claims", "Lost", "Preempted"]
 
 
 @attrs.frozen(repr=False)
@@ -51,28 +40,25 @@ class Preempted(Fields):
     since: float
 
 
-class Claim(Event):
+class Claim(Waiter, Holder):
     """An all-or-nothing request for capacity of a pool: an event whose value is the grant, and a context manager.
 
-    Leaving the block releases everything, also on an interrupt; a claim not yet granted is withdrawn.
+    Once granted, it grows and shrinks. Leaving the block releases everything, also on an interrupt; a claim not yet
+    granted is withdrawn.
     """
 
-    def __init__(self, pool: Claims, job: LiveJob, priority: float, preempt: bool, number: int) -> None:
-        super().__init__(pool.env)
-        self.pool = pool
+    pool: Pool
+
+    def __init__(self, pool: Pool, job: LiveJob, priority: float, preempt: bool) -> None:
+        super().__init__(pool, priority, preempt)
         self.job = job
-        self.priority = priority
-        self.preempt = preempt
-        self.key = (-priority, number)
-        self.asked = pool.env.now
-        self.process = pool.env.active_process
+        self.title = f"{job.id} of {pool.name}"
         self.grant: Grant | None = None
+        self.live = LiveGrant(self)
+        self.growths: list[Growth] = []
         self.since: float | None = None
         self.expected_end = float("inf")
         self.entry: Any = None  # its entry in the index of running work
-
-    def __lt__(self, other: Claim) -> bool:
-        return self.key < other.key
 
     @property
     def work(self) -> LiveJob:
@@ -89,9 +75,38 @@ class Claim(Event):
         """The instant of the grant, in seconds; ``None`` while it waits."""
         return self.since
 
+    @property
+    def held(self) -> Claim:
+        """The claim: it is its own entry in the index of running work."""
+        return self
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is granted, and not released."""
+        return self.entry is not None
+
+    def told(self, processors: int, grant: Grant) -> None:
+        """Tell observers of another size."""
+        self.pool.tell("claim_resized", self, processors, grant)
+
     def describe(self) -> str:
         """Describe the claim, for the report of stalled waiters."""
         return f"a claim of {self.job.processors} processors of {self.pool.name} since {self.asked:g}"
+
+    def fits(self) -> bool:
+        """Whether it can be granted now."""
+        return self.pool.fits(self.job)
+
+    def serve(self) -> None:
+        """Take the capacity."""
+        pool = self.pool
+        self.since = pool.env.now
+        self.expected_end = self.since + self.job.requested
+        self.grant = pool.take(self.job)
+        pool.running.add(self, self.job.width)
+        pool.claims_held.append(self)
+        pool.tell("claim_granted", self)
+        self.succeed(self.live)
 
     def release(self) -> None:
         """Release everything, or withdraw the claim if it is not granted yet; repeated calls have no effect."""
@@ -102,9 +117,13 @@ class Claim(Event):
         if self not in self.pool.claims_held:
             return
         self.pool._withdraw(self)
+        grew = bool(self.growths)
+        self.drop_growths()
         self.pool.tell("claim_ended", self, "lost")
         if self.process is not None and self.process.is_alive:
             self.process.interrupt(Lost(self.pool, self.since or 0.0))
+        if grew:  # its requests held up others
+            self.pool.serve_claims()
 
     def __enter__(self) -> Self:
         return self
@@ -132,9 +151,15 @@ class Claims:
         def request_of(self, spec: Job) -> Request | None: ...  # noqa: D102
         def came_free(self) -> None: ...  # noqa: D102
 
-    claims_waiting: list[Claim]
+    claims_waiting: list[Waiter]
     claims_held: list[Claim]
-    _numbers = 0
+    _numbers = 0  # of claims, and of all that waited in their queue
+    _places = 0
+
+    def next_place(self) -> int:
+        """Return the number of the next entry in the queue of claims."""
+        self._places += 1
+        return self._places
 
     def claim(
         self,
@@ -194,7 +219,7 @@ class Claims:
         reason = self.why_not(job)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: {reason}")
-        claim = Claim(self, job, priority, preempt, number)
+        claim = Claim(self, job, priority, preempt)  # type: ignore[arg-type]
         insort(self.claims_waiting, claim)
         self.serve_claims()
         return claim
@@ -204,38 +229,34 @@ class Claims:
         claim.release()
 
     def serve_claims(self) -> None:
-        """Grant claims in order, up to the first that does not fit."""
+        """Grant claims and growth in order, up to the first that does not fit."""
         while self.claims_waiting:
-            claim = self.claims_waiting[0]
-            if not self.fits(claim.job) and not (claim.preempt and self._make_room(claim)):
+            first = self.claims_waiting[0]
+            if not first.fits() and not (first.preempt and self._make_room(first)):
                 return
             del self.claims_waiting[0]
-            claim.since = self.env.now
-            claim.expected_end = claim.since + claim.job.requested
-            claim.grant = self.take(claim.job)
-            self.running.add(claim, claim.job.width)
-            self.claims_held.append(claim)
-            self.tell("claim_granted", claim)
-            claim.succeed(claim.grant)
+            first.serve()
 
-    def _make_room(self, claim: Claim) -> bool:
+    def _make_room(self, claim: Waiter) -> bool:
         """Interrupt claims of lower priority, the lowest and latest first, if that makes enough room."""
         victims = sorted((held for held in self.claims_held if held.priority < claim.priority), key=lambda c: c.key)
         taken: list[Claim] = []
-        while victims and not self.fits(claim.job):
+        while victims and not claim.fits():
             victim = victims.pop()
             taken.append(victim)
             self._withdraw(victim)
-        if not self.fits(claim.job):
+        if not claim.fits():
             for victim in reversed(taken):  # not enough: undo
                 victim.grant = self.take(victim.job, victim.grant.allocation if victim.grant else None)
                 self.running.add(victim, victim.job.width)
                 self.claims_held.append(victim)
             return False
         for victim in taken:
+            victim.drop_growths()
             self.tell("claim_ended", victim, "preempted")
             if victim.process is not None and victim.process.is_alive:
-                victim.process.interrupt(Preempted(claim, victim.since or 0.0))
+                by = claim.holder if isinstance(claim, Growth) else claim
+                victim.process.interrupt(Preempted(by, victim.since or 0.0))
         return True
 
     def _withdraw(self, claim: Claim) -> None:
@@ -247,6 +268,7 @@ class Claims:
     def _release(self, claim: Claim) -> None:
         if claim in self.claims_held:
             self._withdraw(claim)
+            claim.drop_growths()
             self.tell("claim_ended", claim, "released")
             self.came_free()
         elif claim in self.claims_waiting:

@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
-from simmodel.resources.claims import Grant
+from simmodel.resources.grants import Grant
+from simmodel.resources.parts import probe
 from simmodel.resources.pool import Pool
 from simmodel.resources.profile import CountProfile, ends_of
 from simmodel.work.job import Refusal
@@ -86,6 +87,13 @@ class CountPool(Pool):
         request = job.request
         room = job.processors <= self.free + min(self._down, self._capacity)
         return COUNTED if room and (request is None or self.consumables.fits(request.consumables)) else None
+
+    def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Grant | None:
+        """Return the grant of running work on another number of processors; ``None``: too few are free."""
+        more = processors - job.processors
+        if more > 0 and (more > self.free or (self.windows and not self.fits(probe(job, more, left)))):
+            return None
+        return COUNTED
 
     def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
         """Allocate the job's processors and consumables."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simmodel.resources.allocation import Allocation, Request
-from simmodel.resources.claims import Grant
+from simmodel.resources.grants import Grant
 from simmodel.resources.host_counts import CHOICES, Hosts
 from simmodel.resources.host_promise import HostPromise
 from simmodel.resources.nodes import NodePool
@@ -135,6 +135,11 @@ class HostPool(NodePool):
         if job.processors > self.largest:
             return self.too_large(job.processors)
         return None if request is None else super().why_not(job)
+
+    @property
+    def why_rigid(self) -> str:
+        """Why the work on the pool keeps its size."""
+        return f"each job of {self.name} runs on one host"
 
     def why_waits(self, job: LiveJob) -> str:
         """Return that no host has the cores although as many are free in total, or an empty text."""

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.resources.allocation import AWAY, Allocation, Need, NodeTable, Request
-from simmodel.resources.claims import Grant
 from simmodel.resources.consumables import Consumables
 from simmodel.resources.cores_anywhere import CoresAnywhere
 from simmodel.resources.counts import PoolProfile
+from simmodel.resources.grants import Grant
 from simmodel.resources.node_changes import ChangingNodes
 from simmodel.resources.node_profile import NodeProfile
 from simmodel.resources.node_states import NodeStates
+from simmodel.resources.parts import cut, joined, probe
 from simmodel.resources.placements import placement_named
 from simmodel.resources.profile import CountProfile, ends_of
 from simmodel.resources.whole_nodes import WholeNodes
@@ -341,6 +342,19 @@ class NodePool(ChangingNodes):
         )
 
     # ------------------------------------------------------------------ allocation
+
+    @property
+    def why_rigid(self) -> str | None:
+        """Why the work on the pool keeps its size: its placement does not choose single nodes; else ``None``."""
+        return f"the placement of {self.name} is {self.spec.placed_by!r}" if self._strict else None
+
+    def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Allocation | None:
+        """Return what running work would hold on another number of processors, for the seconds that are left."""
+        held: Allocation = grant.allocation
+        if processors <= held.processors:
+            return cut(held, processors, whole=self.spec.exclusive)
+        extra = self.allocate(probe(job, processors - held.processors, left))
+        return None if extra is None else joined(held, extra)
 
     def take(self, job: LiveJob, allocation: Allocation | Grant | None = None) -> Grant:
         """Allocate the job's request; without an allocation of nodes, on those that the placement chooses.

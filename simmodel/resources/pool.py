@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError, PolicyError
-from simmodel.resources.claims import Claims, Grant
+from simmodel.resources.claims import Claims
 from simmodel.resources.consumables import Consumables
+from simmodel.resources.grants import Grant
 from simmodel.resources.profile import CountProfile, Profile
 from simmodel.resources.running import RunningIndex
 from simmodel.resources.windows import Windows
@@ -43,7 +44,7 @@ class Pool(Claims, Windows):
     running
         executions ordered by expected end
     claims_waiting, claims_held
-        claims not yet granted, in serving order; and granted claims
+        claims not yet granted and requests to grow, in serving order; and granted claims
     windows
         announced absences of a part of the pool: no work that would run into one starts (see :meth:`announce`)
     units
@@ -194,6 +195,19 @@ class Pool(Claims, Windows):
                 self.running.add(run, run.work.width)
         self.version = version
         return fits
+
+    @property
+    def why_rigid(self) -> str | None:
+        """Why the work on the pool keeps its size, or ``None``."""
+        return None
+
+    def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Any:
+        """Return what running work would hold on another number of processors, for the seconds that are left.
+
+        Work that grows keeps what it holds; work that shrinks gives back the nodes with the highest numbers. ``None``:
+        too few are free.
+        """
+        raise NotImplementedError
 
     def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
         """Allocate the job's request."""

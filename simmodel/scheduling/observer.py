@@ -9,8 +9,9 @@ from simmodel.environment import hook, is_hook
 
 if TYPE_CHECKING:
     from simmodel.resources.channels import Channel
-    from simmodel.resources.claims import Claim, Grant
+    from simmodel.resources.claims import Claim
     from simmodel.resources.flow import Flow
+    from simmodel.resources.grants import Grant
     from simmodel.resources.host import Execution
     from simmodel.resources.links import Link
     from simmodel.resources.services import Moved
@@ -120,7 +121,10 @@ class Observer:
 
     @hook
     def job_resized(self, run: Run, processors: int, grant: Grant, /) -> None:
-        """A job has another size: ``run.job.processors``; it had so many processors, and held that grant."""
+        """A job has another size, ``run.job.processors``; it had so many processors, and held that grant.
+
+        It is also told after ``job_started``, with the size of the start, if that is not the preferred one.
+        """
 
     @hook
     def job_cancelled(self, job: LiveJob, /) -> None:
@@ -137,6 +141,10 @@ class Observer:
     @hook
     def claim_granted(self, claim: Claim, /) -> None:
         """A process got the capacity that it claimed."""
+
+    @hook
+    def claim_resized(self, claim: Claim, processors: int, grant: Grant, /) -> None:
+        """A claim grew or shrank to ``claim.job.processors``; it had so many processors, and held that grant."""
 
     @hook
     def claim_ended(self, claim: Claim, status: str, /) -> None:

@@ -526,10 +526,13 @@ class History:
         the resources with which it starts: those held at its suspension, or those of ``bound``; ``None``: any
     bound
         the host on which a broker wants it to run, with what it takes there, or ``None``
+    asked
+        the processors that it requested, if its body has had another number since
     """
 
     __slots__ = (
         "_whole",
+        "asked",
         "attempt_start",
         "bound",
         "eligible",
@@ -549,6 +552,7 @@ class History:
         self.kept: Kept | None = None
         self.resumes: Any = None
         self.bound: Any = None
+        self.asked: int | None = None
         self._whole: tuple[float, float, float] | None = None  # arguments of plan() before a part of it was done
 
     @property
@@ -694,8 +698,9 @@ class LiveJob(LiveWork):
 
     @property
     def preferred(self) -> int:
-        """The processors requested; those that it takes differ while a policy has given it another size."""
-        return self.processors
+        """The processors requested; those that it takes differ while it has another size."""
+        past = self.past
+        return self.processors if past is None or past.asked is None else past.asked
 
     @property
     def over(self) -> bool:
@@ -751,6 +756,19 @@ class LiveJob(LiveWork):
         """Set the number of processors that it requests."""
         self.processors = self._processors = self.width = processors
 
+    def resume_at(self, processors: int) -> None:
+        """Take over a size to which its planned times belong already."""
+        self.widen(processors)
+        if self.request is not None:
+            self.request = attrs.evolve(self.request, processors=processors)
+
+    def hold(self, processors: int) -> None:
+        """Take another number of processors from now on, while it runs: its body grows or shrinks."""
+        past = self.remember()
+        if past.asked is None:
+            past.asked = self.processors
+        self.resume_at(processors)
+
     def altered(self) -> str | None:
         """Return how other code, such as a policy, has changed its request, or ``None``."""
         if self._submit is None:  # it was in no queue
@@ -795,6 +813,9 @@ class LiveJob(LiveWork):
             past.first_start = started if past.attempt_start is None else past.attempt_start
         past.attempt_start = None
         past.resumes = past.bound
+        if past.asked is not None:
+            self.resume_at(past.asked)
+            past.asked = None
         job = self._job
         if job is not None and job.checkpoint is not None:
             return  # its system counts what they keep, and plans the rest

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
@@ -28,11 +26,6 @@ class MalleableJob(LiveJob):
     def preferred(self) -> int:
         """The processors that it prefers: those requested."""
         return self.elastic.preferred
-
-    def resume_at(self, processors: int) -> None:
-        """Take over the size of a snapshot, to which its planned times belong already."""
-        self.widen(processors)
-        self._ask_for(processors)
 
     def size_to(self, processors: int) -> None:
         """Request another number of processors, with the planned times that the work left takes on them."""
@@ -71,10 +64,6 @@ class MalleableJob(LiveJob):
         past._whole = self.requested, self.expected, self._duration
         past.attempt_start = now
         self.size_to(processors)
-
-    def _ask_for(self, processors: int) -> None:
-        if self.request is not None:
-            self.request = attrs.evolve(self.request, processors=processors)
 
     def requeue(self, now: float, speed: float = 1.0) -> None:
         """Record that its execution was stopped at ``now`` (s): it waits again at its preferred size."""

@@ -82,6 +82,12 @@ class EventIntegral(Observer):
     def job_suspended(self, run: Any) -> None:
         self._free(run.place, run.job)
 
+    def job_resized(self, run: Any, processors: int, grant: Any) -> None:
+        self._resize(run.place, run.job, processors, run.job.processors, run.grant)
+
+    def claim_resized(self, claim: Any, processors: int, grant: Any) -> None:
+        self._resize(claim.place, claim, processors, claim.job.processors, claim.grant)
+
     def claim_granted(self, claim: Any) -> None:
         self._take(claim.place, claim, claim.job.id, claim.job.processors, claim.grant)
 
@@ -101,6 +107,12 @@ class EventIntegral(Observer):
         assert who not in here, f"{name} holds its part of {place.name} twice"
         here[who] = Held(name, float(self.env.now), processors, nodes)
         self._note()
+
+    def _resize(self, place: Any, who: Any, before: int, processors: int, grant: Any) -> None:
+        held = self.held[place.name].pop(who)
+        assert held.processors == before
+        self.spans.append(self._span(place.name, held, float(self.env.now)))
+        self._take(place, who, held.holder, processors, grant)
 
     def _free(self, place: Any, who: Any) -> None:
         held = self.held[place.name].pop(who)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from simpy.events import URGENT, Event, Process
 from simpy.exceptions import Interrupt
 
 from simmodel.errors import JobFailed
-from simmodel.resources.claims import Grant, Lost, Preempted
+from simmodel.resources.claims import Lost, Preempted
+from simmodel.resources.grants import Grant, Growth, Holder, LiveGrant
 from simmodel.resources.killing import kill
+from simmodel.resources.parts import probe
 from simmodel.systems.cluster.inside import run_inside
 
 if TYPE_CHECKING:
@@ -34,21 +36,27 @@ class Bodies:
         that of the cluster
     finish
         called with a run and its final status once its body has ended
+    changed
+        functions of systems above, called when a body has grown or shrunk
     """
 
-    def __init__(self, core: ClusterCore, finish: Callable[[Run, str], object]) -> None:
+    def __init__(
+        self, core: ClusterCore, finish: Callable[[Run, str], object], changed: Sequence[Callable[[], object]]
+    ) -> None:
         self._env: Environment = core.env
         self._core = core
         self._finish = finish
+        self._changed = changed
+        self._holders: dict[Run, BodyHolder] = {}
         self._limits: dict[Run, Call] = {}
         self._kills: dict[Run, Call] = {}
 
     def begin(self, run: Run, spec: Job) -> None:
         """Start the body of a run; under ``overrun="stop"`` it is stopped at its requested time."""
         job, env, core = run.job, self._env, self._core
-        grant = run.grant if run.grant.nodes is not None else Grant(job.processors)
+        holder = self._holders[run] = BodyHolder(run, core, self._changed)
         try:
-            body = run_inside(env, job, spec) if spec.body is None else spec.body(env, job, grant)
+            body = run_inside(env, job, spec) if spec.body is None else spec.body(env, job, holder.live)
             run.process = process = Process(env, body)
         except Exception as error:
             _name_job(error, run)
@@ -92,6 +100,7 @@ class Bodies:
         kill(run.process)
 
     def _over(self, run: Run, event: Event) -> None:
+        self._holders.pop(run).drop_growths()
         for calls in (self._limits, self._kills):
             call = calls.pop(run, None)
             if call is not None and call.pending:
@@ -111,6 +120,55 @@ class Bodies:
             _name_job(event._value, run)  # an error in the user's code, which the environment raises
             return
         self._finish(run, status)
+
+
+class BodyHolder(Holder):
+    """What the body of a job holds: that of its execution.
+
+    Parameters
+    ----------
+    run
+        the execution
+    core
+        that of the cluster
+    changed
+        functions of systems above, called when it has grown or shrunk
+    """
+
+    priority, preempt = 0.0, False
+
+    def __init__(self, run: Run, core: ClusterCore, changed: Sequence[Callable[[], object]]) -> None:
+        self.pool, self.job, self._run = run.place, run.job, run
+        self._core = core
+        self._changed = changed
+        self.title = f"job {run.job.id}"
+        self.growths: list[Growth] = []
+        self.live = LiveGrant(self)
+
+    @property
+    def held(self) -> Run:
+        """The execution."""
+        return self._run
+
+    @property
+    def holds(self) -> bool:
+        """Whether the body runs."""
+        process = self._run.process
+        return process is not None and process.is_alive and self._run.entry is not None
+
+    def told(self, processors: int, grant: Grant) -> None:
+        """Tell observers, the usage of its user, and the systems above of another size."""
+        job = self.job
+        for usage in self._core.usages:
+            usage.change(job.user, job.processors - processors, self._core.env._now)
+        self._core.tell("job_resized", self._run, processors, grant)
+        for call in self._changed:
+            call()
+
+    def why_never(self, processors: int) -> str | None:
+        """Return why it can never have so many processors, or ``None``."""
+        wanted = probe(self.job, processors, 0.0)
+        return self.pool.why_not(wanted) or self.pool.limits_why_not(wanted)
 
 
 def _name_job(error: BaseException, run: Run) -> None:

@@ -35,6 +35,7 @@ _HOOKS = (
     "job_checkpointed",
     "workflow_started",
     "claim_granted",
+    "claim_resized",
     "claim_ended",
     "place_changed",
 )

@@ -20,7 +20,7 @@ from simmodel.work.malleable import MalleableJob
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simmodel.resources.claims import Grant
+    from simmodel.resources.grants import Grant
     from simmodel.resources.pool import Pool
     from simmodel.scheduling.scheduler import Handler
     from simmodel.systems.cluster.core import ClusterCore
@@ -74,7 +74,7 @@ class JobExecution:
         self._changed = changed
         self._priority = core.end_priority
         self._ends = (self.finish,)
-        self._bodies = Bodies(core, self.finish)
+        self._bodies = Bodies(core, self.finish, changed)
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
         self.malleable = 0  # running jobs whose size may change
 
@@ -137,7 +137,7 @@ class JobExecution:
             for hook in self._core.on_started:
                 hook(run)
             if processors is not None and processors != job.preferred:
-                self._core.tell("job_resized", run, job.preferred, grant)
+                self._core.tell("job_resized", run, processors, grant)
         if job.watched:
             self._started_watched(job)
         if self._changed:

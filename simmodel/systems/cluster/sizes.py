@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.resources.sizes import fits_at, resized, why_rigid
+from simmodel.resources.sizes import fits_at, resized
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def carry_sized_start(execution: Sizing, decision: Start) -> str | None:
         return f"allocation: must be None beside a size, got {allocation!r}"
     reason: str | None = job.elastic.why_not(processors)
     if reason is None and processors != job.preferred:
-        reason = why_rigid(place)
+        reason = place.why_rigid
     if reason is not None:
         return reason
     if job.past is not None and job.past.resumes:
@@ -65,7 +65,7 @@ def carry_resize(execution: Sizing, decision: Resize) -> str | None:
         return f"cannot resize {job!r}: it is running on another system"
     if job.elastic is None:
         return f"cannot resize {job!r}: it is not elastic"
-    reason = job.elastic.why_not(processors) or why_rigid(place)
+    reason = job.elastic.why_not(processors) or place.why_rigid
     if reason is not None or processors == job.processors:
         return reason
     held: Any = resized(place, job, job.run.grant, processors)

@@ -205,11 +205,18 @@ class Cluster(System[LiveJob]):
         core.wake_anyway = self._decide_anyway if core.by_event else scheduler.wake_for_running
         core.wake_last = core.wake if core.by_event else scheduler.wake_last
         for pool in self.places:
-            pool.changed.append(core.wake)
+            pool.changed.append(self._capacity_changed)
 
     def _tell_above(self) -> None:
         for call in self.changed:
             call()
+
+    def _capacity_changed(self) -> None:
+        """Wake the scheduler, also without waiting work if running jobs may grow."""
+        if self.execution.malleable:
+            self.core.wake_anyway()
+        else:
+            self.core.wake()
 
     def _decide_now(self) -> None:
         if self.core.submits_first:

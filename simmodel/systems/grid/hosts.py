@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import PolicyError, unknown
 from simmodel.resources.allocation import Allocation
-from simmodel.resources.claims import Grant
+from simmodel.resources.grants import Grant
 
 if TYPE_CHECKING:
     from simmodel.systems.destination import BrokeredJob
