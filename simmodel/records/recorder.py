@@ -450,6 +450,8 @@ class JobRecorder(Observer):
             index, attempt, start, end = stretch[:4]
             if stretch.counts:
                 seconds[index] = seconds.get(index, 0.0) + (end - start)
+            else:  # it begins anew
+                seconds[index] = 0.0
             if attempt > 1 or stretch.status in ("suspended", "resized", "preempted", "requeued"):
                 several.add(index)
         for index, lost in self._lost.items():

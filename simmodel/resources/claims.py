@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
     from simmodel.resources.allocation import Allocation, Request
-    from simmodel.resources.pool import Pool
     from simmodel.resources.running import RunningIndex
 
 __all__ = ["Claim", "Claims", "Lost", "Preempted"]
@@ -47,9 +46,9 @@ class Claim(Waiter, Holder):
     granted is withdrawn.
     """
 
-    pool: Pool
+    pool: Claims
 
-    def __init__(self, pool: Pool, job: LiveJob, priority: float, preempt: bool) -> None:
+    def __init__(self, pool: Claims, job: LiveJob, priority: float, preempt: bool) -> None:
         super().__init__(pool, priority, preempt)
         self.job = job
         self.title = f"{job.id} of {pool.name}"
@@ -144,6 +143,9 @@ class Claims:
         running: RunningIndex
         tell: Callable[..., object]
 
+        @property
+        def why_rigid(self) -> str | None: ...  # noqa: D102
+        def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Any: ...  # noqa: D102
         def why_not(self, job: LiveJob) -> str | None: ...  # noqa: D102
         def fits(self, job: LiveJob) -> bool: ...  # noqa: D102
         def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant: ...  # noqa: D102
@@ -219,7 +221,7 @@ class Claims:
         reason = self.why_not(job)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: {reason}")
-        claim = Claim(self, job, priority, preempt)  # type: ignore[arg-type]
+        claim = Claim(self, job, priority, preempt)
         insort(self.claims_waiting, claim)
         self.serve_claims()
         return claim

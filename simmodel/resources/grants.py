@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import insort
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 from simpy.events import Event
 
-from simmodel.display import Fields
+from simmodel.display import Fields, counted
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.resources.parts import probe
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from simpy import Process
 
-    from simmodel.resources.claims import Claim
-    from simmodel.resources.pool import Pool
-    from simmodel.work.job import LiveJob, Run
+    from simmodel.environment import Environment
+    from simmodel.resources.allocation import Allocation
+    from simmodel.resources.running import RunningIndex
+    from simmodel.work.job import LiveJob
 
 __all__ = ["Grant", "Growth", "Holder", "LiveGrant", "Waiter"]
 
@@ -46,6 +47,33 @@ class Grant(Fields):
         raise InputError("only the grants of claims and of the bodies of jobs shrink")
 
 
+class Granting(Protocol):
+    """The members of a pool that claims and growth use."""
+
+    env: Environment
+    name: str
+    running: RunningIndex
+    claims_waiting: list[Waiter]
+
+    @property
+    def why_rigid(self) -> str | None: ...
+    def next_place(self) -> int: ...
+    def why_not(self, job: LiveJob, /) -> str | None: ...
+    def resized(self, job: LiveJob, grant: Grant, processors: int, left: float, /) -> Any: ...
+    def take(self, job: LiveJob, allocation: Allocation | None = None, /) -> Grant: ...
+    def give_back(self, job: LiveJob, grant: Grant, /) -> None: ...
+    def serve_claims(self) -> None: ...
+    def came_free(self) -> None: ...
+
+
+class Held(Protocol):
+    """An entry in the index of running work: its expected end (s), its place there, and what it holds."""
+
+    expected_end: float
+    entry: Any
+    grant: Any
+
+
 class LiveGrant(Grant):
     """The grant of a claim or of the body of a job: it says what is held now, grows and shrinks."""
 
@@ -60,12 +88,12 @@ class LiveGrant(Grant):
     @property
     def processors(self) -> int:
         """The processors requested, grown and not given back; on exclusive nodes it holds whole nodes with them."""
-        return self._holder.job.processors
+        return self._holder.processors
 
     @property
     def nodes(self) -> tuple[int, ...] | None:
         """The numbers of the nodes held, ascending; ``None`` if nodes are not identified."""
-        return self._holder.now.nodes
+        return self._holder.nodes
 
     @property
     def allocation(self) -> Any:
@@ -82,13 +110,13 @@ class LiveGrant(Grant):
 
     def __repr__(self) -> str:
         on = "" if self.nodes is None else f" on nodes {', '.join(map(str, self.nodes))}"
-        return f"<grant of {self._holder.title}: {self.processors} processors{on}>"
+        return f"<grant of {self._holder.title}: {counted(self.processors, 'processor')}{on}>"
 
 
 class Waiter(Event):
     """An event that waits in the queue of claims of a pool, by priority and then in order of arrival."""
 
-    def __init__(self, pool: Pool, priority: float, preempt: bool) -> None:
+    def __init__(self, pool: Granting, priority: float, preempt: bool) -> None:
         super().__init__(pool.env)
         self.pool = pool
         self.priority = priority
@@ -129,7 +157,7 @@ class Growth(Waiter):
 
     def describe(self) -> str:
         """Describe it, for the report of stalled waiters."""
-        return f"a request for {self.processors} more processors of {self.pool.name} since {self.asked:g}"
+        return f"a request for {counted(self.processors, 'more processor')} of {self.pool.name} since {self.asked:g}"
 
     def fits(self) -> bool:
         """Whether so many more processors are free now."""
@@ -186,7 +214,7 @@ class Holder:
         its grant, as users have it
     """
 
-    pool: Pool
+    pool: Granting
     job: LiveJob
     priority: float
     preempt: bool
@@ -195,7 +223,7 @@ class Holder:
     live: LiveGrant
 
     @property
-    def held(self) -> Claim | Run:
+    def held(self) -> Held:
         """Its entry in the index of running work."""
         raise NotImplementedError
 
@@ -207,6 +235,17 @@ class Holder:
     def told(self, processors: int, grant: Grant) -> None:
         """Tell observers of another size: it had so many processors, and held that grant."""
         raise NotImplementedError
+
+    @property
+    def processors(self) -> int:
+        """The processors requested, grown and not given back; on exclusive nodes it holds whole nodes with them."""
+        return self.job.processors
+
+    @property
+    def nodes(self) -> tuple[int, ...] | None:
+        """The numbers of the nodes held, ascending; ``None`` if it holds none or nodes are not identified."""
+        grant: Grant | None = self.held.grant
+        return None if grant is None else grant.nodes
 
     @property
     def now(self) -> Grant:

@@ -824,6 +824,8 @@ class LiveJob(LiveWork):
             if not job.has_body:
                 self._duration = max(0.0, self._duration - (now - started) * speed)
                 return
+        else:
+            past.executed = 0.0
         if past._whole is not None:
             self.plan(*past._whole)
 

@@ -78,6 +78,8 @@ class MalleableJob(LiveJob):
             past.executed += float(now - started)
             left = max(0.0, self._duration - (now - started) * speed)
             whole = whole[0], whole[1], left * self.elastic.speed(self.processors)
+        else:
+            past.executed = 0.0
         self.plan(*whole)
         past._whole = None
         self.resume_at(self.elastic.preferred)

@@ -127,7 +127,11 @@ def scenario(env: Environment, cluster: Cluster, network: Network) -> Generator[
     pool: Pool = cluster.places[0]
     with pool.claim(processors=1) as grant:
         yield grant
-        yield env.timeout(1)
+        yield grant.grow(2) | env.timeout(1)
+        grant.shrink(1)
+        nodes: tuple[int, ...] | None = grant.nodes
+        assert nodes is not None
+        assert len(nodes) <= grant.processors
     return delivery.end
 
 

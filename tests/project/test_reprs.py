@@ -24,7 +24,7 @@ LIVE = {
     *("Cluster", "Machine", "Broker", "Grid", "Site", "JobSystem", "Destination", "JobRecorder"),
     *("Allocation", "Claim", "Consumables", "CountPool", "Execution", "Host", "Link", "ManyCores", "MemoryPool"),
     *("HostPool", "Network", "NodePool", "PIMRank", "Pool", "Processor", "Router", "Transfer"),
-    *("Access", "Candidate", "Catalogue", "SharedChannel", "Storage"),
+    *("Access", "Candidate", "Catalogue", "Growth", "SharedChannel", "Storage"),
     *("BatchedProcessor", "LLMServer", "MultiStreamGPU", "PageCache", "PinnedPool", "SharedProcessor"),
     *("Advisor", "AuditLog", "EmbeddedServer", "Shadow", "StatusServer", "StreamSource", "StreamWriter", "Twin"),
     *("BrokeredJob", "GridJob", "JobRequest", "Learning", "LiveData", "LiveJob", "LiveTask", "Run"),

@@ -17,6 +17,7 @@ from simmodel.systems.cluster.inside import run_inside
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment
+    from simmodel.resources.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import Job, Run
 
@@ -168,7 +169,8 @@ class BodyHolder(Holder):
     def why_never(self, processors: int) -> str | None:
         """Return why it can never have so many processors, or ``None``."""
         wanted = probe(self.job, processors, 0.0)
-        return self.pool.why_not(wanted) or self.pool.limits_why_not(wanted)
+        place: Pool = self._run.place
+        return place.why_not(wanted) or place.limits_why_not(wanted)
 
 
 def _name_job(error: BaseException, run: Run) -> None:

@@ -194,6 +194,7 @@ def test_preemption_of_a_job_that_has_grown(mode: Any, keeps: bool) -> None:
         assert end == 20 + 20 / 2
     else:
         assert end == 20 + (20 if keeps else 40)
+        assert result.jobs["run"][0] == (15 + 20 if keeps else 40)
     stretches = [(row["processors"], row["status"]) for row in result.runs.rows() if row["job"] == "a"]
     last = 8 if mode == "suspend" else 4
     assert stretches == [(4, "resized"), (8, "suspended" if mode == "suspend" else "preempted"), (last, "completed")]

@@ -160,6 +160,7 @@ def test_a_job_that_was_suspended_starts_from_the_beginning_after_a_failure():
         ]
         result = simulate(spec, jobs, "preemptive")
         assert result.jobs["end"].tolist() == [end, 15]
+        assert result.jobs["run"].tolist() == [30, 5]  # the seconds that counted
         assert result.jobs["status"].tolist() == ["completed", "completed"]
 
 
