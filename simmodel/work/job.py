@@ -760,7 +760,10 @@ class LiveJob(LiveWork):
         """Take over a size to which its planned times belong already."""
         self.widen(processors)
         if self.request is not None:
-            self.request = attrs.evolve(self.request, processors=processors)
+            self._ask_for(processors)
+
+    def _ask_for(self, processors: int) -> None:
+        self.request = attrs.evolve(self.request, processors=processors)
 
     def hold(self, processors: int) -> None:
         """Take another number of processors from now on, while it runs: its body grows or shrinks."""
