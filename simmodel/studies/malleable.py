@@ -8,10 +8,14 @@ with gains from 20 % of malleable jobs on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from time import thread_time
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
+from simmodel.experiments.calls import map_calls
 from simmodel.runs import simulate
 from simmodel.work.table import Table
 from simmodel.work.transformations import make_malleable
@@ -27,7 +31,7 @@ MALLEABLE_POLICIES = ("keep-preferred", "shrink-to-start", "equal-shares")
 PAPER_GAINS = {"turnaround": (0.37, 0.67), "wait": (0.73, 0.99)}
 """By how much means were lower in the paper, over its logs and policies: from, to."""
 
-_MEASURES = ("turnaround", "wait", "run", "utilisation")
+_MEASURES = ("turnaround", "wait", "run", "utilisation", "cost")
 
 
 def malleable_study(
@@ -38,12 +42,16 @@ def malleable_study(
     policies: Iterable[str] = MALLEABLE_POLICIES,
     seeds: int = 10,
     serial: float = 0.05,
+    each: bool = False,
+    executor: Executor | None = None,
+    progress: bool = False,
 ) -> Table:
     """Return what shares of malleable jobs gain over EASY with rigid jobs: one row per share and policy.
 
     Columns: ``policy, share, seeds`` and, as means over the seeds divided by the value under EASY, ``turnaround, wait,
-    run`` (means over the jobs) and ``utilisation``. Malleable jobs run on a quarter of their processors or more, up to
-    twice as many; a seed chooses which jobs are malleable, so one run is enough if all or none are.
+    run`` (means over the jobs), ``utilisation`` and ``cost``, the CPU time of the simulation. Malleable jobs run on a
+    quarter of their processors or more, up to twice as many; a seed chooses which jobs are malleable, so one run is
+    enough if all or none are.
 
     Parameters
     ----------
@@ -55,6 +63,12 @@ def malleable_study(
         how often a share of the jobs is drawn
     serial
         the serial share of the work of malleable jobs (Amdahl)
+    each
+        return one row per run, with its ``seed``, instead of means
+    executor
+        where the runs are made, such as a ``ProcessPoolExecutor``; default: here, one after the other
+    progress
+        show a progress bar
 
     >>> from simmodel import load_workload
     >>> from simmodel.work import first
@@ -63,21 +77,52 @@ def malleable_study(
     >>> found["share"].tolist(), found["seeds"].tolist(), found["turnaround"].round(2).tolist()[0]
     ([0, 1], [1, 1], 1.0)
     """
-    rigid = _means(workload, processors, "easy")
-    rows = []
-    for share in shares:
-        draws = range(seeds if 0 < share < 1 else 1)
-        logs = [make_malleable(workload, share, serial=serial, processors=processors, seed=seed) for seed in draws]
-        for policy in policies:
-            found = [_means(log, processors, policy) for log in logs]
-            gains = [float(np.mean([each[i] / rigid[i] if rigid[i] else 1.0 for each in found])) for i in range(4)]
-            rows.append((policy, share, len(draws), *gains))
-    columns = zip(*rows, strict=True)
-    return Table(dict(zip(("policy", "share", "seeds", *_MEASURES), map(list, columns), strict=True)))
+    named = tuple(policies)
+    draws = [(share, seed) for share in shares for seed in range(seeds if 0 < share < 1 else 1)]
+    ratios = map_calls(_draw, _Setting(workload, processors, named, serial), draws, executor, progress)
+    rows = [
+        (policy, share, seed, *ratio)
+        for (share, seed), found in zip(draws, ratios, strict=True)
+        for policy, ratio in zip(named, found, strict=True)
+    ]
+    if each:
+        return _table(("policy", "share", "seed", *_MEASURES), rows)
+    means = []
+    for share in dict.fromkeys(shares):
+        for policy in named:
+            own = np.array([row[3:] for row in rows if row[:2] == (policy, share)])
+            means.append((policy, share, len(own), *own.mean(axis=0).tolist()))
+    return _table(("policy", "share", "seeds", *_MEASURES), means)
 
 
-def _means(workload: Workload, processors: int | None, policy: str) -> tuple[float, ...]:
+@attrs.frozen(eq=False)
+class _Setting:
+    """What the runs of a study share."""
+
+    workload: Workload
+    processors: int | None
+    policies: tuple[str, ...]
+    serial: float
+
+
+def _table(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Table:
+    return Table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def _draw(setting: _Setting, draw: tuple[float, int]) -> list[tuple[float, ...]]:
+    """Return the measures under each policy, divided by those under EASY, for one draw of a share of the jobs."""
+    share, seed = draw
+    log, processors = setting.workload, setting.processors
+    some = make_malleable(log, share, serial=setting.serial, processors=processors, seed=seed)
+    rigid = _measures(log, processors, "easy")
+    found = [_measures(some, processors, policy) for policy in setting.policies]
+    return [tuple(a / b if b else 1.0 for a, b in zip(each, rigid, strict=True)) for each in found]
+
+
+def _measures(workload: Workload, processors: int | None, policy: str) -> tuple[float, ...]:
+    begin = thread_time()
     result = simulate(processors, workload, policy)
+    cost = thread_time() - begin
     jobs = result.jobs.where(result.counted)
     turnaround = jobs["end"] - jobs["submit"]
     return (
@@ -85,4 +130,5 @@ def _means(workload: Workload, processors: int | None, policy: str) -> tuple[flo
         float(jobs["wait"].mean()),
         float(jobs["run"].mean()),
         float(result.utilisation().mean()),
+        cost,
     )
