@@ -98,11 +98,14 @@ class EventIntegral(Observer):
         self.size[place.name] = max(place.capacity, self._total(place))  # what runs may stay in a smaller pool
         self._note()
 
-    def _take(self, place: Any, who: Any, name: Any, processors: int, grant: Any) -> None:
+    def _take(
+        self, place: Any, who: Any, name: Any, processors: int, grant: Any, before: set[int] | None = None
+    ) -> None:
         nodes = None
         if grant.nodes is not None:
             nodes = {node: tuple(amounts) for node, *amounts in grant.allocation.rows}
-            assert not set(nodes) & set(place.down_nodes), f"{name} got a node of {place.name} that is down"
+            new = set(nodes) - (before or set())  # a job keeps nodes that drain
+            assert not new & set(place.down_nodes), f"{name} got a node of {place.name} that is down"
         here = self.held[place.name]
         assert who not in here, f"{name} holds its part of {place.name} twice"
         here[who] = Held(name, float(self.env.now), processors, nodes)
@@ -112,7 +115,7 @@ class EventIntegral(Observer):
         held = self.held[place.name].pop(who)
         assert held.processors == before
         self.spans.append(self._span(place.name, held, float(self.env.now)))
-        self._take(place, who, held.holder, processors, grant)
+        self._take(place, who, held.holder, processors, grant, before=set(held.nodes or ()))
 
     def _free(self, place: Any, who: Any) -> None:
         held = self.held[place.name].pop(who)
