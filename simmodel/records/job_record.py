@@ -73,8 +73,8 @@ class JobRecord(Shown):
         ``jobs``. If nodes are identified: also ``cores, gpus, memory`` (bytes) held of each of the ``nodes``, as
         tuples, and ``allocated``, the cores in all (more than ``processors``, the request, on whole nodes)
     claims
-        one row per claim of a process: ``claim, start, end, place, processors, status, nodes`` and so on, as ``runs``;
-        the status is released, lost (in a failure), preempted or held
+        one row per size of a claim of a process: ``claim, start, end, place, processors, status, nodes`` and so on, as
+        ``runs``; the status is resized, released, lost (in a failure), preempted or held
     workflows
         by job, the record of the tasks of the workflow that ran inside its nodes; of its latest attempt
     events

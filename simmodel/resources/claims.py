@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
-from simmodel.display import Fields
+from simmodel.display import Fields, counted
 from simmodel.errors import ImpossibleWork
 from simmodel.resources.grants import Grant, Growth, Holder, LiveGrant, Waiter
 from simmodel.work.job import Job, LiveJob
@@ -90,7 +90,7 @@ class Claim(Waiter, Holder):
 
     def describe(self) -> str:
         """Describe the claim, for the report of stalled waiters."""
-        return f"a claim of {self.job.processors} processors of {self.pool.name} since {self.asked:g}"
+        return f"a claim of {counted(self.job.processors, 'processor')} of {self.pool.name} since {self.asked:g}"
 
     def fits(self) -> bool:
         """Whether it can be granted now."""

@@ -320,6 +320,24 @@ def test_usage_of_users_and_above_follow_the_size():
     assert used[1] == 0  # nothing runs any more
 
 
+def test_elastic_jobs_take_what_claims_and_bodies_give_back_although_nothing_waits():
+    env = Environment()
+    cluster = Cluster(env, 8, "keep-preferred")
+
+    def body(env: Environment, job: LiveJob, grant: Grant) -> Steps:
+        yield env.timeout(10)
+        grant.shrink(2)
+        yield env.timeout(40)
+
+    cluster.submit(Job(id="e", run=100, elastic=Elastic(1, 2, 8)))  # 200 processor seconds
+    cluster.submit(Job(id="b", processors=3, requested=60, body=body))
+    env.process(holds(env, cluster.places[0], 3, 20))
+    env.run()
+    runs = [row for row in cluster.result().runs.rows() if row["job"] == "e"]
+    sizes = [(row["start"], row["end"], row["processors"]) for row in runs]
+    assert sizes == [(0, 10, 2), (10, 20, 4), (20, 40, 7)]
+
+
 # ---------------------------------------------------------------------- refusals
 
 
