@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, inf, isfinite, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
 
 from simmodel.display import Fields
 from simmodel.errors import InputError
-from simmodel.units import in_seconds
+from simmodel.units import in_bytes, in_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,20 +25,36 @@ __all__ = [
     "CHECKPOINT_COLUMNS",
     "Checkpoint",
     "Kept",
+    "Progress",
     "checkpoint_columns",
     "checkpoint_of",
     "checkpoints_in",
     "daly_interval",
 ]
 
-CHECKPOINT_COLUMNS = ("checkpoint_interval", "checkpoint_cost", "checkpoint_restart")
-"""The columns of a workload that have the fields of the checkpoints of its jobs, s; interval 0: it writes none."""
+CHECKPOINT_COLUMNS = (
+    "checkpoint_interval",
+    "checkpoint_cost",
+    "checkpoint_restart",
+    "checkpoint_size",
+    "checkpoint_to",
+)
+"""The columns of a workload that have the fields of the checkpoints of its jobs; interval 0: it writes none.
+
+Seconds, then bytes and the name of a storage or a link; the last two exist only if some jobs write to one.
+"""
+_NUMBERS = CHECKPOINT_COLUMNS[:4]
 
 
 def _finite(_instance: Checkpoint, attribute: attrs.Attribute[float], value: float) -> None:
     above = attribute.name == "interval"
     if isinstance(value, (str, bool)) or not (isfinite(value) and (value > 0 if above else value >= 0)):
         raise ValueError(f"{attribute.name}: must be a finite number {'>' if above else '>='} 0, got {value!r}")
+
+
+def _name(_instance: Checkpoint, _attribute: attrs.Attribute[str], value: str) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"to: must be the name of a storage or a link, got {value!r}")
 
 
 class Kept(NamedTuple):
@@ -59,6 +75,23 @@ class Kept(NamedTuple):
 _NOTHING = Kept()
 
 
+class Progress(NamedTuple):
+    """How far an execution has come whose checkpoints go to a storage or over a link.
+
+    ``phase``: ``"restart"``, ``"read"``, ``"work"``, ``"cost"``, ``"write"`` or, after the last save, ``"rest"``;
+    ``left``: what is left of it, in seconds of the run time, or bytes of ``read`` and ``write``; ``done``: work since
+    the latest complete checkpoint (s); ``first``: work saved when the attempt began (s); ``saves``: the complete ones
+    of the attempt; ``kept``: what all checkpoints have kept by now.
+    """
+
+    phase: str
+    left: float
+    done: float
+    first: float
+    saves: int
+    kept: Kept
+
+
 @attrs.frozen(repr=False)
 class Checkpoint(Fields):
     """The checkpoints of a job: it saves its progress, and continues from there after a failure or a requeue.
@@ -66,6 +99,11 @@ class Checkpoint(Fields):
     A save begins after each ``interval`` seconds of work since the last one, except at the end of the job, and counts
     once it is complete. A job without a complete one starts from the beginning. The time of saves and restarts counts
     against the requested time, which each execution has anew; a job that requests no time is not stopped.
+
+    With ``size`` and ``to`` a save also writes so many bytes to a storage of its cluster, or sends them over a link,
+    after the seconds of its ``cost``; a restart reads them after the seconds of ``restart``. They share the bandwidth
+    with all that others write, read and send at the time, and what jobs hold is withheld from them. Policies plan with
+    the times that they take alone. They take no room in the storage.
 
     Parameters
     ----------
@@ -75,11 +113,17 @@ class Checkpoint(Fields):
         seconds of a save, in which the job makes no progress
     restart
         seconds of reading a checkpoint before the work continues
+    size
+        bytes of a checkpoint, or a text such as ``"200GB"``
+    to
+        the name of the storage or the link of its cluster
+    write_time, read_time
+        seconds of these bytes alone, which the cluster fills in
 
     Raises
     ------
     ValueError
-        a number is negative or not finite, or the interval is zero
+        a number is negative or not finite, the interval is zero, or only one of ``size`` and ``to`` is given
 
     >>> from simmodel import Job, simulate
     >>> from simmodel.platform import ClusterSpec, OutageSpec, PartitionSpec
@@ -95,6 +139,33 @@ class Checkpoint(Fields):
     interval: float = attrs.field(converter=in_seconds, validator=_finite)
     cost: float = attrs.field(default=0.0, converter=in_seconds, validator=_finite)
     restart: float = attrs.field(default=0.0, converter=in_seconds, validator=_finite)
+    size: float = attrs.field(default=0.0, converter=in_bytes, validator=_finite)
+    to: str = attrs.field(default="", validator=_name)
+    write_time: float = attrs.field(default=0.0, repr=False, eq=False, validator=_finite)
+    read_time: float = attrs.field(default=0.0, repr=False, eq=False, validator=_finite)
+
+    def __attrs_post_init__(self) -> None:
+        if bool(self.size) != bool(self.to):
+            raise ValueError(f"size, to: must be given together, got {self.size!r} and {self.to!r}")
+
+    @property
+    def saving(self) -> float:
+        """The seconds of a save, alone."""
+        return self.cost + self.write_time
+
+    @property
+    def reading(self) -> float:
+        """The seconds of a restart, alone."""
+        return self.restart + self.read_time
+
+    @property
+    def alone(self) -> Checkpoint:
+        """The checkpoints whose saves and restarts take as long as these do alone, without a storage or a link.
+
+        >>> Checkpoint(20, cost=2, size=80, to="disk", write_time=8).alone
+        Checkpoint(interval=20, cost=10)
+        """
+        return Checkpoint(self.interval, self.saving, self.reading) if self.to else self
 
     def saves(self, work: float) -> int:
         """Return the number of saves within so many seconds of work, at whose end there is none.
@@ -113,7 +184,7 @@ class Checkpoint(Fields):
         if work == inf:
             return inf
         left = max(0.0, work - saved)
-        return (self.restart if saved else 0.0) + float(left) + self.saves(left) * self.cost
+        return (self.reading if saved else 0.0) + float(left) + self.saves(left) * self.saving
 
     def work_in(self, seconds: float, saved: float = 0.0) -> float:
         """Return the work (s) of a job that, with so much of it saved, ends after so many seconds.
@@ -124,8 +195,8 @@ class Checkpoint(Fields):
         """
         if seconds == inf:
             return inf
-        left = max(0.0, seconds - (self.restart if saved else 0.0))
-        whole, rest = divmod(left, self.interval + self.cost)
+        left = max(0.0, seconds - (self.reading if saved else 0.0))
+        whole, rest = divmod(left, self.interval + self.saving)
         return float(saved + whole * self.interval + min(rest, self.interval))
 
     def stopped(self, seconds: float, kept: Kept = _NOTHING) -> Kept:
@@ -135,15 +206,15 @@ class Checkpoint(Fields):
         Kept(saved=40.0, lost=6.0, saving=4.0, reading=0.0, checkpoints=2, ran=0.0)
         """
         executed = kept.ran + seconds
-        reading = min(executed, self.restart) if kept.saved else 0.0
-        cycle = self.interval + self.cost
+        reading = min(executed, self.reading) if kept.saved else 0.0
+        cycle = self.interval + self.saving
         saves = floor((executed - reading) / cycle)
         rest = max(0.0, executed - reading - saves * cycle)
         done = min(rest, self.interval)
         return Kept(
             kept.saved + saves * self.interval,
             kept.lost + done,
-            kept.saving + saves * self.cost + (rest - done),
+            kept.saving + saves * self.saving + (rest - done),
             kept.reading + reading,
             kept.checkpoints + saves,
         )
@@ -155,12 +226,12 @@ class Checkpoint(Fields):
         Kept(saved=60, lost=0.0, saving=4.0, reading=0.0, checkpoints=2, ran=0.0)
         """
         saves = self.saves(work - kept.saved)
-        reading = kept.reading + (self.restart if kept.saved else 0.0)
-        return Kept(work, kept.lost, kept.saving + saves * self.cost, reading, kept.checkpoints + saves)
+        reading = kept.reading + (self.reading if kept.saved else 0.0)
+        return Kept(work, kept.lost, kept.saving + saves * self.saving, reading, kept.checkpoints + saves)
 
 
-def checkpoint_columns(checkpoints: Sequence[Checkpoint | None]) -> dict[str, NDArray[np.float64]]:
-    """Return the columns of these checkpoints, one per job.
+def checkpoint_columns(checkpoints: Sequence[Checkpoint | None]) -> dict[str, NDArray[Any]]:
+    """Return the columns of these checkpoints, one per job; those of bytes only if some are written somewhere.
 
     >>> checkpoint_columns([Checkpoint(600, cost=30), None])["checkpoint_interval"]
     array([600.,   0.])
@@ -168,25 +239,33 @@ def checkpoint_columns(checkpoints: Sequence[Checkpoint | None]) -> dict[str, ND
     for each in checkpoints:
         if each is not None and not isinstance(each, Checkpoint):
             raise InputError(f"must be a Checkpoint or None, got {each!r}", place="checkpoint")
-    return {
+    found: dict[str, NDArray[Any]] = {
         column: np.array([0.0 if each is None else getattr(each, field) for each in checkpoints], dtype=np.float64)
-        for column, field in zip(CHECKPOINT_COLUMNS, ("interval", "cost", "restart"), strict=True)
+        for column, field in zip(_NUMBERS, ("interval", "cost", "restart", "size"), strict=True)
     }
+    if found["checkpoint_size"].any():
+        return found | {"checkpoint_to": np.array(["" if each is None else each.to for each in checkpoints])}
+    return {name: column for name, column in found.items() if name != "checkpoint_size"}
 
 
-def checkpoint_of(row: Mapping[str, float]) -> Checkpoint | None:
+def checkpoint_of(row: Mapping[str, Any]) -> Checkpoint | None:
     """Return the checkpoint in the columns of a job, in which a value may be missing.
 
     >>> checkpoint_of({"checkpoint_interval": 600.0, "checkpoint_cost": 30.0})
     Checkpoint(interval=600.0, cost=30.0)
     """
-    interval, cost, restart = (max(0.0, row.get(name, 0.0)) for name in CHECKPOINT_COLUMNS)
-    return Checkpoint(interval, cost, restart) if interval > 0 else None
+    interval, cost, restart, size = (max(0.0, row.get(name, 0.0)) for name in _NUMBERS)
+    if not interval > 0:
+        return None
+    to = row.get("checkpoint_to")
+    return Checkpoint(interval, cost, restart, size, "" if to in (None, -1) else str(to))
 
 
 def checkpoints_in(table: Table) -> list[Checkpoint | None]:
     """Return the checkpoints in the columns of a table, one per row."""
-    columns = {name: np.nan_to_num(table[name]).tolist() for name in CHECKPOINT_COLUMNS if name in table}
+    columns = {name: np.nan_to_num(table[name]).tolist() for name in _NUMBERS if name in table}
+    if "checkpoint_to" in table:
+        columns["checkpoint_to"] = table["checkpoint_to"].tolist()
     return [checkpoint_of(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 

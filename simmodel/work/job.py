@@ -10,7 +10,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.environment import Occurrence
 from simmodel.units import in_bytes, in_rates, in_seconds
-from simmodel.work.checkpoint import Checkpoint, Kept
+from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
 from simmodel.work.task import File
@@ -331,6 +331,11 @@ class Job(Fields):
         return self.body is not None or self.workflow is not None
 
     @property
+    def saves_somewhere(self) -> bool:
+        """Whether it writes its checkpoints to a storage or over a link: its end depends on who else does."""
+        return self.checkpoint is not None and self.checkpoint.to != ""
+
+    @property
     def program(self) -> str:
         """The words for what executes it, for errors about copies."""
         return "it has a body, which is a generator" if self.body is not None else "it runs a workflow inside its nodes"
@@ -363,10 +368,13 @@ class Job(Fields):
 
     def is_seen(self, seconds: float, saved: float = 0.0) -> bool:
         """Whether :meth:`as_seen` changes nothing."""
-        return self.run == self._work_in(seconds, saved) and not self.has_body and self.cancel is None
+        special = self.has_body or self.cancel is not None or self.saves_somewhere
+        return self.run == self._work_in(seconds, saved) and not special
 
     def as_seen(self, seconds: float, saved: float = 0.0) -> Job:
         """Return the job as a what-if knows it: it executes for so many seconds, and has no body and no cancellation.
+
+        Its checkpoints take as long as they do alone.
 
         >>> Job(run=5, requested=60, cancel=9).as_seen(60.0) == Job(run=60, requested=60)
         True
@@ -378,6 +386,8 @@ class Job(Fields):
         put(seen, "run", self._work_in(seconds, saved))
         for name, default in PROGRAM.items():
             put(seen, name, default)
+        if self.checkpoint is not None:
+            put(seen, "checkpoint", self.checkpoint.alone)
         put(seen, "cancel", None)
         return seen
 
@@ -523,6 +533,8 @@ class History:
         seconds of execution whose work was kept
     kept
         what its checkpoints have kept, or ``None``
+    progress
+        how far the execution had come that was suspended, of a job that saves to a storage or over a link
     resumes
         the resources with which it starts: those held at its suspension, or those of ``bound``; ``None``: any
     bound
@@ -541,6 +553,7 @@ class History:
         "first_start",
         "kept",
         "last_start",
+        "progress",
         "resumes",
     )
 
@@ -551,6 +564,7 @@ class History:
         self.last_start: float | None = None
         self.executed = 0.0
         self.kept: Kept | None = None
+        self.progress: Progress | None = None
         self.resumes: Any = None
         self.bound: Any = None
         self.asked: int | None = None

@@ -13,7 +13,11 @@ from simmodel.work.rows import distinct_ids, never_run, processors_of
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+
+    from simmodel.work.checkpoint import Checkpoint
 
 __all__ = ["REPEATED", "Estimates", "Overrun", "Prepared", "distinct_jobs", "planned_seconds", "prepare"]
 
@@ -121,13 +125,14 @@ def prepare(
     overrun: Overrun = "stop",
     *,
     too_large: str = "larger than the machine",
+    timed: Callable[[Checkpoint], Checkpoint] | None = None,
 ) -> Prepared:
     """Return the jobs of a workload as simulated.
 
     Rejected, never run: jobs with a missing run time (nan or negative), a missing instant of submission, no
     processors, or more than ``capacity`` processors (``None``: no limit; ``too_large``: the reason). Repaired: missing
     requested processors (the allocated ones are used), missing requested times (the run time is used), submissions out
-    of order.
+    of order. ``timed`` gives checkpoints the times that their bytes take alone.
 
     >>> log = Workload({"submit": [0, 5, 3], "run": [10, -1, 7], "processors": [1, 1, 1]})
     >>> ready = prepare(log, 4)
@@ -135,7 +140,7 @@ def prepare(
     (array([0, 2]), {1: 'run time missing'})
     """
     report = Report()
-    submit, run = workload["submit"], _executed(workload)
+    submit, run = workload["submit"], _executed(workload, timed)
     processors, missing = processors_of(workload.table)
     _count(report.repaired, "requested processors missing: allocated ones used", missing)
     reasons = (
@@ -170,12 +175,15 @@ def prepare(
     return Prepared(rows, submit, waiting, expected, duration, processors, cut, rejected, report, stopped)
 
 
-def _executed(workload: Workload) -> NDArray[np.float64]:
+def _executed(workload: Workload, timed: Callable[[Checkpoint], Checkpoint] | None) -> NDArray[np.float64]:
     """Return the seconds that each job executes if nothing interrupts it."""
     run: NDArray[np.float64] = workload["run"]
     if "checkpoint_interval" not in workload:
         return run
-    jobs = zip(run.tolist(), checkpoints_in(workload.table), strict=True)
+    checkpoints = checkpoints_in(workload.table)
+    if timed is not None and "checkpoint_to" in workload:
+        checkpoints = [each if each is None else timed(each) for each in checkpoints]
+    jobs = zip(run.tolist(), checkpoints, strict=True)
     return np.array([work if each is None else each.seconds(work) for work, each in jobs], dtype=np.float64)
 
 

@@ -54,6 +54,8 @@ COLUMNS: Mapping[str, str] = {
     "checkpoint_interval": "s of work between two checkpoints; 0 or unknown: it writes none",
     "checkpoint_cost": "s of a checkpoint",
     "checkpoint_restart": "s of reading a checkpoint",
+    "checkpoint_size": "bytes of a checkpoint, in addition to these seconds",
+    "checkpoint_to": "the storage or link to which it is written",
     "cancel": "s, instant at which the job is withdrawn or stopped",
     "site": "the site of a grid that it was submitted to, or ran at",
     "recorded_start": "s, instant at which it started in reality",
@@ -271,7 +273,9 @@ class Workload:
         (array([1, 2]), 4)
         """
         if "checkpoint" in columns:
-            columns |= checkpoint_columns([columns.pop("checkpoint")] * len(self))
+            none = {"checkpoint_size": np.zeros(len(self)), "checkpoint_to": np.full(len(self), "")}
+            given = checkpoint_columns([columns.pop("checkpoint")] * len(self))
+            columns |= {name: column for name, column in none.items() if name in self} | given
         size = int(processors) if isinstance(processors, Integral) else None
         if processors is not None and size is None:
             columns["processors"] = processors

@@ -117,6 +117,8 @@ def _known_to_come(cluster: Cluster) -> list[ToCome]:
 def _refuse_claims(cluster: Cluster) -> None:
     if cluster.chunks is not None:
         raise SnapshotError(f"{cluster.name} cannot be copied: it reads its workload in chunks")
+    for job in cluster.execution.saves.jobs():
+        raise _shares(job)
     cluster.core.io.check_copy()
     for pool in cluster.places:
         for claim in (*pool.claims_waiting, *pool.claims_held):
@@ -158,7 +160,19 @@ def _actual(job: LiveJob) -> WorkState:
         raise SnapshotError(
             f"job {job.id} cannot be copied: {job._job.program} (snapshot(actual=False) has what policies know of it)"
         )
+    if job.past is not None and job.past.progress is not None:  # suspended
+        raise _shares(job)
     return _work(job)
+
+
+def _shares(job: LiveJob) -> SnapshotError:
+    """Return the error of a job that is in the midst of an execution whose end depends on who else saves."""
+    assert job._job is not None
+    assert job._job.checkpoint is not None
+    return SnapshotError(
+        f"job {job.id} cannot be copied before it ends: it saves to {job._job.checkpoint.to}, which others share "
+        "(snapshot(actual=False) has what policies know of it)"
+    )
 
 
 def _seen(job: LiveJob) -> WorkState:
@@ -235,7 +249,7 @@ def _submission(cluster: Cluster, submission: Submission) -> WorkState:
     if spec.has_body:
         raise SnapshotError(f"job {name} (not yet submitted) cannot be copied: {spec.program}")
     assert spec.run is not None
-    run = spec.seconds()
+    run = cluster.core.io.timed_job(spec).seconds()
     limit = spec.requested if spec.requested is not None else run
     seconds = planned_seconds(run, limit, cluster.core.estimates, cluster.core.overrun)
     requested, expected, duration = map(float, seconds)

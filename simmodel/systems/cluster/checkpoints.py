@@ -9,12 +9,13 @@ from simmodel.work.prepare import planned_seconds
 
 if TYPE_CHECKING:
     from simmodel.systems.cluster.core import ClusterCore
+    from simmodel.systems.cluster.saves import Saves
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["count_kept", "plan_rest"]
 
 
-def count_kept(core: ClusterCore, run: Run, status: str) -> None:
+def count_kept(core: ClusterCore, saves: Saves, run: Run, status: str) -> None:
     """Count what an execution that ends now has kept: it is suspended, completed or stopped.
 
     Observers hear ``job_checkpointed(run, kept, lost)``; ``lost``: the seconds of this execution that are done again.
@@ -29,8 +30,13 @@ def count_kept(core: ClusterCore, run: Run, status: str) -> None:
     elapsed = float(core.env._now - run.started)
     if status == "suspended":
         past.kept = before._replace(ran=before.ran + elapsed * speed)
+        past.progress = saves.pause(run)
         return
-    if status == "completed":
+    counted = saves.end(run, status)
+    past.progress = None
+    if counted is not None:
+        kept = counted
+    elif status == "completed":
         kept = spec.checkpoint.completed(spec.run, before)
     else:
         kept = spec.checkpoint.stopped(elapsed * speed, before)

@@ -13,6 +13,7 @@ from simmodel.scheduling.scheduler import handle_preempt
 from simmodel.systems.cluster.bodies import Bodies
 from simmodel.systems.cluster.checkpoints import count_kept, plan_rest
 from simmodel.systems.cluster.choices import places_to_wait
+from simmodel.systems.cluster.saves import Saves
 from simmodel.systems.cluster.sizes import carry_resize, carry_sized_start
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.malleable import MalleableJob
@@ -75,6 +76,7 @@ class JobExecution:
         self._priority = core.end_priority
         self._ends = (self.finish,)
         self._bodies = Bodies(core, self.finish, changed)
+        self.saves = Saves(core, self)
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
         self.malleable = 0  # running jobs whose size may change
 
@@ -109,7 +111,7 @@ class JobExecution:
             speed = place.speed_of(job, grant.nodes)
             expected, duration = expected / speed, duration / speed
         spec = job._job
-        simple = self.plans and job.course is None and (spec is None or not spec.has_body)
+        simple = self.plans and job.course is None and (spec is None or not (spec.has_body or spec.saves_somewhere))
         if simple:
             end = now + duration
             run = Run(job, place, now, now + expected, grant, self._ends, end)
@@ -126,6 +128,8 @@ class JobExecution:
             self._bodies.begin(run, spec)
         elif job.course is not None:
             job.course(run)
+        elif self.plans:
+            self.saves.begin(run)
         past, resumed = job.past, False
         if past is not None and past.resumes:
             resumed = past.attempt_start is not None  # else it was bound to a host
@@ -195,6 +199,7 @@ class JobExecution:
             raise InputError(f"job {job.id}: the start cannot be taken back: it is {job.state}, or has a body")
         if run.callbacks is not None:
             self.env.withdraw(run)
+        self.saves.pause(run)
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
         freed = self._ended_watched(run) if job.watched else ()
@@ -219,10 +224,14 @@ class JobExecution:
         run._end = at
         run._number = self.env.plan(run, at, self._priority)
 
-    def seconds_of(self, run: Run) -> float:
-        """Return the seconds that the job of a run executes on its nodes."""
+    def go_on(self, run: Run) -> None:
+        """Let a run execute from now on for the run time of its job, after a course of its own."""
+        spec = run.job._job
+        if spec is not None and spec.saves_somewhere:
+            self.saves.begin(run)
+            return
         speed: float = run.place.speed_of(run.job, run.grant.nodes)
-        return run.job._duration / speed
+        self.plan_end(run, self.env._now + run.job._duration / speed)
 
     def _started_watched(self, job: LiveJob) -> None:
         """Do what only some jobs need at their start: update usage and limits, release dependent jobs."""
@@ -281,7 +290,7 @@ class JobExecution:
         """Update usage, limits and checkpoints at an end; return the held jobs that may wait from now on."""
         job = run.job
         if status is not None and job._job is not None and job._job.checkpoint is not None:
-            count_kept(self._core, run, status)
+            count_kept(self._core, self.saves, run, status)
         for usage in self._core.usages:
             usage.change(job.user, -job.processors, self.env._now)
         self.malleable -= job.elastic is not None

@@ -93,6 +93,7 @@ class Intake:
             if it names an unknown queue or partition
         """
         core = self._core
+        spec = core.io.timed_job(spec)
         number = self.submitted if number is None else number
         index = number - self.offset if row is None else row
         run = spec.seconds()
@@ -136,7 +137,7 @@ class Intake:
             from simmodel.systems.cluster.inside import why_not_inside
 
             reason = why_not_inside(spec)
-        return job, reason
+        return job, reason or core.io.why_not(spec)
 
     def _name_of(self, spec: Job, number: int) -> int | str:
         """Return the name of a job: its id, its own name, or the next number that is no id of a submitted job."""
@@ -182,7 +183,9 @@ class Intake:
         core = self._core
         if workload.specs is not None:
             self.check(zip(workload["job"].tolist(), workload.specs, strict=True))
-        prepared = prepare(workload, core.largest, core.estimates, core.overrun, too_large=core.too_large)
+        prepared = prepare(
+            workload, core.largest, core.estimates, core.overrun, too_large=core.too_large, timed=core.io.timed
+        )
         note_left_out(workload, core.offers, prepared.report)
         return prepared
 

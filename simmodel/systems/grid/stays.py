@@ -251,11 +251,9 @@ class Stays:
         self._unpin(stay)
         self._hold(stay.site, -1)
         self._go(stay, "executing")
-        self.grid.ledger.executing[job.row] = now = self.env._now
-        run = stay.run
-        assert run is not None
-        execution = stay.site.system.execution
-        execution.plan_end(run, now + execution.seconds_of(run))
+        self.grid.ledger.executing[job.row] = self.env._now
+        assert stay.run is not None
+        stay.site.system.execution.go_on(stay.run)
 
     def _unpin(self, stay: Stay) -> None:
         for file in stay.pinned:
