@@ -17,7 +17,7 @@ from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import unknown
 from simmodel.experiments.calls import check_shared_options, keeps_results, map_calls
 from simmodel.experiments.measured_run import MeasuredRun, brought_home, repeatable
-from simmodel.metrics.comparison import compare as metrics_table
+from simmodel.metrics.comparison import compare as metrics_table, metrics_known
 from simmodel.metrics.names import TAU, Cut
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
@@ -229,7 +229,8 @@ class Comparison(Shown):
         wanted = [name for name in SHOWN if name in first.METRICS] if metrics is None else metrics
         table = metrics_table(self.results, wanted, warmup=warmup, cooldown=cooldown, tau=tau)
         known = [name for name in wanted if np.isfinite(table[name].astype(np.float64)).any()]
-        head = ["", *(SHOWN.get(name, first.METRICS[name][1]) for name in known)]
+        labels = metrics_known(self.results)
+        head = ["", *(SHOWN.get(name, labels[name][1]) for name in known)]
         return [
             head,
             *([row["result"], *(first.metric_text(name, row[name]) for name in known)] for row in table.rows()),

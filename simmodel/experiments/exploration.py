@@ -20,7 +20,7 @@ from simmodel.experiments.ensembles import GivenStudy, measured_calls, study_of
 from simmodel.experiments.measured_cells import AXES, MeasuredCells
 from simmodel.experiments.replication import Replications, numbers_of
 from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of, in_rounds
-from simmodel.metrics.batch import METRICS
+from simmodel.metrics.names import JOB_METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.metrics.workflow import MACHINE_METRICS
@@ -302,7 +302,7 @@ class Exploration(Shown):
 
     def title(self, metric: str) -> str:
         """Return the label of a metric in texts and plots."""
-        known = MACHINE_METRICS if any(self.units.values()) else METRICS
+        known = MACHINE_METRICS if any(self.units.values()) else JOB_METRICS
         return _WORDS.get(metric) or (known[metric][1] if metric in known else metric)
 
     def _text(self, metric: str, platform: str, found: Interval) -> str:
@@ -311,7 +311,7 @@ class Exploration(Shown):
         def written(value: float) -> str:
             if metric in MACHINE_METRICS and unit is not None:
                 return machine_text(metric, value, unit)
-            return metric_text(metric, value) if metric in METRICS else f"{value:.4g}"
+            return metric_text(metric, value) if metric in JOB_METRICS else f"{value:.4g}"
 
         if not isfinite(found.mean):
             return "-"

@@ -12,6 +12,7 @@ from .bins import binned as binned, grouped as grouped
 from .comparison import METRICS_OF as METRICS_OF, compare as compare
 from .critical import critical_path as critical_path, critical_shares as critical_shares
 from .fairness import discrimination as discrimination, jain as jain, unfairness as unfairness
+from .names import CHECKPOINT_METRICS as CHECKPOINT_METRICS, JOB_METRICS as JOB_METRICS
 from .pareto import hypervolume as hypervolume, pareto_front as pareto_front
 from .power_and_energy import Energy as Energy, energy as energy, node_energy as node_energy, power as power
 from .statistics import (

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from simmodel.errors import InputError, unknown
-from simmodel.metrics.batch import METRICS, TAU, Cut
+from simmodel.metrics.names import JOB_METRICS, TAU, Cut
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.work.table import Table
 
-__all__ = ["METRICS_OF", "Measured", "compare"]
+__all__ = ["METRICS_OF", "Measured", "compare", "metrics_known"]
 
-METRICS_OF: Mapping[str, Mapping[str, tuple[str, str]]] = {"jobs": METRICS, "tasks": MACHINE_METRICS}
+METRICS_OF: Mapping[str, Mapping[str, tuple[str, str]]] = {"jobs": JOB_METRICS, "tasks": MACHINE_METRICS}
 """The metrics that are numbers, by the kind of work: unit and label of each."""
 
 
@@ -49,6 +49,11 @@ class Measured(Protocol):
         ...
 
 
+def metrics_known(results: Sequence[Measured]) -> dict[str, tuple[str, str]]:
+    """Return the metrics that some of several results have: unit and label of each."""
+    return {name: about for result in results for name, about in result.METRICS.items()}
+
+
 def compare(
     results: Sequence[Measured],
     metrics: Sequence[str] | None = None,
@@ -64,7 +69,7 @@ def compare(
     results
         at least one, all of one kind of work
     metrics
-        names of their ``METRICS``; default: all
+        names of their ``METRICS``; default: all that one of them has; nan for a result without it
     warmup, cooldown, tau
         of metrics of jobs, as of :func:`simmodel.metrics.batch.summary`
 
@@ -80,13 +85,13 @@ def compare(
     {'result': 'a', 'jobs': 1, 'counted': 1, 'wait_mean': 2.0}
     {'result': 'b', 'jobs': 1, 'counted': 1, 'wait_mean': 2.0}
     """
-    known = results[0].METRICS
+    known = metrics_known(results)
     wanted = tuple(known) if metrics is None else tuple(metrics)
     for name in wanted:
         if name not in known:
             raise unknown("metric", name, known)
     found = [_metrics(result, warmup, cooldown, tau) for result in results]
-    columns = {name: np.array([each[name] for each in found]) for name in (*results[0].COUNTS, *wanted)}
+    columns = {name: np.array([each.get(name, np.nan) for each in found]) for name in (*results[0].COUNTS, *wanted)}
     return Table({"result": np.array([result.name for result in results], dtype=str), **columns})
 
 

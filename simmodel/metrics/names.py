@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["CHECKPOINT_METRICS", "METRICS", "TAU", "Cut"]
+__all__ = ["CHECKPOINT_METRICS", "JOB_METRICS", "METRICS", "TAU", "Cut"]
 
 TAU = 10.0
 """Default bound of bounded slowdowns, s."""
@@ -40,4 +40,7 @@ CHECKPOINT_METRICS = {
     "checkpoint_time": ("processor-s", "time in checkpoints"),
     "restart_time": ("processor-s", "time in restarts from checkpoints"),
 }
-"""The further metrics of runs with jobs that write checkpoints: sums over these jobs."""
+"""The further metrics of runs with jobs that write checkpoints: sums over these jobs; other runs have none of them."""
+
+JOB_METRICS = METRICS | CHECKPOINT_METRICS
+"""All of them."""

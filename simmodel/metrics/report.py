@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.display import text_table
-from simmodel.metrics.batch import METRICS, TAU, Cut, summary
-from simmodel.metrics.names import CHECKPOINT_METRICS
+from simmodel.metrics.batch import TAU, Cut, summary
+from simmodel.metrics.names import CHECKPOINT_METRICS, JOB_METRICS, METRICS
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
@@ -46,11 +46,13 @@ def metric_text(name: str, value: float) -> str:
         return "-"
     if name in _SHARES:
         return f"{100 * value:.1f} %"
-    if METRICS[name][0] == "s":
+    unit = JOB_METRICS[name][0]
+    if unit == "s":
         return duration(value)
-    if METRICS[name][0] == "jobs/s":
+    if unit == "jobs/s":
         return f"{86400 * value:,.4g} jobs/d"
-    unit = METRICS[name][0]
+    if unit == "processor-s":
+        return f"{value:,.0f} processor seconds"
     number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{number} {unit}".strip()
 
@@ -65,7 +67,7 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("jobs interrupted", f"{metrics['interrupted']:,}"))
     rows += [(METRICS[name][1], metric_text(name, metrics[name])) for name in METRICS if math.isfinite(metrics[name])]
     kept = CHECKPOINT_METRICS if "checkpoint_time" in metrics else ()
-    rows += [(CHECKPOINT_METRICS[name][1], f"{metrics[name]:,.0f} processor seconds") for name in kept]
+    rows += [(CHECKPOINT_METRICS[name][1], metric_text(name, metrics[name])) for name in kept]
     return rows
 
 

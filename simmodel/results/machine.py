@@ -56,10 +56,14 @@ class MachineResult(Stored, TaskRecord):
         "reasons",
     )
 
-    METRICS: ClassVar = MACHINE_METRICS
     COUNTS: ClassVar = ("tasks",)
 
     # ------------------------------------------------------------------ metrics
+
+    @property
+    def METRICS(self) -> Mapping[str, tuple[str, str]]:
+        """The metrics that are numbers: unit and label of each."""
+        return MACHINE_METRICS
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run by name; see :func:`simmodel.metrics.workflow.summary`."""

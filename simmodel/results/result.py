@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from simmodel.errors import InputError, Plain, clipped, shown
-from simmodel.metrics.names import METRICS, TAU, Cut
+from simmodel.metrics.names import JOB_METRICS, METRICS, TAU, Cut
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stored import Common, Stored
 from simmodel.work.table import Table
@@ -40,10 +40,14 @@ class Result(Stored, JobRecord):
         *("jobs", "runs", "events", "places", "changes", "choices", "nodes", "claims", "reasons"),
     )
 
-    METRICS: ClassVar = METRICS
     COUNTS: ClassVar = ("jobs", "counted")
 
     # ------------------------------------------------------------------ metrics
+
+    @property
+    def METRICS(self) -> Mapping[str, tuple[str, str]]:
+        """The metrics that are numbers: unit and label of each; those of checkpoints if its jobs wrote some."""
+        return JOB_METRICS if "checkpoint_time" in self.jobs else METRICS
 
     def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
         """Return the metrics of the run by name; see :func:`simmodel.metrics.batch.summary`.

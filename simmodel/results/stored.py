@@ -32,13 +32,10 @@ class Stored:
 
     Attributes
     ----------
-    METRICS
-        the metrics that are numbers: unit and label of each
     COUNTS
         the metrics that count the work
     """
 
-    METRICS: ClassVar[Mapping[str, tuple[str, str]]]
     COUNTS: ClassVar[tuple[str, ...]]
 
     name: str
@@ -47,6 +44,11 @@ class Stored:
     report: Report
     decisions: dict[str, float]
     scenario: dict[str, Any]
+
+    @property
+    def METRICS(self) -> Mapping[str, tuple[str, str]]:
+        """The metrics that are numbers: unit and label of each."""
+        raise NotImplementedError
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run by name."""

@@ -44,7 +44,6 @@ class StreamedResult(Shown, Stored):
         as of a :class:`~simmodel.results.result.Result`
     """
 
-    METRICS: ClassVar = METRICS
     COUNTS: ClassVar = ("jobs", "counted")
 
     def __init__(self, path: Path, document: Mapping[str, Plain], common: Common, tables: Mapping[str, Table]) -> None:
@@ -72,6 +71,11 @@ class StreamedResult(Shown, Stored):
         return found
 
     # ------------------------------------------------------------------ metrics
+
+    @property
+    def METRICS(self) -> Mapping[str, tuple[str, str]]:
+        """The metrics that are numbers: unit and label of each."""
+        return METRICS
 
     def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
         """Return the metrics of the run by name, in one pass over the jobs, with exact percentiles.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.metrics.batch import METRICS
+from simmodel.metrics.names import JOB_METRICS
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.view.style import COLOURS, INK, Size, duration_axis, figure, tidy
 
@@ -155,7 +155,7 @@ def _panel(
 def _values(ax: Axes, found: Explored, name: str) -> None:
     units = set(found.units.values())
     machines = MACHINE_METRICS.get(name, ("", ""))[0]
-    kind: Any = machines if units != {None} else METRICS.get(name, ("", ""))[0]
+    kind: Any = machines if units != {None} else JOB_METRICS.get(name, ("", ""))[0]
     if (kind == "time" and units == {"s"}) or (kind == "s" and units == {None}):
         duration_axis(ax.yaxis, ax.get_ylim()[1], log=False)
     elif kind == "share" or name == "utilisation":

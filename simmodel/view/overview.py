@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.metrics.batch import TAU, Cut, summary
-from simmodel.metrics.comparison import compare
+from simmodel.metrics.comparison import compare, metrics_known
 from simmodel.metrics.report import metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
 from simmodel.view.result_plots import cdf, queue, utilisation, value_by_bin
@@ -103,6 +103,7 @@ def comparison(
     first = results[0]
     if metrics is None:
         metrics = next(names for names in _COMPARED if first.METRICS.keys() >= set(names))
+    labels = metrics_known(results)
     table = compare(results, metrics, warmup=warmup, cooldown=cooldown, tau=tau)
     columns = min(2, len(metrics))
     rows = -(-len(metrics) // columns)
@@ -122,7 +123,7 @@ def comparison(
         ax.set_xlim(0, 1.3 * max(float(lengths.max(initial=0.0)), 1e-12))
         ax.set_xticks([])
         ax.invert_yaxis()
-        tidy(ax, grid="", title=first.METRICS[name][1])
+        tidy(ax, grid="", title=labels[name][1])
         ax.spines["bottom"].set_visible(False)
         ax.tick_params(axis="y", length=0)
     return fig

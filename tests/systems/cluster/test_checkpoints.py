@@ -8,7 +8,10 @@ from statistics import mean, stdev
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel import Cluster, Environment, Job, Workload, load_result, simulate, what_if
+from simmodel import Cluster, Environment, Job, Workload, compare as compare_policies, load_result, simulate, what_if
+from simmodel.experiments import replicate
+from simmodel.experiments.measured_run import MeasuredRun
+from simmodel.metrics import CHECKPOINT_METRICS, compare
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.work.checkpoint import Checkpoint, Kept, daly_interval
 
@@ -175,6 +178,23 @@ def test_results_keep_the_columns_and_the_metrics_sum_processor_seconds(tmp_path
     assert kept(again) == kept(result)
     assert again.metrics()["lost_work"] == 24
     assert "lost_work" not in simulate(4, [Job(run=5)], "fcfs").metrics()
+
+
+def test_comparisons_and_replications_have_the_metrics_of_runs_with_checkpoints(tmp_path):
+    with_them, without = simulate(failing((50, 60)), [job()], "fcfs"), simulate(4, [Job(run=5)], "fcfs")
+    assert with_them.METRICS.keys() - without.METRICS.keys() == set(CHECKPOINT_METRICS)
+    assert with_them.numbers()["lost_work"] == 24
+    assert not without.numbers().keys() & CHECKPOINT_METRICS.keys()
+    table = compare([without, with_them])
+    assert str(table["lost_work"].tolist()) == "[nan, 24.0]"
+    assert with_them.metric_text("lost_work", 24.0) == "24 processor seconds"
+    both = compare_policies(failing((50, 60)), [job()], ["fcfs", "easy"])
+    assert "work lost since the last checkpoint" in both.summary(["lost_work"])
+    assert both.table["checkpoint_time"].tolist() == [16, 16]
+    assert both.plot(["lost_work"]).axes[0].get_title(loc="left") == "work lost since the last checkpoint"
+    again = replicate(lambda seed: simulate(failing((50 + seed, 60)), [job()], "fcfs"), [0, 1, 2])
+    assert again["lost_work"].mean == 4 * (6 + 7 + 8) / 3
+    assert MeasuredRun(with_them).numbers()["restart_time"] == 20
 
 
 def test_a_log_has_checkpoints_in_columns_and_replace_gives_them_to_all_jobs():
