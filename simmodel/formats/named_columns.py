@@ -30,9 +30,10 @@ __all__ = ["read_columns"]
 
 Cell = float | str | datetime | timedelta | None
 _INSTANTS = frozenset({"submit", "start", "end", "cancel"})
-_DURATIONS = frozenset({"wait", "run", "requested", "cpu_time", "think_time"})
-_BYTES = frozenset({"used_memory", "requested_memory", "memory_per_node"})
-_NAMES = frozenset({"job", "user", "group", "executable", "queue", "partition", "preceding"})
+_SAVES = ("checkpoint_interval", "checkpoint_cost", "checkpoint_restart")
+_DURATIONS = frozenset({"wait", "run", "requested", "cpu_time", "think_time", *_SAVES})
+_BYTES = frozenset({"used_memory", "requested_memory", "memory_per_node", "checkpoint_size"})
+_NAMES = frozenset({"job", "user", "group", "executable", "queue", "partition", "preceding", "checkpoint_to"})
 _STATUS = {"completed": "1", "failed": "0", "timeout": "0", "lost": "0", "cancelled": "5"}  # as in results
 _KNOWN = (*COLUMNS, "start", "end")
 

@@ -258,7 +258,11 @@ def checkpoint_of(row: Mapping[str, Any]) -> Checkpoint | None:
     if not interval > 0:
         return None
     to = row.get("checkpoint_to")
-    return Checkpoint(interval, cost, restart, size, "" if to in (None, -1) else str(to))
+    place = "" if to in (None, -1) else str(to)
+    if bool(size) != bool(place):
+        message = f"must be given together, got {size:g} and {place!r}"
+        raise InputError(message, place="columns checkpoint_size and checkpoint_to")
+    return Checkpoint(interval, cost, restart, size, place)
 
 
 def checkpoints_in(table: Table) -> list[Checkpoint | None]:

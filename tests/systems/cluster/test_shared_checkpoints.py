@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from math import exp
 from statistics import mean
 
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, Job, Observer, Workload, load_result, simulate, what_if
-from simmodel.errors import ImpossibleWork, SnapshotError
-from simmodel.platform import LinkSpec, StorageSpec
+from simmodel.errors import ImpossibleWork, InputError, SnapshotError
+from simmodel.formats import read_columns
+from simmodel.platform import BrokerSpec, LinkSpec, StorageSpec
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.work.checkpoint import Checkpoint, daly_interval
 from tests.oracles.saves import play
@@ -304,6 +306,27 @@ def test_a_log_has_them_in_columns_and_replace_gives_them_to_all_jobs(tmp_path):
     results[1].to_parquet(tmp_path / "run")
     again = load_result(tmp_path / "run")
     assert (kept(again), again.jobs["checkpoint_to"].tolist()) == (kept(results[1]), ["disk", "disk"])
+
+
+def test_a_table_of_jobs_has_them_as_durations_bytes_and_names():
+    head = "job,submit,run,processors,checkpoint_interval,checkpoint_cost,checkpoint_size,checkpoint_to\n"
+    rows = "a,0,60,1,0:00:20,0.5,20,disk\nb,0,60,1,20,,,\nc,0,60,1,,,,\n"
+    log = read_columns(io.StringIO(head + rows))
+    assert [each.checkpoint for each in log.jobs()] == [Checkpoint(20, 0.5, 0, 20, "disk"), Checkpoint(20), None]
+    assert ends(simulate(shared(), log, "easy")) == [65, 60, 60]
+    for row, found in (("a,0,60,1,20,0,20,", "20 and ''"), ("a,0,60,1,20,0,,disk", "0 and 'disk'")):
+        wrong = read_columns(io.StringIO(head + row))
+        sentence = f"columns checkpoint_size and checkpoint_to: must be given together, got {found}"
+        for use in (wrong.jobs, lambda wrong=wrong: simulate(shared(), wrong, "easy")):
+            with pytest.raises(InputError, match=sentence):
+                use()
+
+
+def test_a_broker_hands_them_to_a_cluster_that_has_the_storage():
+    places = {"plain": ClusterSpec.simple(8), "with": shared()}
+    result = simulate(BrokerSpec(places=places), [job(processors=2) for _ in range(3)], "least-loaded")
+    assert set(result.jobs["destination"].tolist()) == {"with"}
+    assert ends(result) == [68, 68, 68 + 64]
 
 
 def test_checkpoints_to_a_place_that_is_not_there_are_refused():
