@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import attrs
+from simpy.events import URGENT
 
 from simmodel.display import Fields, counted
 from simmodel.errors import ImpossibleWork
@@ -119,10 +120,19 @@ class Claim(Waiter, Holder):
         grew = bool(self.growths)
         self.drop_growths()
         self.pool.tell("claim_ended", self, "lost")
-        if self.process is not None and self.process.is_alive:
-            self.process.interrupt(Lost(self.pool, self.since or 0.0))
+        self._interrupt(Lost(self.pool, self.since or 0.0))
         if grew:  # its requests held up others
             self.pool.serve_claims()
+
+    def _interrupt(self, cause: Lost | Preempted) -> None:
+        """Interrupt the process; one that brought this about itself, as by a shrink, at its next ``yield``."""
+        process, env = self.process, self.pool.env
+        if process is None or not process.is_alive:
+            return
+        if env.active_process is process:
+            env.call_at(env.now, lambda: self._interrupt(cause), URGENT)
+        else:
+            process.interrupt(cause)
 
     def __enter__(self) -> Self:
         return self
@@ -256,9 +266,7 @@ class Claims:
         for victim in taken:
             victim.drop_growths()
             self.tell("claim_ended", victim, "preempted")
-            if victim.process is not None and victim.process.is_alive:
-                by = claim.holder if isinstance(claim, Growth) else claim
-                victim.process.interrupt(Preempted(by, victim.since or 0.0))
+            victim._interrupt(Preempted(claim.holder if isinstance(claim, Growth) else claim, victim.since or 0.0))
         return True
 
     def _withdraw(self, claim: Claim) -> None:

@@ -212,6 +212,38 @@ def test_growth_may_preempt_as_its_claim_does():
     assert pool.free == 4
 
 
+def test_a_process_that_lets_another_preempt_it_is_interrupted_at_its_next_yield():
+    env = Environment()
+    pool = CountPool(env, "pool", 4)
+    seen = []
+
+    def two() -> Steps:
+        with pool.claim(2) as low, pool.claim(2, priority=2) as safe:
+            yield low & safe
+            yield env.timeout(5)
+            safe.shrink(1)
+            seen.append(("goes on", pool.free))
+            try:
+                yield env.timeout(10)
+            except simpy.Interrupt as interrupt:
+                seen.append((env.now, type(interrupt.cause)))
+            yield env.timeout(1)
+            assert (low.holds, safe.processors) == (False, 1)
+
+    def urgent() -> Steps:
+        yield env.timeout(1)
+        with pool.claim(3, priority=1, preempt=True) as claim:
+            yield claim
+            seen.append(env.now)
+            yield env.timeout(3)
+
+    env.process(two())
+    env.process(urgent())
+    env.run()
+    assert seen == [("goes on", 0), (5, Preempted), 5]
+    assert pool.free == 4
+
+
 def test_what_a_failure_takes_is_all_that_a_claim_has_grown_to():
     env = Environment()
     spec = ClusterSpec(
