@@ -97,7 +97,9 @@ def _ask(cluster: RoutedCluster, question: str, patience: float) -> Choice:
     """Ask a twin by HTTP/1.0, whose answer ends with the connection: an HTTP client would take too long to load."""
     answered = b""
     try:
-        with socket.create_connection(("127.0.0.1", cluster.port or 0), patience) as link:
+        with socket.socket() as link:
+            link.settimeout(patience)
+            link.connect(("127.0.0.1", cluster.port or 0))
             link.sendall(f"GET /turnaround?{question} HTTP/1.0\r\n\r\n".encode())
             while len(answered) < 1 << 16 and (part := link.recv(1 << 16)):
                 answered += part

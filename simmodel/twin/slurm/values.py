@@ -14,7 +14,6 @@ import attrs
 
 from simmodel.errors import InputError, shown
 from simmodel.formats import cells
-from simmodel.platform.node_lists import node_names
 
 __all__ = [
     "Gres",
@@ -163,6 +162,8 @@ def nodes_of(text: str) -> tuple[str, ...]:
     >>> nodes_of("n[1-3]"), nodes_of("(null)")
     (('n1', 'n2', 'n3'), ())
     """
+    from simmodel.platform.node_lists import node_names
+
     return () if is_none(text) else node_names(text)
 
 
