@@ -374,8 +374,8 @@ def overhead(run, interval, cost, between):
     return run / interval * between * exp(cost / between) * (exp((interval + cost) / between) - 1) - run
 
 
-def check_optimum(run, seeds, rel):
-    """Check that Daly's interval through a disk costs what theory says, within 2 % of the best one."""
+def check_optimum(run, seeds, rel, outer):
+    """Check that Daly's interval through a disk costs what the best one does, and others what theory says they do."""
     cost, between = 60, 3600
     daly = daly_interval(cost, between)
     best = min(overhead(run, daly * factor / 100, cost, between) for factor in range(30, 300))
@@ -386,16 +386,16 @@ def check_optimum(run, seeds, rel):
     assert found[1] == pytest.approx(best, rel=rel)
     for factor in (0.4, 2.5):
         assert found[factor] > 1.1 * found[1]
-        assert found[factor] == pytest.approx(overhead(run, daly * factor, cost, between), rel=rel)
+        assert found[factor] == pytest.approx(overhead(run, daly * factor, cost, between), rel=outer)
 
 
 def test_the_simulated_overhead_through_a_disk_is_least_at_dalys_interval():
-    check_optimum(500_000, 3, rel=0.1)
+    check_optimum(500_000, 3, rel=0.1, outer=0.1)
 
 
 @pytest.mark.exhaustive
 def test_the_simulated_overhead_at_dalys_interval_is_within_two_per_cent_of_the_best():
-    check_optimum(50_000_000, 4, rel=0.02)
+    check_optimum(10_000_000, 4, rel=0.02, outer=0.04)  # four standard errors
 
 
 # ---------------------------------------------------------------------- copies
