@@ -52,7 +52,6 @@ class Claim(Waiter, Holder):
     def __init__(self, pool: Claims, job: LiveJob, priority: float, preempt: bool) -> None:
         super().__init__(pool, priority, preempt)
         self.job = job
-        self.title = f"{job.id} of {pool.name}"
         self.grant: Grant | None = None
         self.live = LiveGrant(self)
         self.growths: list[Growth] = []
@@ -74,6 +73,11 @@ class Claim(Waiter, Holder):
     def started(self) -> float | None:
         """The instant of the grant, in seconds; ``None`` while it waits."""
         return self.since
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return f"{self.job.id} of {self.pool.name}"
 
     @property
     def held(self) -> Claim:

@@ -206,21 +206,24 @@ class Holder:
         the pool; the job that stands for what it holds; its entry in the index of running work
     priority, preempt
         those with which it requests more
-    title
-        its name in messages
     growths
         its requests to grow that wait
     live
         its grant, as users have it
     """
 
+    __slots__ = ()
     pool: Granting
     job: LiveJob
     priority: float
     preempt: bool
-    title: str
     growths: list[Growth]
     live: LiveGrant
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        raise NotImplementedError
 
     @property
     def held(self) -> Held:

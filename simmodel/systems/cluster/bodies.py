@@ -101,7 +101,9 @@ class Bodies:
         kill(run.process)
 
     def _over(self, run: Run, event: Event) -> None:
-        self._holders.pop(run).drop_growths()
+        holder = self._holders.pop(run)
+        if holder.growths:
+            holder.drop_growths()
         for calls in (self._limits, self._kills):
             call = calls.pop(run, None)
             if call is not None and call.pending:
@@ -136,15 +138,20 @@ class BodyHolder(Holder):
         functions of systems above, called when it has grown or shrunk
     """
 
+    __slots__ = ("_changed", "_core", "_run", "growths", "job", "live", "pool")
     priority, preempt = 0.0, False
 
     def __init__(self, run: Run, core: ClusterCore, changed: Sequence[Callable[[], object]]) -> None:
         self.pool, self.job, self._run = run.place, run.job, run
         self._core = core
         self._changed = changed
-        self.title = f"job {run.job.id}"
         self.growths: list[Growth] = []
         self.live = LiveGrant(self)
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return f"job {self.job.id}"
 
     @property
     def held(self) -> Run:
