@@ -99,7 +99,18 @@ def test_jobs_and_tasks_have_no_other_attributes_but_those_of_systems() -> None:
     job = next(each for each in LIVE if type(each).__name__ == "LiveJob")
     task = next(each for each in LIVE if type(each).__name__ == "LiveTask")
     of_systems = {"adopt", "earlier", "env", "index", "later", "over", "plan", "remember", "requeue", "rules", "seq"}
-    of_systems |= {"altered", "course", "limit_to", "predicted", "suspend", "watched", "widen", "width"}
+    of_systems |= {
+        "altered",
+        "course",
+        "hold",
+        "limit_to",
+        "predicted",
+        "resume_at",
+        "suspend",
+        "watched",
+        "widen",
+        "width",
+    }
     assert public(type(job)) - of_systems == set(TABLES["LiveJob"])
     of_machines = {"assigned", "attempts", "core", "core_since", "done_share", "index", "row", "set", "share", "stamps"}
     of_machines |= {"altered", "fix", "submission"}
