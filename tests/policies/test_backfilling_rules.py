@@ -67,7 +67,7 @@ def agree(case: Case, fast: Any, rule: Any, **options: Any) -> None:
         assert here.promises == there.promises
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(cases(), ORDERS, st.sampled_from([None, None, "sjf"]), MODE, st.booleans(), OVERRUN)
 def test_easy_on_counted_processors_is_the_rule(
     case: Case, order: str, candidates: str | None, mode: dict[str, Any], promises: bool, overrun: str
@@ -78,7 +78,7 @@ def test_easy_on_counted_processors_is_the_rule(
     agree(case, easy, easy, overrun=overrun, **mode)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(cases(), ORDERS, MODE, st.booleans(), OVERRUN)
 def test_conservative_on_counted_processors_is_the_rule(
     case: Case, order: str, mode: dict[str, Any], promises: bool, overrun: str
@@ -89,13 +89,13 @@ def test_conservative_on_counted_processors_is_the_rule(
     agree(case, conservative, conservative, overrun=overrun, **mode)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(cases(zero_runs=False, missing=False), ORDERS, MODE)
 def test_promises_that_stand_are_those_planned_anew(case: Case, order: str, mode: dict[str, Any]) -> None:
     agree(case, lambda: ConservativeKeep(order), lambda: KeepAnew(order), **mode)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     cases(max_jobs=12, zero_runs=False, overruns=False, missing=False),
     st.sampled_from(["easy", "conservative"]),

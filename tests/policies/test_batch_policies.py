@@ -182,9 +182,9 @@ def test_same_seed_same_result_in_other_processes():
     program = (
         "import numpy as np; from tests.helpers.batch_runs import run; from simmodel.work.workload import Workload\n"
         "rng = np.random.default_rng(5)\n"
-        "w = Workload({'submit': rng.integers(0, 900, 400), 'run': rng.integers(0, 90, 400),\n"
-        "  'requested': rng.integers(1, 90, 400), 'processors': rng.integers(1, 9, 400),\n"
-        "  'user': np.array(['u%d' % i for i in rng.integers(0, 9, 400)])})\n"
+        "w = Workload({'submit': rng.integers(0, 270, 120), 'run': rng.integers(0, 90, 120),\n"
+        "  'requested': rng.integers(1, 90, 120), 'processors': rng.integers(1, 9, 120),\n"
+        "  'user': np.array(['u%d' % i for i in rng.integers(0, 9, 120)])})\n"
         "for name in ('easy', 'wfp+easy', 'multifactor', 'conservative-keep', 'best-fit', 'window'):\n"
         "    print(name, hash(tuple(run(w, 8, name).starts)))\n"
     )
