@@ -1,6 +1,7 @@
 """What all tests share: the same names, examples and pictures in every process, however busy the machine is."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -12,6 +13,10 @@ from tests.helpers.stable_ids import pytest_collection_modifyitems, pytest_gener
 __all__ = ["pytest_collection_modifyitems", "pytest_generate_tests", "pytest_make_parametrize_id"]
 
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in the processes that tests start
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as shells start what goes on behind them: tests interrupt processes
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A loaded machine is slow, not wrong. The examples are the same at each run: what fails, fails for everybody.
 # --hypothesis-profile=search draws new ones each time.
