@@ -13,9 +13,8 @@ from tests.helpers.stable_ids import pytest_collection_modifyitems, pytest_gener
 __all__ = ["pytest_collection_modifyitems", "pytest_generate_tests", "pytest_make_parametrize_id"]
 
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in the processes that tests start
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # as shells start what goes on behind them: tests interrupt processes
+# Tests interrupt processes, which inherit that a shell ignores SIGINT in what it starts in the background.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A loaded machine is slow, not wrong. The examples are the same at each run: what fails, fails for everybody.
