@@ -15,11 +15,11 @@ from matplotlib.axes import Axes
 
 from simmodel import Job, simulate
 from simmodel.platform import ClusterSpec, FailureModel, PartitionSpec, StorageSpec
+from simmodel.view.style import COLOURS, GREY, tidy
 from simmodel.work import Checkpoint, daly_interval
 
 ALONE, INTERVAL, WORK = 10.0, 60.0, 6000.0  # s: of a save alone, between saves, of a job
 BETWEEN, COST = 3600.0, 60.0  # s: between failures of a job; of its saves alone
-COLOURS = ("#2f6f9f", "#c8553d")
 
 
 def shared(jobs: int, *failures: FailureModel) -> ClusterSpec:
@@ -76,7 +76,7 @@ def draw_intervals(ax: Axes) -> None:
         ax.plot(
             tried, found, mark, color=colour, label="one job" if jobs == 1 else f"{jobs} jobs that share the storage"
         )
-    ax.axvline(daly, color="#8a8f98", linestyle="--", linewidth=1)
+    ax.axvline(daly, color=GREY, linestyle="--", linewidth=1)
     ax.annotate("Daly's interval", (daly, 0.97), (6, 0), xycoords=("data", "axes fraction"), textcoords="offset points")
     ax.set_xscale("log")
     ax.set_xticks([150, 300, 600, 1200, 2400], ["150", "300", "600", "1200", "2400"])
@@ -93,9 +93,7 @@ def draw() -> plt.Figure:
     draw_intervals(right)
     for ax in (left, right):
         ax.set_ylim(bottom=0)
-        ax.grid(axis="y", color="#e7e9ec")
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
         ax.legend(frameon=False)
     figure.tight_layout()
     return figure
@@ -103,4 +101,4 @@ def draw() -> plt.Figure:
 
 if __name__ == "__main__":
     mpl.use("Agg")
-    draw().savefig(Path(__file__).parent / "checkpoints.png", dpi=110)
+    draw().savefig(Path(__file__).parents[1] / "images" / "checkpoints.png", dpi=110)

@@ -83,4 +83,4 @@ if __name__ == "__main__":
     if "--run" in sys.argv[1:]:
         run()
     mpl.use("agg")
-    draw().savefig(HERE / "live_twin.png", dpi=110)
+    draw().savefig(HERE.parent / "images" / "live_twin.png", dpi=110)

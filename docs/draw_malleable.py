@@ -33,10 +33,6 @@ def run(path: str) -> None:
     (HERE / "malleable_study.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
-def _short(value: float | str) -> float | str:
-    return round(value, 4) if isinstance(value, float) else value
-
-
 def of_runs(runs: dict[str, list[float]], policy: str, measure: str) -> dict[float, list[float]]:
     """Return the values of a measure under a policy, by share."""
     found: dict[float, list[float]] = {0.0: [1.0]}
@@ -79,4 +75,4 @@ if __name__ == "__main__":
     if "--run" in sys.argv[1:]:
         run(sys.argv[sys.argv.index("--run") + 1])
     mpl.use("agg")
-    draw().savefig(HERE / "malleable_study.png", dpi=110)
+    draw().savefig(HERE.parent / "images" / "malleable_study.png", dpi=110)
