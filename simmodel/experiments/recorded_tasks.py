@@ -139,12 +139,16 @@ class RecordedTasks(Shown):
         """Return the speeds as parameters, on a logarithmic scale: ``machine``, or ``machine family``."""
         found = {}
         for task in self._timed:
-            name = self._name(task)
+            name = self._speed_of[task.id]
             found[name] = Parameter(name=name, low=low, high=high, scale="log", group=task.machines[0])
         return list(found.values())
 
-    def _name(self, task: Task) -> str:
-        return f"{task.machines[0]} {task.family or ''}".strip() if self.by_family else task.machines[0]
+    @cached_property
+    def _speed_of(self) -> dict[int | str, str]:
+        """The name of the speed of each task that counts."""
+        if not self.by_family:
+            return {task.id: task.machines[0] for task in self._timed}
+        return {task.id: f"{task.machines[0]} {task.family or ''}".strip() for task in self._timed}
 
     def __call__(self, **speeds: float) -> MachineResult:
         """Simulate the workflow with these speeds; the others are 1.
@@ -154,16 +158,15 @@ class RecordedTasks(Shown):
         InputError
             there is no such machine, or it ran no task of the family
         """
-        names = {each.name for each in self.parameters()}
-        timed = {task.id for task in self._timed}
+        names = set(self._speed_of.values())
         for name in speeds:
             if name not in names:
                 raise InputError(unknown("speed", name, sorted(names)).message, place="parameters")
 
         def placed(task: Task) -> Task:
-            if task.id not in timed:
+            if task.id not in self._speed_of:
                 return task
-            seconds = self.usual[task.family or ""] / speeds.get(self._name(task), 1.0)
+            seconds = self.usual[task.family or ""] / speeds.get(self._speed_of[task.id], 1.0)
             return attrs.evolve(task, run=None, run_on={task.machines[0]: seconds})
 
         return simulate(self.platform, self.workflow.map(placed), "earliest-finish")

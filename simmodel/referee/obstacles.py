@@ -176,15 +176,11 @@ def _nodes(way: _Way) -> str:
     spec = way.work.spec
     each = [] if spec is None or spec.nodes is None else [counted(spec.cores_per_node, "core")]
     if spec is not None:
-        each += [_gpus(spec.gpus_per_node)] if spec.gpus_per_node else []
+        each += [counted(int(spec.gpus_per_node), "GPU")] if spec.gpus_per_node else []
         each += [f"{show_quantity(spec.memory_per_node, 'B')} of memory"] if spec.memory_per_node else []
     what = _needed(way) if spec is None or spec.nodes is None else f"{counted(spec.nodes, 'node')} of {way.pool.name}"
     kind = f" with {' and '.join(each)} each" if each else ""
     return f"needs {what}{kind}; {are_free(int(way.pool.free), 'processor')}, but none such"
-
-
-def _gpus(count: float) -> str:
-    return f"{count:g} GPU{'' if count == 1 else 's'}"
 
 
 def _needed(way: _Way) -> str:

@@ -122,8 +122,7 @@ class Claim(Waiter, Holder):
             return
         self.pool._withdraw(self)
         grew = bool(self.growths)
-        self.drop_growths()
-        self.pool.tell("claim_ended", self, "lost")
+        self.pool._ended(self, "lost")
         self._interrupt(Lost(self.pool, self.since or 0.0))
         if grew:  # its requests held up others
             self.pool.serve_claims()
@@ -268,8 +267,7 @@ class Claims:
                 self.claims_held.append(victim)
             return False
         for victim in taken:
-            victim.drop_growths()
-            self.tell("claim_ended", victim, "preempted")
+            self._ended(victim, "preempted")
             victim._interrupt(Preempted(claim.holder if isinstance(claim, Growth) else claim, victim.since or 0.0))
         return True
 
@@ -279,11 +277,15 @@ class Claims:
         assert claim.grant is not None
         self.give_back(claim.job, claim.grant)
 
+    def _ended(self, claim: Claim, status: str) -> None:
+        """Withdraw what a claim that has ended still requests, and tell observers of the end."""
+        claim.drop_growths()
+        self.tell("claim_ended", claim, status)
+
     def _release(self, claim: Claim) -> None:
         if claim in self.claims_held:
             self._withdraw(claim)
-            claim.drop_growths()
-            self.tell("claim_ended", claim, "released")
+            self._ended(claim, "released")
             self.came_free()
         elif claim in self.claims_waiting:
             self.claims_waiting.remove(claim)

@@ -121,7 +121,7 @@ class Scenario(Shown):
             return cls(platform=spec, workload=workload, policy=policy, **own)
         kind = kind_of_platform(spec)
         inputs = {name: options.pop(name) for name in kind.inputs if name in options}
-        known = kind.option_names(spec)
+        known = kind.option_names(spec) if options else []
         for name in options:
             if name not in known:
                 raise unknown("option", name, [*known, *kind.inputs, *_PLAIN, *_WATCHING])

@@ -114,7 +114,7 @@ def _draw(setting: _Setting, draw: tuple[float, int]) -> list[tuple[float, ...]]
     share, seed = draw
     log, processors = setting.workload, setting.processors
     some = make_malleable(log, share, serial=setting.serial, processors=processors, seed=seed)
-    rigid = _measures(log, processors, "easy")
+    rigid = _measures(log, processors, "easy")  # in each process anew: cost is a ratio of CPU times side by side
     found = [_measures(some, processors, policy) for policy in setting.policies]
     return [tuple(a / b if b else 1.0 for a, b in zip(each, rigid, strict=True)) for each in found]
 

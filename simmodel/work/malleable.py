@@ -39,23 +39,8 @@ class MalleableJob(LiveJob):
 
         ``speed``: that of the nodes on which it ran.
         """
-        past = self.remember()
-        started = past.last_start = float(self.started)  # type: ignore[arg-type]
-        elapsed = now - started
-        if past.attempt_start is None:
-            past.attempt_start = started
-        if past._whole is None:
-            past._whole = self.requested, self.expected, self._duration
-        past.executed += elapsed
-        past.resumes = None
-        done, at = elapsed * speed, self.elastic.speed
-        longer = at(self.processors) / at(processors)
-        self.requested = self._requested = max(0.0, self.requested - done) * longer
-        self.expected = self._expected = max(0.0, self.expected - done) * longer
-        self._duration = max(0.0, self._duration - done) * longer
-        self.processors = self._processors = self.width = processors
-        if self.request is not None:
-            self._ask_for(processors)
+        self.suspend(now, None, speed)
+        self.size_to(processors)
         self.started = now
 
     def begin_at(self, processors: int, now: float) -> None:
