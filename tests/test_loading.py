@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -205,7 +206,7 @@ def by_pipe(command: str, data: bytes, *, compressed: bool = False) -> str:
 @pytest.mark.parametrize("where", ["-", "/dev/stdin", "<(cat)"])
 @pytest.mark.parametrize("compressed", [False, True])
 def test_logs_come_through_pipes(where, compressed) -> None:
-    command = f"{sys.executable} -m simmodel batch {where} --processors 8 --policy fcfs"
+    command = f"{shlex.quote(sys.executable)} -m simmodel batch {where} --processors 8 --policy fcfs"
     said = by_pipe(command, SWF.encode() * 1 + SWF.replace("1 0", "2 5", 1).encode() * 1, compressed=compressed)
     assert "error" not in said.lower()
     assert "2 jobs" in said or "jobs" in said

@@ -7,7 +7,6 @@ further ones. Each call is noted with its arguments. Time stands still until a t
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from simmodel.twin.acting.actions import HELD, Mode
 from simmodel.twin.pbs.commands import PbsCommands
 from simmodel.twin.pbs.hands import PbsHands
+from tests.helpers.stand_ins import python_program
 
 READERS = ("qstat", "pbsnodes", "qselect")
 WRITERS = ("qalter", "qmove", "qrun", "qrls")
@@ -23,7 +23,7 @@ OTHERS = ("qsub", "qdel", "qhold", "qmgr", "qsig", "qrerun", "qorder", "qterm")
 START = 1_700_000_000.0
 """The instant at which the clock begins."""
 
-PROGRAM = r"""#!{python} -ISE
+PROGRAM = r"""
 import calendar, fcntl, json, os, sys, time
 FOLDER = {folder!r}
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
@@ -183,7 +183,7 @@ class PbsStub:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         known = ("qstat", "qselect", *WRITERS)
-        program = PROGRAM.format(python=sys.executable, folder=str(folder), known=known)
+        program = python_program(PROGRAM.format(folder=str(folder), known=known), "-ISE")
         for name in (*READERS, *WRITERS, *OTHERS):
             (folder / name).write_text(program)
             (folder / name).chmod(0o755)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tests.helpers.stand_ins import python_program
 
 ALL = (
     *("squeue", "sinfo", "scontrol", "sacct", "sbatch", "scancel", "srun", "salloc", "sattach", "sbcast", "scrontab"),
@@ -13,7 +14,7 @@ ALL = (
 )
 READERS = {"squeue", "sinfo", "sacct"}
 
-PROGRAM = """#!{python}
+PROGRAM = """
 import json, os, sys
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
 folder = {folder!r}
@@ -46,7 +47,7 @@ JOB: Mapping[str, str] = {**dict(zip(_LETTERS.split(), _VALUES.split(), strict=T
 
 def write_stub(folder: Path, jobs: Sequence[Mapping[str, str]] = (), nodes: Sequence[Mapping[str, str]] = ()) -> None:
     """Write the commands, and what squeue and sinfo tell: rows with values by the letters of the format."""
-    program = PROGRAM.format(python=sys.executable, folder=str(folder), readers=READERS)
+    program = python_program(PROGRAM.format(folder=str(folder), readers=READERS))
     for name in ALL:
         (folder / name).write_text(program)
         (folder / name).chmod(0o755)
