@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 
 from simmodel.twin.acting.settings import ActSettings
-from simmodel.twin.hooks.scripts import SETTINGS, checked_paths, stream_settings, template, write_scripts
+from simmodel.twin.hooks.scripts import SETTINGS, check_paths, lua, stream_settings, template, write_scripts
 from simmodel.twin.redis_settings import RedisSettings
 
 __all__ = ["CALLS", "install_hooks"]
@@ -72,7 +73,8 @@ def install_hooks(
     Raises
     ------
     InputError
-        a path has characters that slurm.conf or a shell would read otherwise, or a file of another origin is in the way
+        the folder has characters that slurm.conf cannot hold, a path is not absolute, or a file of another origin is in
+        the way
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -83,14 +85,14 @@ def install_hooks(
     folder = Path(folder).absolute()
     entries = Path(spool).absolute() if spool is not None else folder / "spool" / "entries"
     heartbeat = "/" if hold is None else hold.heartbeat
-    checked_paths(folder=str(folder), spool=str(entries), python=python, heartbeat=heartbeat)
+    check_paths(folder, "slurm.conf", spool=str(entries), python=python, heartbeat=heartbeat)
     settings = stream_settings(cluster, server, stream, entries)
     tell = template("tell.py").replace(SETTINGS, SETTINGS.replace("{}", repr(settings)))
     texts = {"tell.py": tell, "job_submit.lua": _submission(folder, hold)}
     if hold is not None:
-        texts["release"] = template("release.sh").replace("HEARTBEAT", hold.heartbeat)
+        texts["release"] = template("release.sh").replace("HEARTBEAT", quote(hold.heartbeat))
     for name, what in CALLS.items():
-        text = template("call.sh").replace("PYTHON", python).replace("TELL", f"{folder}/tell.py")
+        text = template("call.sh").replace("PYTHON", quote(python)).replace("TELL", f"{folder}/tell.py")
         texts[name] = text.replace("WHAT", what)
     write_scripts(folder, texts, runnable=(*CALLS, "release"), spool=None if spool is not None else entries.parent)
     return _LINES.format(folder=folder)
@@ -102,7 +104,7 @@ def _submission(folder: Path, hold: ActSettings | None) -> str:
     if hold is None:
         values |= {"HEARTBEAT": "nil", "STALE_AFTER": "0", "MAXIMUM_DELAY": "0", "PARTITIONS": "nil"}
     else:
-        values |= {"HEARTBEAT": f'"{hold.heartbeat}"', "STALE_AFTER": f"{hold.stale_after:.0f}"}
+        values |= {"HEARTBEAT": lua(hold.heartbeat), "STALE_AFTER": f"{hold.stale_after:.0f}"}
         values["MAXIMUM_DELAY"] = f"{hold.maximum_delay:.0f}"
         names = ", ".join(f'["{name}"] = true' for name in hold.partitions)
         values["PARTITIONS"] = f"{{{names}}}" if names else "nil"

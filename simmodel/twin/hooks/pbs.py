@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 from simmodel.twin.acting.settings import ActSettings
-from simmodel.twin.hooks.scripts import SETTINGS, checked_paths, stream_settings, template, write_scripts
+from simmodel.twin.hooks.scripts import SETTINGS, check_paths, stream_settings, template, write_scripts
 from simmodel.twin.redis_settings import RedisSettings
 
 __all__ = ["install_pbs_hook"]
@@ -50,7 +51,8 @@ def install_pbs_hook(
     Raises
     ------
     InputError
-        a path has characters that a shell would read otherwise, or a file of another origin is in the way
+        the folder has characters that qmgr cannot hold, a path is not absolute, or a file of another origin is in the
+        way
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -61,7 +63,7 @@ def install_pbs_hook(
     folder = Path(folder).absolute()
     entries = Path(spool).absolute() if spool is not None else folder / "spool" / "entries"
     heartbeat = "" if hold is None else hold.heartbeat
-    checked_paths(folder=str(folder), spool=str(entries), python=python, programs=programs, heartbeat=heartbeat or "/")
+    check_paths(folder, "qmgr", spool=str(entries), python=python, programs=programs, heartbeat=heartbeat or "/")
     settings = {"tell": f"{folder}/tell.py", "python": python, "bin": programs, "release": f"{folder}/release"}
     if hold is not None:
         settings |= {
@@ -76,6 +78,6 @@ def install_pbs_hook(
         "pbs_hook.py": template("pbs_hook.py").replace(SETTINGS, SETTINGS.replace("{}", repr(settings))),
     }
     if hold is not None:
-        texts["release"] = template("release_pbs.sh").replace("HEARTBEAT", heartbeat)
+        texts["release"] = template("release_pbs.sh").replace("HEARTBEAT", quote(heartbeat))
     write_scripts(folder, texts, runnable=("release",), spool=None if spool is not None else entries.parent)
     return _LINES.format(folder=folder)

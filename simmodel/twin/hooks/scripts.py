@@ -13,7 +13,7 @@ from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.streams import stream_key
 from simmodel.writing import write_text
 
-__all__ = ["SETTINGS", "checked_paths", "stream_settings", "template", "write_scripts"]
+__all__ = ["SETTINGS", "check_paths", "lua", "stream_settings", "template", "write_scripts"]
 
 SETTINGS = 'SETTINGS: "dict[str, str]" = {}'
 """The line of a script that its settings replace."""
@@ -22,11 +22,27 @@ _MARK = "simmodel twin install-hooks"
 _PLAIN = re.compile(r"/[\w./+@=-]*", re.ASCII)  # paths that need quotes nowhere
 
 
-def checked_paths(**paths: str) -> None:
-    """Raise :class:`~simmodel.errors.InputError` if a path has characters that a script would read otherwise."""
+def check_paths(folder: Path, holder: str, **paths: str) -> None:
+    """Raise :class:`~simmodel.errors.InputError` if a path cannot be used.
+
+    Parameters
+    ----------
+    folder, holder
+        the folder of the scripts, and the file of the scheduler that names it, which knows no quotes
+    paths
+        others, which the scripts quote, by the name of their argument
+    """
+    if not _PLAIN.fullmatch(str(folder)):
+        message = f"must be a path of letters, digits and ./_+@=-, as {holder} can hold it, got {shown(str(folder))}"
+        raise InputError(message, place="folder")
     for place, path in paths.items():
-        if not _PLAIN.fullmatch(path):
-            raise InputError(f"must be an absolute path of letters, digits and ./_+@=-, got {shown(path)}", place=place)
+        if not (path.startswith("/") and path.isprintable()):
+            raise InputError(f"must be an absolute path of printable characters, got {shown(path)}", place=place)
+
+
+def lua(text: str) -> str:
+    """Return a text as a string of Lua."""
+    return '"' + text.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
 def template(name: str) -> str:

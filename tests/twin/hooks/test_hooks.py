@@ -3,6 +3,7 @@
 import ast
 import fcntl
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from simmodel.errors import InputError
 from simmodel.twin import Ended, Event, Noticed
+from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.hooks import CALLS, install_hooks, tell
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.sources.stream import StreamSource
@@ -65,6 +67,17 @@ def test_ids_that_are_none_are_left_out(job: str) -> None:
 
 
 # ---------------------------------------------------------------------- the scripts
+
+
+ODD = 'o\'dd $(x) "ü" \\\\ folder'
+"""A name of a folder with every character that a shell or Lua reads otherwise."""
+
+
+def odd_python(folder: Path) -> str:
+    """Return a path of the interpreter that has to be quoted."""
+    (folder / ODD).mkdir()
+    (folder / ODD / "python3").symlink_to(sys.executable)
+    return str(folder / ODD / "python3")
 
 
 @pytest.fixture
@@ -190,6 +203,23 @@ def test_a_spool_that_cannot_be_written_fails_no_job(tmp_path: Path, deaf: Deaf)
     call(tmp_path / "hooks")
 
 
+def test_paths_of_any_characters_are_quoted(tmp_path: Path, deaf: Deaf) -> None:
+    spool = tmp_path / ODD / "entries"
+    python = odd_python(tmp_path)
+    act = ActSettings(mode="hold-and-release", heartbeat=str(tmp_path / ODD / "heartbeat"))
+    install_hooks(tmp_path / "hooks", "alps", deaf.settings, python=python, spool=spool, hold=act)
+    call(tmp_path / "hooks")
+    assert len(spool.read_text().splitlines()) == 1
+    Path(act.heartbeat).write_text("1 7 hold\n")
+    (tmp_path / "squeue").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "squeue").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run([tmp_path / "hooks" / "release"], env=environment, check=True, timeout=60)
+    assert sorted(path.name for path in (tmp_path / ODD).glob("heartbeat*")) == []
+    quoted = act.heartbeat.replace("\\", "\\\\").replace('"', '\\"')
+    assert f'local heartbeat = "{quoted}"' in (tmp_path / "hooks" / "job_submit.lua").read_text()
+
+
 def test_a_missing_interpreter_fails_no_job(tmp_path: Path) -> None:
     install_hooks(tmp_path / "hooks", "alps", python="/nowhere/python3")
     call(tmp_path / "hooks")
@@ -277,15 +307,15 @@ def test_written_again_it_replaces_its_own_files_and_no_others(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"folder": "/srv/a b"}, "folder: must be an absolute path of letters"),
-        ({"spool": "/srv/$(x)"}, "spool: must be an absolute path of letters"),
-        ({"python": "python3"}, "python: must be an absolute path of letters"),
+        ({"folder": "/srv/a b"}, "folder: must be a path of letters, digits and ./_+@=-, as slurm.conf can hold it"),
+        ({"spool": "/srv/a\nb"}, "spool: must be an absolute path of printable characters"),
+        ({"python": "python3"}, "python: must be an absolute path of printable characters"),
         ({"cluster": "a\nb"}, "cluster: must be at most 200 printable characters"),
         ({"server": RedisSettings(user="hook")}, "password_file: missing value"),
     ],
 )
 def test_wrong_settings_are_one_sentence(tmp_path: Path, options: dict[str, object], sentence: str) -> None:
     given = {"folder": tmp_path / "hooks", "cluster": "alps", **options}
-    with pytest.raises(InputError, match=sentence.replace("$", r"\$")):
+    with pytest.raises(InputError, match=re.escape(sentence)):
         install_hooks(**given)  # type: ignore[arg-type]
     assert not (tmp_path / "hooks").exists()

@@ -220,8 +220,10 @@ def test_the_hook_in_its_folder_tells_a_spool_and_the_release_gives_back(tmp_pat
 
 
 def test_paths_that_a_script_would_read_otherwise_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"folder: must be a path of .* as qmgr can hold it"):
+        install_pbs_hook(tmp_path / "my hook", "alps")
     with pytest.raises(InputError, match="programs: must be an absolute path"):
-        install_pbs_hook(tmp_path / "hook", "alps", programs="/opt/$(id)")
+        install_pbs_hook(tmp_path / "hook", "alps", programs="opt/pbs/bin")
     (tmp_path / "pbs_hook.py").write_text("mine")
     with pytest.raises(InputError, match="exists, and is none of these scripts"):
         install_pbs_hook(tmp_path, "alps")
