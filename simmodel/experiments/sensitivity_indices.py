@@ -30,6 +30,7 @@ METHODS = {"morris": 20, "sobol": 1024}
 """The methods, and how many samples each takes by default."""
 _ROUNDING = 1e-12  # of the largest index: below it is the rounding of sums
 _LEVELS = 4  # of Morris' grid
+_SEED_0 = 2**32 - 1  # stands for 0, with which SALib 1.5 draws other points at each call
 _SHOWN = {"morris": ("mu_star", "sigma"), "sobol": ("first", "total")}
 
 
@@ -156,7 +157,8 @@ def _points(design: _Design) -> NDArray[np.float64]:
         from SALib.sample import morris, sobol
     problem = dict(design.problem)
     if design.method == "morris":
-        found = morris.sample(problem, design.samples, num_levels=_LEVELS, seed=design.seed)
+        seed = design.seed or _SEED_0
+        found = morris.sample(problem, design.samples, num_levels=_LEVELS, seed=seed)
     else:
         found = sobol.sample(problem, design.samples, calc_second_order=design.pairs, seed=design.seed)
     return np.asarray(found, dtype=np.float64)
