@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Container, Hashable
+from heapq import heappop, heappush
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simmodel.errors import InputError
@@ -47,12 +48,11 @@ class Router:
             if route.symmetrical:
                 self._table[route.destination, route.source] = route.links[::-1]
         self._places = {place for ends in self._table for place in ends}
-        self._spec = spec
-        self._given: nx.Graph[Any] | None = graph
-        self._graph: nx.MultiDiGraph[Hashable] | None = None
-        self._distances: dict[Hashable, dict[Hashable, float]] = {}
-        if graph is not None:
-            self._build()
+        self._numbers: dict[Hashable, int] = {}  # of the places in the graph
+        self._edges: list[tuple[int, str]] = []  # from which place, by which link
+        self._out: list[list[tuple[float, int, int]]] = []  # of each place, in order of links: latency, to, edge
+        self._trees: dict[int, list[int]] = {}  # by source: the edge by which each place is reached; -1: none
+        self._build(spec, graph)
 
     def route(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
         """Return the names of the links from one place to another; empty within one place."""
@@ -78,60 +78,63 @@ class Router:
             if place not in places:
                 raise InputError(f"unknown place {place!r}")
 
-    def _build(self) -> nx.MultiDiGraph[Hashable]:
-        import networkx as nx
-
-        graph: nx.MultiDiGraph[Hashable] = nx.MultiDiGraph()
-        if self._given is not None:
-            graph.add_nodes_from(self._given.nodes)
-            name: Any
-            for a, b, name in self._given.edges(data="link"):
-                if name not in self._links:
-                    raise InputError(
-                        f"'link' must be the name of a link of the network, got {name!r}", place=f"edge {a}-{b}"
-                    )
-                self._join(graph, a, b, name, self._given.is_directed())
+    def _build(self, spec: NetworkSpec, given: nx.Graph[Any] | None) -> None:
+        edges: list[tuple[Any, Any, str]]
+        if given is None:
+            edges = [(link.between[0], link.between[1], link.name) for link in spec.links if link.between is not None]
         else:
-            for link in self._spec.links:
-                if link.between is not None:
-                    a, b = link.between
-                    self._join(graph, a, b, link.name, link.one_way)
-        self._graph = graph
-        return graph
-
-    def _join(self, graph: nx.MultiDiGraph[Hashable], a: Hashable, b: Hashable, name: str, one_way: bool) -> None:
-        place, link = self._links[name]
-        graph.add_edge(a, b, key=name, latency=link.latency, place=place)
-        if not one_way:
-            graph.add_edge(b, a, key=name, latency=link.latency, place=place)
+            edges = list(given.edges(data="link"))
+            self._numbers = {place: number for number, place in enumerate(given.nodes)}
+        for a, b, name in edges:
+            if name not in self._links:
+                message = f"'link' must be the name of a link of the network, got {name!r}"
+                raise InputError(message, place=f"edge {a}-{b}")
+            self._numbers.setdefault(a, len(self._numbers))
+            self._numbers.setdefault(b, len(self._numbers))
+        self._out = [[] for _ in self._numbers]
+        for a, b, name in sorted(edges, key=lambda edge: self._links[edge[2]][0]):
+            link = self._links[name][1]
+            one_way = link.one_way if given is None else given.is_directed()
+            for start, end in ((a, b),) if one_way else ((a, b), (b, a)):
+                self._out[self._numbers[start]].append((link.latency, self._numbers[end], len(self._edges)))
+                self._edges.append((self._numbers[start], name))
 
     def _shortest(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
-        """Find the path of least latency; ties go to the fewest links, then to the order of the links."""
-        import networkx as nx
-
-        graph = self._graph if self._graph is not None else self._build()
-        self._known(graph, source, destination)
-        distances = self._distances.get(source)
-        if distances is None:
-            distances = nx.single_source_dijkstra_path_length(graph, source, weight="latency")
-            self._distances[source] = distances
-        if destination not in distances:
-            raise InputError(f"no route from {source} to {destination}")
-        # Breadth first over the edges on paths of least latency.
-        reached: dict[Hashable, tuple[Hashable, str]] = {}
-        ahead = deque([source])
-        while destination not in reached and destination != source:
-            here = ahead.popleft()
-            edges = sorted(graph.out_edges(here, keys=True, data=True), key=lambda edge: edge[3]["place"])
-            for _, there, name, data in edges:
-                if there != source and there not in reached and distances[here] + data["latency"] == distances[there]:
-                    reached[there] = (here, name)
-                    ahead.append(there)
+        """Return the path of least latency; ties go to the fewest links, then to the order of the links."""
+        self._known(self._numbers, source, destination)
+        start, here = self._numbers[source], self._numbers[destination]
+        tree = self._trees.get(start)
+        if tree is None:
+            tree = self._trees[start] = self._tree(start)
         names: list[str] = []
-        while destination != source:
-            destination, name = reached[destination]
+        while here != start:
+            if tree[here] < 0:
+                raise InputError(f"no route from {source} to {destination}")
+            here, name = self._edges[tree[here]]
             names.append(name)
         return tuple(reversed(names))
+
+    def _tree(self, source: int) -> list[int]:
+        """Return the edge by which each place is reached from a source; -1: it is not."""
+        distances = [inf] * len(self._out)
+        distances[source] = 0.0
+        heap = [(0.0, source)]
+        while heap:
+            distance, here = heappop(heap)
+            if distance == distances[here]:
+                for latency, there, _ in self._out[here]:
+                    if distance + latency < distances[there]:
+                        distances[there] = distance + latency
+                        heappush(heap, (distances[there], there))
+        # Breadth first over the edges on paths of least latency.
+        tree = [-1] * len(self._out)
+        ahead = [source]
+        for here in ahead:
+            for latency, there, edge in self._out[here]:
+                if tree[there] < 0 and there != source and distances[here] + latency == distances[there]:
+                    tree[there] = edge
+                    ahead.append(there)
+        return tree
 
     def __repr__(self) -> str:
         return f"<Router: {len(self._links):,} links, {len(self._table):,} routes>"

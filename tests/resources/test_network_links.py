@@ -1,13 +1,16 @@
 """Routes, invalid input, and the cost of transfers elsewhere."""
 
+from itertools import product
 from math import inf
 
 import pytest
+from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
 from simmodel.resources.network import Delivery, Network
+from simmodel.resources.routing import Router
 from tests.helpers.network_flows import link
 
 # ---------------------------------------------------------------------- routes
@@ -59,6 +62,48 @@ def test_shortest_by_latency_then_by_links_then_by_their_order():
 def test_without_latency_the_way_with_fewest_links():
     links = [link(f"{a}{b}", between=(a, b)) for a, b in ["ab", "bc", "cd", "de", "ae"]]
     assert Network(Environment(), links).route("a", "d") == ("ae", "de")
+
+
+ENDS = st.tuples(st.sampled_from("abcde"), st.sampled_from("abcde")).filter(lambda ends: ends[0] != ends[1])
+
+
+@given(st.lists(st.tuples(ENDS, st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
+def test_routes_are_the_least_of_all_paths(drawn):
+    links = [
+        LinkSpec(name=str(i), bandwidth=1, latency=latency, between=ends, one_way=one_way)
+        for i, (ends, latency, one_way) in enumerate(drawn)
+    ]
+    network = Network(Environment(), links)
+    places = sorted({place for link in links for place in link.between})
+    for source, destination in product(places, places):
+        least = min(paths(links, source, destination), default=None)
+        if least is None:
+            with pytest.raises(InputError, match=f"no route from {source} to {destination}"):
+                network.route(source, destination)
+        else:
+            assert network.route(source, destination) == tuple(map(str, least[2]))
+
+
+def paths(links, here, destination, seen=()):
+    """Return latency, number of links and links of all paths that meet no place twice."""
+    if here == destination:
+        return [(0, 0, ())]
+    found = []
+    for i, each in enumerate(links):
+        for start, end in (each.between,) if each.one_way else (each.between, each.between[::-1]):
+            if start == here and end not in (*seen, here):
+                further = paths(links, end, destination, (*seen, here))
+                found += [(each.latency + latency, 1 + count, (i, *rest)) for latency, count, rest in further]
+    return found
+
+
+def test_a_source_is_searched_once(monkeypatch):
+    links = [link(f"{i}", 1, 1, between=(f"n{i}", f"n{i + 1}")) for i in range(20)]
+    network, searched, tree = Network(Environment(), links), [], Router._tree
+    monkeypatch.setattr(Router, "_tree", lambda router, source: searched.append(source) or tree(router, source))
+    for i, j in product(range(21), range(21)):
+        assert len(network.route(f"n{i}", f"n{j}")) == abs(i - j)
+    assert len(searched) == 21
 
 
 def test_routes_over_a_graph_of_ones_own():
