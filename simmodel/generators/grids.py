@@ -5,6 +5,7 @@ The figures are round ones of our own, small enough for a laptop: they show effe
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
 from simmodel.errors import InputError
@@ -30,9 +31,9 @@ def tiered_grid(
 ) -> GridSpec:
     """Return a grid of one site of tier 0, one of tier 1 for each five sites, and the others of tier 2.
 
-    A site has hosts of 16 or 32 cores of speeds from 0.7 to 1.4, and a storage. A site of tier 2 has a link of
-    0.5 Gbit/s to a site of tier 1, which has one of 10 Gbit/s to tier 0, and of 5 Gbit/s to the next of tier 1. Each
-    file is at one site of tier 1, and some are at one or two more sites.
+    A site has hosts of 16 or 32 cores of speeds from 0.7 to 1.4, and a storage with room for its files. A site of tier
+    2 has a link of 0.5 Gbit/s to a site of tier 1, which has one of 10 Gbit/s to tier 0, and of 5 Gbit/s to the next of
+    tier 1. Each file is at one site of tier 1, and some are at one or two more sites.
 
     Parameters
     ----------
@@ -58,11 +59,12 @@ def tiered_grid(
     names = ["T0", *(f"T1-{i}" for i in range(1, ones + 1)), *(f"T2-{i:02}" for i in range(1, count - ones))]
     tiers = [0, *[1] * ones, *[2] * (count - ones - 1)]
     made = [_site(name, tier, drawn) for name, tier in zip(names, tiers, strict=True)]
+    links, found = _links(names, ones, drawn), _files(made, many, drawn)
     return GridSpec(
         name=f"tiers-{count}",
-        sites=made,
-        network=NetworkSpec(links=_links(names, ones, drawn)),
-        files=_files(made, many, drawn),
+        sites=[_with_room(site, found) for site in made],
+        network=NetworkSpec(links=links),
+        files=found,
         retries=2,
         description=f"A grid of {count} sites in three tiers.",
         source="Invented; no real grid. Made by simmodel.generators.tiered_grid.",
@@ -89,6 +91,14 @@ def _site(name: str, tier: int, rng: np.random.Generator) -> SiteSpec:
     ]
     disk = StorageSpec(capacity=_CAPACITY[tier], read_bandwidth=_DISK[tier], write_bandwidth=_DISK[tier] / 2)
     return SiteSpec(name=name, hosts=hosts, storage=disk, tier=tier)
+
+
+def _with_room(site: SiteSpec, files: list[FileSpec]) -> SiteSpec:
+    """Return a site whose storage is a quarter larger than its files together, if these do not fit."""
+    given = sum(file.size for file in files if site.name in file.sites)
+    if given <= site.storage.capacity:
+        return site
+    return attrs.evolve(site, storage=attrs.evolve(site.storage, capacity=1.25 * given))
 
 
 def _links(names: list[str], ones: int, rng: np.random.Generator) -> list[LinkSpec]:

@@ -6,7 +6,8 @@ Times are in seconds, sizes in bytes, bandwidths in bytes/s. The speed of a host
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import inf, isfinite, log, log1p, sqrt
+from math import ceil, exp, inf, isfinite, log, log1p, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -75,8 +76,23 @@ class DelaySpec(Fields):
         if self.distribution == "exponential":
             return float(rng.exponential(self.mean))
         if self.distribution == "log-normal" and self.mean and self.cv:
-            variance = log1p(self.cv**2)
-            return float(rng.lognormal(log(self.mean) - variance / 2, sqrt(variance)))
+            return float(rng.lognormal(*self._logarithms()))
+        return float(self.mean)
+
+    def _logarithms(self) -> tuple[float, float]:
+        variance = log1p(self.cv**2)
+        return log(self.mean) - variance / 2, sqrt(variance)
+
+    def quantile(self, share: float) -> float:
+        """Return the seconds that a share (in (0, 1)) of all delays take at most.
+
+        >>> DelaySpec(distribution="exponential", mean=100).quantile(0.5)
+        69.31471805599453
+        """
+        if self.distribution == "exponential":
+            return -self.mean * log1p(-share)
+        if self.distribution == "log-normal" and self.mean and self.cv:
+            return exp(NormalDist(*self._logarithms()).inv_cdf(share))
         return float(self.mean)
 
 
@@ -279,10 +295,16 @@ class GridSpec(Fields):
                 raise InputError(message, place=f"sites[{i}]")
         names = _unique("sites", (site.name for site in self.sites))
         _unique("files", (file.name for file in self.files))
+        given_to = dict.fromkeys(names, 0)
         for i, file in enumerate(self.files):
             for site in file.sites:
                 if site not in names:
                     raise InputError(unknown("site", site, names).message, place=f"files[{i}].sites")
+                given_to[site] += ceil(file.size)
+        for i, each in enumerate(self.sites):
+            if (found := given_to[each.name]) > each.storage.capacity:
+                message = f"must hold the files at {each.name}, {found:,} bytes, got {each.storage.capacity:,.15g}"
+                raise InputError(message, place=f"sites[{i}].storage.capacity")
         for i, outage in enumerate(self.outages):
             if outage.site not in names:
                 raise InputError(unknown("site", outage.site, names).message, place=f"outages[{i}].site")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MaxMin", "MinMin", "Sufferage"]
 
+_UNKNOWN = 1e30
+"""Stands for the cost (s) of work whose files cannot come now: it goes to a place, too, and waits or fails there."""
 _Choices = Generator[tuple[int, int], float, None]
 """Yields (row, column) and is sent the instant at which the queue of that place then becomes empty."""
 
@@ -47,7 +49,7 @@ class _Batch(Policy):
             for j, place in enumerate(places):
                 if place.can_run(task):
                     starts[j], setup, transfer, run = view.estimate(task, place)
-                    row.append(setup + transfer + run)
+                    row.append(min(setup + transfer + run, _UNKNOWN))
                 else:
                     row.append(inf)
             if min(row) < inf:
@@ -61,6 +63,9 @@ class _Batch(Policy):
             i, j = next(choices)
             while True:
                 task, place = tasks[i], places[j]
+                if not place.can_run(task):  # no longer: a site takes so many jobs only
+                    yield from self.decide(view)
+                    return
                 yield Start(task, place)
                 try:
                     i, j = choices.send(view.estimate(task, place).start)

@@ -149,7 +149,7 @@ class CGSimEvents(GridWatch):
 
     def file_transfer_ended(self, fetch: Any, transfer: Transfer) -> None:
         """Write the end of a transfer."""
-        self._transfer(fetch, "Finished", duration=float(self.env._now) - transfer.start)
+        self._transfer(fetch, "Finished", duration=float(self.env._now) - transfer.start, size=transfer.done)
 
     def _access(self, access: Access, event: str, state: str) -> None:
         if access.about is None:
@@ -159,13 +159,16 @@ class CGSimEvents(GridWatch):
         about: dict[str, Any] = {"file": file, "size": access.size, "site": stay.site.name}
         about |= {"host": self.host(stay.run), "disk": stay.site.spec.storage.name or stay.site.name}
         about[f"disk_{kind}_bw"] = access.channel.bandwidth
+        status = "assigned" if kind == "read" else "finished"
+        if access.status == "cancelled":
+            about["size"], status = access.done, "failed"
         if state == "Finished":
             about["duration"] = seconds = float(self.env._now) - access.start
             if kind == "read":
                 self._reading[stay.job] = self._reading.get(stay.job, 0.0) + seconds
         if kind == "write":
             about |= self._storage(stay.site)
-        self._row(event, state, "assigned" if kind == "read" else "finished", stay.job, **about)
+        self._row(event, state, status, stay.job, **about)
 
     def read_started(self, access: Access) -> None:
         """Write the start of a reading."""

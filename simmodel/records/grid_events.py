@@ -26,10 +26,11 @@ EVENTS: dict[str, str] = {
     "site": "the site; of a transfer, its destination; empty: none",
     "host": "the name of the host; empty: not yet chosen, or hosts are not identified",
     "file": "the file; empty: none",
-    "bytes": "bytes moved, read, written or evicted",
+    "bytes": "bytes moved, read, written or evicted; of what failed, those done",
     "source": "the site that a transfer comes from",
-    "detail": "the reason of a failure, or the cause of a transfer",
-    "pending": "jobs that wait for the broker, after the event",
+    "detail": "the reason of a failure, or the cause of a transfer; failed: broken off",
+    "pending": "jobs that wait for the broker, after the event; this and all that follow: "
+    "empty for jobs that are rejected before they come",
     "free_cores": "free cores of the site, after the event; of the grid where there is no site",
     "queued": "jobs in the queue of the site, or of all sites",
     "running": "jobs that hold cores at the site, or at all sites",
@@ -114,7 +115,7 @@ class GridEvents(GridWatch):
                 self._host_of.get(job, ""),
                 detail,
                 self._queue.count,
-                counts.free_now() if pool is None else pool.free,
+                pool.free if pool is not None and pool.free > 0 else counts.free_now(),
                 counts.queued,
                 counts.running,
                 counts.finished,
@@ -124,7 +125,15 @@ class GridEvents(GridWatch):
 
     def job_created(self, job: Any) -> None:
         """Note a submission, with what is known then."""
-        counts, now, pending = self.all, float(self.env._now), self._queue.count
+        self._created(job, float(self.env._now), self._state())
+
+    def _state(self) -> Row:
+        counts = self.all
+        return self._queue.count, counts.free, counts.queued, counts.running, counts.finished, counts.failed
+
+    def _created(self, job: Any, now: float, state: Row) -> None:
+        """Note a submission at an instant (s), with the state of the grid then."""
+        pending, free, queued, running, finished, _ = state
         files: Row = (0, 0, 0, 0)
         if hasattr(job, "inputs") and (job.inputs or job.outputs):
             catalogue = self.grid.data.catalogue
@@ -132,14 +141,9 @@ class GridEvents(GridWatch):
             files = len(job.inputs), size, len(job.outputs), sum(file.size for file in job.outputs)
         name, user, home = job.id, job.user, job.home
         user, home = "" if user is None else user, "" if home is None else home.name
-        queued, running, free, finished = counts.queued, counts.running, counts.free, counts.finished
         about = name, now, int(now % 86400 // 3600), job.processors, job.limit, user, home
         self._features[job.row] = (*about, *files, pending, queued, running, free, finished)
-        attempts, failed = self.grid.ledger.attempts[job.row], counts.failed
-        self._add(
-            "events of jobs",
-            (now, "created", name, attempts, "", "", "", pending, free, queued, running, finished, failed),
-        )
+        self._add("events of jobs", (now, "created", name, self.grid.ledger.attempts[job.row], "", "", "", *state))
 
     def job_assigned(self, job: Any, site: Any) -> None:
         """Note the choice of a site."""
@@ -200,9 +204,14 @@ class GridEvents(GridWatch):
         )
 
     def job_rejected(self, job: Any, reason: str) -> None:
-        """Note a job that no site can ever run."""
+        """Note a job that no site can ever run, at its submission: some are known before."""
         if self._mine(job):
-            self._event("rejected", job, detail=reason)
+            at, now = float(job.submit), float(self.env._now)
+            state = self._state() if at <= now else (None,) * 6
+            self._created(job, max(at, now), state)
+            self._add("events of jobs", (max(at, now), "rejected", job.id, 0, "", "", reason, *state))
+            nothing = "", 0, None, None, None, None, 0.0, 0.0
+            self._add("jobs", (*self._features.pop(job.row), "rejected", *nothing, reason))
 
     def file_transfer_started(self, fetch: Any) -> None:
         """Note that a file is on its way."""
@@ -211,14 +220,16 @@ class GridEvents(GridWatch):
 
     def file_transfer_ended(self, fetch: Any, transfer: Transfer) -> None:
         """Note that a file has arrived, or failed on its way."""
-        detail = fetch.cause if transfer.ok else "failed"
-        about = {"file": fetch.file, "size": fetch.size, "source": fetch.source.name, "detail": detail}
+        about = {"file": fetch.file, "size": transfer.done, "source": fetch.source.name}
+        about["detail"] = fetch.cause if transfer.ok else "failed"
         self._event("transfer ended", fetch.job, fetch.site, **about)
 
     def _access(self, event: str, access: Access) -> None:
         if access.about is not None:
             stay, file = access.about
-            self._event(event, stay.job, stay.site, file=file, size=access.size)
+            broken = access.status == "cancelled"
+            size = access.done if broken else access.size
+            self._event(event, stay.job, stay.site, file=file, size=size, detail="failed" if broken else "")
 
     def read_started(self, access: Access) -> None:
         """Note a reading."""

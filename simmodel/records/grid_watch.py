@@ -52,7 +52,7 @@ class Counts:
 
     def free_now(self) -> int:
         """Return the free cores at this instant."""
-        return int(self.pool.free) if self.pool is not None else sum(int(pool.free) for pool in self._pools)
+        return sum([max(0, int(pool.free)) for pool in self._pools])  # below 0: jobs hold cores that went down
 
 
 class GridWatch(Observer):
@@ -78,6 +78,7 @@ class GridWatch(Observer):
         self._add: Callable[[str, Row], None] = sink.add
         self.at = {site: Counts([site], site.name) for site in grid.places}
         self.all = Counts(grid.places)
+        self._queued: dict[Any, Counts] = {}
         self._started: dict[Any, tuple[Run, Any, Counts]] = {}
 
     def _mine(self, job: Any) -> bool:
@@ -95,14 +96,15 @@ class GridWatch(Observer):
     def _look(self, counts: Counts) -> None:
         """Bring the free cores of the grid up to date after a change at a site."""
         pool = counts.pool
-        free = counts.free_now() if pool is None else pool.free
+        free = pool.free if pool is not None and pool.free > 0 else counts.free_now()
         self.all.free += free - counts.free
         counts.free = free
 
     def job_submitted(self, job: LiveJob) -> None:
         """Count a job that joins the queue of its site."""
         if self._mine(job):
-            self.at[job.destination].queued += 1  # type: ignore[attr-defined]
+            counts = self._queued[job] = self.at[job.destination]  # type: ignore[attr-defined]
+            counts.queued += 1
             self.all.queued += 1
             self.entered(job)
 
@@ -116,9 +118,8 @@ class GridWatch(Observer):
             site = job.destination
             counts, everything = self.at[site], self.all
             self._look(counts)
-            counts.queued -= 1
+            self._leave_queue(job)
             counts.running += 1
-            everything.queued -= 1
             everything.running += 1
             self._started[job] = run, site, counts
             self.began(run, site)
@@ -146,9 +147,13 @@ class GridWatch(Observer):
 
     def job_cancelled(self, job: LiveJob) -> None:
         """Count a job that is withdrawn from the queue of its site."""
-        site = self.grid.sites.get(getattr(getattr(job, "place", None), "name", None))
-        if site is not None and hasattr(job, "family"):
-            self.at[site].queued -= 1
+        self._leave_queue(job)
+
+    def _leave_queue(self, job: Any) -> None:
+        """Count a job that is no longer in a queue, which the grid may tell before its cluster does."""
+        counts = self._queued.pop(job, None)
+        if counts is not None:
+            counts.queued -= 1
             self.all.queued -= 1
 
     def job_phase(self, job: Any, site: Any, phase: str) -> None:
@@ -162,6 +167,7 @@ class GridWatch(Observer):
 
     def job_retried(self, job: Any, site: Any, reason: str) -> None:
         """Count a job that failed at a site."""
+        self._leave_queue(job)
         self._let_go(job, "lost")
         self.went_back(job, site, reason)
 
@@ -170,8 +176,8 @@ class GridWatch(Observer):
 
     def job_finished(self, job: LiveJob, site: Any) -> None:
         """Count a job that has ended for good."""
-        if job in self._started:
-            self._let_go(job, job.state)
+        self._leave_queue(job)
+        self._let_go(job, job.state)
         counts = self.at[site]
         if job.state in ("completed", "timeout"):
             counts.finished += 1

@@ -87,6 +87,8 @@ def why_not_start(
     reason = place.why_not(here.get(place.name, job))
     if reason is not None:
         return f"the place can never run it: {reason}"
+    if not here:
+        return "the place takes no work now: it is full, closed or down"
     if place.name not in here:
         return f"the job waits for {' and '.join(here)}"
     if allocation is not None and place.fits(job):

@@ -74,9 +74,10 @@ class TryState(NamedTuple):
 class StayState(NamedTuple):
     """A job at a site: what it does, and since when (s).
 
-    ``ends``: the end of its overhead (s); ``host``: the number of its host; ``position``: of the input that it
-    reads, or of the output that it writes; ``pinned``, ``missing``, ``moved``: the inputs that it holds, waits for,
-    and asked for first; ``spec``, ``length``: its request and its run time (s), if it is not in the cluster.
+    ``ends``: the end of its overhead, or the begin of ``inside`` (s); ``host``: the number of its host; ``position``:
+    of the input that it reads, or of the output that it writes; ``pinned``, ``missing``, ``moved``: the inputs that it
+    holds, waits for, and asked for first; ``spec``, ``length``: its request and its run time (s), if it is not in the
+    cluster.
     """
 
     row: Count

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
+from simpy.events import URGENT
 
+from simmodel.environment import WAKE_UP
 from simmodel.systems.broker.arrivals import Coming
 from simmodel.systems.chunks import ChunkReader, follows
 from simmodel.systems.cluster.replay import check_specs, known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.destination import BrokeredJob
 from simmodel.work.given import as_workload
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 
@@ -136,11 +139,41 @@ def _admit(
     broker.ledger.expect(first, workload, prepared, "" if home is None else home.name)
     for row in prepared.rejected:
         family.rejected(workload["job"][row])
+    if prepared.rejected:  # told at the first event, since observers are often added only after the workload
+        tell = partial(_tell_rejected, broker, workload, prepared, first, home, family)
+        broker.env.call_at(broker.env.now, tell, URGENT, WAKE_UP)
     jobs: list[Job] | None = None
     if workload.specs is None and needs_specs(workload, offers, sizes=True):
         known = (known_here(offers, spec, prepared.report) for _, spec in specs(workload, prepared, offers.nodes))
         jobs = list(known)
     return _in_blocks(broker, workload, prepared, first, home, jobs)
+
+
+def _tell_rejected(
+    broker: BrokerCore,
+    workload: Workload,
+    prepared: Prepared,
+    first: int,
+    home: Destination | None,
+    family: Dependencies,
+) -> None:
+    """Tell observers of the jobs of a workload that are known to be impossible before they come."""
+    hooks = broker.env.hooks("job_rejected")
+    own_homes = broker.own_homes and "site" in workload
+    for row, reason in prepared.rejected.items() if hooks else ():
+        columns = prepared.processors, prepared.requested, prepared.duration
+        processors, limit, length = (column[row].item() for column in columns)
+        submit, name = float(workload["submit"][row]), workload["job"][row : row + 1].tolist()[0]
+        if workload.specs is None:
+            job = BrokeredJob(name, first + row, submit, processors, limit, length, family)
+            job.user = workload["user"][row : row + 1].tolist()[0] if "user" in workload else None
+        else:
+            job = broker.live(workload.specs[row], first + row, None, family)
+            job.id, job.submit, job.came = name, submit, submit
+        job.home = broker.named.get(str(workload["site"][row])) if own_homes else home
+        job.state = "rejected"
+        for hook in hooks:
+            hook(job, reason)
 
 
 def _in_blocks(

@@ -111,7 +111,8 @@ class JobExecution:
             speed = place.speed_of(job, grant.nodes)
             expected, duration = expected / speed, duration / speed
         spec = job._job
-        simple = self.plans and job.course is None and (spec is None or not (spec.has_body or spec.saves_somewhere))
+        course = job.course
+        simple = self.plans and course is None and (spec is None or not (spec.has_body or spec.saves_somewhere))
         if simple:
             end = now + duration
             run = Run(job, place, now, now + expected, grant, self._ends, end)
@@ -126,9 +127,8 @@ class JobExecution:
             pass
         elif spec is not None and spec.has_body:
             self._bodies.begin(run, spec)
-        elif job.course is not None:
-            job.course(run)
-        elif self.plans:
+            course = None
+        elif course is None and self.plans:
             self.saves.begin(run)
         past, resumed = job.past, False
         if past is not None and past.resumes:
@@ -146,6 +146,8 @@ class JobExecution:
             self._started_watched(job)
         if self._changed:
             self._tell_above()
+        if course is not None:  # last, since it may end the run at once
+            course(run)
 
     def _take_sized(self, job: LiveJob, place: Pool, processors: int) -> Grant:
         """Take a waiting elastic job out of its queue, and allocate the processors of the size that it starts at."""

@@ -127,6 +127,7 @@ class DataManager:
         self._stranded: dict[Fetch, None] = {}  # whose replicas are all at sites that are down
         self._moving: dict[Site, int] = dict.fromkeys(sites, 0)  # transfers to and from each site
         self._busy: Callable[[Site], bool] = _never
+        self._checking: set[Site] = set()  # where files that wait for room are being given up
         for site, given in zip(sites, spec.sites, strict=True):
             site.storage = make_storage(env, _named(given.storage, site.name), self.catalogue)
         for file in spec.files if files else ():
@@ -230,6 +231,8 @@ class DataManager:
             return f"file {file} is not at {source.name}"
         if site.down:
             return f"{site.name} is down"
+        if source is not None and not self._ways.joined(source, site):
+            return f"no route from {source.name} to {site.name}"
         fetch = Fetch(file, self.catalogue.size(file), site, cause)
         fetch.source, fetch.mode = source, mode
         self._begin(fetch)
@@ -269,7 +272,7 @@ class DataManager:
 
     def _has_room(self, fetch: Fetch, reason: str | None) -> None:
         if reason is not None:
-            self._give_up(fetch, reason)
+            self._give_up(fetch, reason, room=False)
             return
         fetch.room = True
         self._send(fetch)
@@ -328,9 +331,7 @@ class DataManager:
             return
         source, site = fetch.source, fetch.site
         assert source is not None
-        self._left(fetch, arrived=transfer.ok)
-        for hook in self.env.hooks("file_transfer_ended"):
-            hook(fetch, transfer)
+        self._left(fetch, transfer)
         if not transfer.ok:
             transfer.defused = True
             fetch.tries += 1
@@ -350,23 +351,25 @@ class DataManager:
         self.check_room(source)
         self.check_room(site)
 
-    def _left(self, fetch: Fetch, *, arrived: bool) -> None:
-        """Count the transfer of a file, which is over."""
+    def _left(self, fetch: Fetch, transfer: Event) -> None:
+        """Count the transfer of a file, which is over, and tell of it."""
         assert fetch.source is not None
         flow = self.flows.setdefault((fetch.source.name, fetch.site.name), [0, 0.0, 0])
-        if arrived:
+        if transfer.ok:
             flow[0] += 1
             flow[1] += fetch.size
         else:
             flow[2] += 1
         fetch.transfer = None
-        fetch.source.storage.unpin(fetch.file)
+        for hook in self.env.hooks("file_transfer_ended"):
+            hook(fetch, transfer)
         self._moving[fetch.source] -= 1
         self._moving[fetch.site] -= 1
+        fetch.source.storage.unpin(fetch.file)  # which may bring the next event
 
-    def _give_up(self, fetch: Fetch, reason: str) -> None:
+    def _give_up(self, fetch: Fetch, reason: str, *, room: bool = True) -> None:
         del self.fetches[fetch.file, fetch.site.name]
-        if fetch.site.storage.expects(fetch.file):
+        if room:  # its own, or its wait for it
             self.no_room_needed(fetch.file, fetch.site)
         self._stranded.pop(fetch, None)
         for call in fetch.callers:
@@ -387,9 +390,9 @@ class DataManager:
     def _stop(self, fetch: Fetch) -> None:
         transfer = fetch.transfer
         if transfer is not None:
-            self._left(fetch, arrived=False)
             transfer.defused = True
             transfer.cancel()
+            self._left(fetch, transfer)
 
     # ------------------------------------------------------------------ room that never comes
 
@@ -399,13 +402,17 @@ class DataManager:
 
     def check_room(self, site: Site) -> None:
         """Give up the first file that waits for room at a site where nothing will ever make room."""
+        if site in self._checking:  # those who are told of a file give up others
+            return
+        self._checking.add(site)
         while site.storage.waiting and not self._moving[site] and not self._busy(site):
             key = next((key for key in self._rooms if key[1] == site.name), None)
             if key is None:
-                return
+                break
             call = self._rooms.pop(key)
             site.storage.release(key[0])
             call(f"no room for file {key[0]} in storage {site.name}")
+        self._checking.discard(site)
 
     # ------------------------------------------------------------------ sites that fail
 

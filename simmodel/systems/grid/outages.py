@@ -78,14 +78,16 @@ class Outages:
         else:
             site.down += 1
             if site.down == 1:
-                self._take_down(site)
+                pool = site.system.places[0]
+                everything = pool.units
+                pool.go_down(len(everything) if pool.spec.processors is not None else list(everything), "failure")
         self._tell("site_down" if kind == "down" else "site_closed", site)
+        if kind == "down" and site.down == 1:
+            self._lose_jobs(site)
         grid.scheduler.wake()
 
-    def _take_down(self, site: Site) -> None:
+    def _lose_jobs(self, site: Site) -> None:
         cluster, pool = site.system, site.system.places[0]
-        everything = pool.units
-        pool.go_down(len(everything) if pool.spec.processors is not None else list(everything), "failure")
         self.grid.stays.lose(site)
         for job in list(cluster.view.waiting):
             self.grid.reasons[job] = "site failed"

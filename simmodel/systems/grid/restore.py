@@ -78,7 +78,8 @@ def _cluster(env: Environment, snapshot: GridSnapshot, i: int, policy: PolicyLik
     for each in snapshot.handed:
         if each.place == place.name and each.number in works:
             made[each.number] = _job(each, *_of_work(works[each.number]))
-            if each.row in stays and stays[each.row].phase in ("inside", "reading"):
+            stay = stays.get(each.row)
+            if stay is not None and (stay.phase in ("inside", "reading") or stay.ends is not None):
                 unplanned.add(each.number)
     return restoring(env, place, policy, record=False, made=made, unplanned=unplanned).cluster
 
@@ -204,7 +205,7 @@ class _RestoredGrid(Restored):
         if isinstance(job, GridJob):
             job.stay = stay
             job.course = grid.stays._started if job.inputs else None
-        if (state.phase == "queued" and stay.pinned) or state.phase == "reading":
+        if stay.holds:
             grid.stays._holding[site] = grid.stays._holding.get(site, 0) + 1
         for file in state.missing:
             stay.missing[file] = self._call(stay, file)
@@ -224,8 +225,9 @@ class _RestoredGrid(Restored):
     def _overheads(self) -> None:
         for state in self.snapshot.stays:
             if state.ends is not None:
-                stay = self.stays[state.row]
-                stay.call = self.broker.plan(state.ends, partial(self.broker.stays._ready, stay))
+                stay, stays = self.stays[state.row], self.broker.stays
+                then = stays._ready if state.phase == "overhead" else stays.bring_inside
+                stay.call = self.broker.plan(state.ends, partial(then, stay))
 
     # ------------------------------------------------------------------ files
 

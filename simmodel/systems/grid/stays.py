@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from simmodel.errors import InputError
+from simmodel.systems.grid.data import Hopeless
 from simmodel.systems.grid.site import GridJob
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment
+    from simmodel.platform.grid import DelaySpec
     from simmodel.resources.shared_channel import Access
+    from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.data import Arrived, DataManager
     from simmodel.systems.grid.ledger import GridLedger
@@ -27,6 +32,7 @@ class Keeper(Protocol):
     name: str
     ledger: GridLedger
     reasons: dict[BrokeredJob, str]
+    families: list[Dependencies]
 
     def plan(self, at: float, call: Callable[[], object], /) -> Call:
         """Schedule a call at an instant (s)."""
@@ -67,13 +73,13 @@ class Stay:
     moved
         the inputs that are, or were, moved for it: no other job had asked for them
     pinned
-        the inputs that it holds at the site
+        the inputs that it holds at the site, or the output that it overwrites
     index
         the position of the input that it reads, or of the output that it writes
     access
         what it reads or writes now
     call
-        the end of its overhead
+        the end of its overhead, or the begin of ``inside``
     since
         the instant (s) at which the phase began
     """
@@ -109,6 +115,11 @@ class Stay:
         self.call: Call | None = None
         self.since = 0.0
 
+    @property
+    def holds(self) -> bool:
+        """Whether it has files that it will release by itself."""
+        return self.phase == "reading" or (self.phase in ("queued", "writing") and bool(self.pinned))
+
     def __repr__(self) -> str:
         return f"<stay of job {self.job.id} at {self.site.name}: {self.phase}>"
 
@@ -130,6 +141,7 @@ class Stays:
         self.data = data
         self.present: dict[BrokeredJob, Stay] = {}
         self._holding: dict[Site, int] = {}  # stays that will release their inputs by themselves
+        self._key = b""  # of the draws of overheads
         self._on_phase: tuple[Callable[..., object], ...] = ()
         self.env.on_hooks_changed(self._find_hooks)
         data.watch(lambda site: self._holding.get(site, 0) > 0)
@@ -153,12 +165,23 @@ class Stays:
         job.state = "staging in"
         site.sent(job)
         overhead = site.spec.overhead
-        seconds = 0.0 if overhead is None else overhead.draw(self.env.rng(f"{self.grid.name}.overhead"))
+        seconds = 0.0 if overhead is None else self._overhead(job, overhead)
         self._go(stay, "overhead")
         if seconds > 0:
             stay.call = self.grid.plan(self.env._now + seconds, partial(self._ready, stay))
         else:
             self._ready(stay)
+
+    def _overhead(self, job: BrokeredJob, delay: DelaySpec) -> float:
+        """Return the overhead of an attempt of a job (s): its draw depends neither on the site nor on other jobs."""
+        if delay.distribution == "constant":
+            return delay.mean
+        if not self._key:  # the state of a stream from which nothing else is drawn, so that snapshots have it
+            state: Any = self.env.rng(f"{self.grid.name}.overhead").bit_generator.state
+            self._key = state["state"]["state"].to_bytes(16, "little")
+        about = f"{job.id} {self.grid.families.index(job.family)} {self.grid.ledger.attempts[job.row]}"
+        drawn = blake2b(about.encode(), digest_size=8, key=self._key).digest()
+        return delay.quantile(((int.from_bytes(drawn, "little") >> 12) + 0.5) / 2**52)
 
     def _ready(self, stay: Stay) -> None:
         stay.call = None
@@ -179,6 +202,10 @@ class Stays:
                 return  # it has failed, or all have come
 
     def _arrived(self, stay: Stay, file: str, reason: str | None) -> None:
+        if stay.phase == "over":  # it was one of several that waited, and what another did has ended it
+            if reason is None:
+                stay.site.storage.unpin(file)
+            return
         del stay.missing[file]
         if reason is not None:
             self._fail(stay, reason)
@@ -224,9 +251,14 @@ class Stays:
         stay.host = None if not nodes else nodes[0]
         if stay.pinned:
             self._read(stay)
-        else:
-            self._go(stay, "inside")
-            self._bring(stay)
+        else:  # in an event of its own: it may end jobs at once, which the site's policy is deciding on
+            stay.call = self.grid.plan(self.env._now, partial(self.bring_inside, stay))
+
+    def bring_inside(self, stay: Stay) -> None:
+        """Have a job that has started bring its inputs."""
+        stay.call = None
+        self._go(stay, "inside")
+        self._bring(stay)
 
     def _read(self, stay: Stay) -> None:
         """Read the inputs of a job that holds them."""
@@ -241,7 +273,9 @@ class Stays:
         size = stay.site.storage.files[file]
         stay.access = stay.site.disks.read(stay.host, size, call, (stay, file), file)
 
-    def _has_read(self, stay: Stay, _access: Any) -> None:
+    def _has_read(self, stay: Stay, access: Access) -> None:
+        if access is not stay.access:  # the stay ended at the same instant
+            return
         job: Any = stay.job
         stay.access = None
         stay.index += 1
@@ -284,7 +318,15 @@ class Stays:
         file = job.outputs[stay.index]
         if stay.phase != "writing":
             self._go(stay, "writing")
+        try:
+            self.data.catalogue.declare(file.name, file.size)
+        except InputError as error:  # others have written it, or the grid began with it
+            self._fail(stay, Hopeless(str(error)))
+            return
         if file.name in stay.site.storage.files:
+            stay.site.storage.pin(file.name)
+            stay.pinned[file.name] = None
+            self._hold(stay.site, 1)
             self._has_room(stay, None)
         else:
             self.data.room(file.name, file.size, stay.site, partial(self._has_room, stay))
@@ -298,14 +340,17 @@ class Stays:
         call = partial(self._written, stay)
         stay.access = stay.site.disks.write(stay.host, file.size, call, (stay, file.name), file.name)
 
-    def _written(self, stay: Stay, _access: Any) -> None:
+    def _written(self, stay: Stay, access: Access) -> None:
+        if access is not stay.access:
+            return
         job: Any = stay.job
         file = job.outputs[stay.index]
-        storage = stay.site.storage
         stay.access = None
-        if file.name not in storage.files:
-            storage.add(file.name, file.size, "output")
-            self.grid.ledger.bytes_out[job.row] += file.size
+        if stay.pinned:  # it was there
+            self._unpin(stay)
+            self._hold(stay.site, -1)
+        else:
+            self._put(stay)
             self.data.check_room(stay.site)
         target = self.data.target(file.name, stay.site)
         if target is None or target is stay.site:
@@ -317,9 +362,20 @@ class Stays:
         stay.missing = {file.name: partial(self._delivered, stay, target)}
         self.data.fetch(file.name, target, stay.missing[file.name], "stage out", job)
 
+    def _put(self, stay: Stay) -> None:
+        """Add the file that a job has written to the storage."""
+        job: Any = stay.job
+        file = job.outputs[stay.index]
+        stay.site.storage.add(file.name, file.size, "output")
+        self.grid.ledger.bytes_out[job.row] += file.size
+
     def _delivered(self, stay: Stay, target: Site, reason: str | None) -> None:
         job: Any = stay.job
         name = job.outputs[stay.index].name
+        if stay.phase == "over":
+            if reason is None:
+                target.storage.unpin(name)
+            return
         stay.missing.clear()
         if reason is not None:
             self._fail(stay, reason)
@@ -334,7 +390,7 @@ class Stays:
         """End a stay for lack of a file or of room: the job is assigned again, or has failed."""
         job, site = stay.job, stay.site
         inside = stay.phase == "inside"
-        self.drop(job)
+        self.drop(job, room=False)
         if inside:
             self.grid.reasons[job] = reason
             assert stay.run is not None
@@ -342,40 +398,39 @@ class Stays:
         else:
             self.grid.fail(job, reason)
 
-    def drop(self, job: BrokeredJob) -> Stay | None:
-        """Forget the stay of a job, and give back what it holds at its site."""
+    def drop(self, job: BrokeredJob, *, room: bool = True) -> None:
+        """Forget the stay of a job, and give back what it holds; ``room``: also that for the output that it writes."""
         stay = self.present.pop(job, None)
         if stay is None:
-            return None
+            return
         if type(job) is GridJob:
             job.stay = None
-        site, phase = stay.site, stay.phase
+        site, phase, held = stay.site, stay.phase, stay.holds
         self._go(stay, "over")
         if phase in ("overhead", "staging in"):
             site.arrived(job)
         if stay.call is not None:
             self.env.withdraw(stay.call)
-        if stay.access is not None:
-            stay.access.defused = True
-            stay.access.cancel()
+        access = stay.access
+        if access is not None:
+            stay.access = None
+            access.defused = True
+            if access.end is None:
+                access.cancel()
+            elif phase == "writing" and room and not stay.pinned:  # the last byte was written at this instant
+                self._put(stay)
+                room = False
         where = stay.target if phase == "staging out" and stay.target is not None else site
         for file, call in list(stay.missing.items()):
             self.data.forget(file, where, call)
         stay.missing.clear()
-        if phase == "writing":
-            self._give_up_room(stay)
-        if (phase == "queued" and stay.pinned) or phase == "reading":
-            self._hold(site, -1)
+        if phase == "writing" and room and not stay.pinned:
+            work: Any = job
+            self.data.no_room_needed(work.outputs[stay.index].name, site)
         self._unpin(stay)
+        if held:
+            self._hold(site, -1)
         self.data.check_room(site)
-        return stay
-
-    def _give_up_room(self, stay: Stay) -> None:
-        job: Any = stay.job
-        if stay.index < len(job.outputs):
-            name = job.outputs[stay.index].name
-            if stay.site.storage.expects(name) and (name, stay.site.name) not in self.data.fetches:
-                self.data.no_room_needed(name, stay.site)
 
     def cancel(self, job: BrokeredJob) -> bool:
         """Stop a job that is on its way to a queue or writes its outputs; return whether it was."""

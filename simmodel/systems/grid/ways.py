@@ -44,10 +44,11 @@ class Ways:
             joined[self._number[site]] = False
         for number in numbers:
             if joined[number] is None:
-                joined[number] = self._has_route(sites[number], site)
+                joined[number] = self.joined(sites[number], site)
         return [sites[number] for number in numbers if joined[number] and not sites[number].down]
 
-    def _has_route(self, source: Site, site: Site) -> bool:
+    def joined(self, source: Site, site: Site) -> bool:
+        """Return whether there is a route from a site to another."""
         try:
             self._network.route(source.name, site.name)
         except InputError:
