@@ -234,4 +234,6 @@ def main(cases: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if "--help" in sys.argv:
+        sys.exit(__doc__)
     main(sys.argv[1:])

@@ -7,4 +7,17 @@ import lazy_loader
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _load(name)
+    except AttributeError as error:
+        from pathlib import Path
+
+        stubs = sorted(Path(__file__).parent.glob("*/__init__.pyi"))
+        homes = [stub.parent.name for stub in stubs if f" {name} as {name}" in stub.read_text("utf-8")]
+        if not homes:
+            raise
+        raise AttributeError(f"{error}; it is in simmodel.{homes[0]}") from None

@@ -11,20 +11,28 @@ import numpy as np
 import pytest
 import simpy
 
+import simmodel
 from simmodel import (
     Cluster,
     Environment,
     InputError,
     Job,
     Machine,
+    Network,
+    PolicyError,
+    Scenario,
+    Start,
     Task,
     Workflow,
+    Workload,
     load_platform,
     load_workload,
+    replicate,
     simulate,
     snapshot_of,
+    start,
 )
-from simmodel.platform import ClusterSpec
+from simmodel.platform import ClusterSpec, PartitionSpec
 
 PROBE = load_workload("probe-4")
 NODE = load_platform("hetsim-slow")
@@ -99,3 +107,58 @@ def test_numbers_of_numpy_are_numbers(number: Any) -> None:
     assert simulate(number, PROBE, "easy").jobs["start"].tolist() == [0, 900, 1000, 1100]
     assert ClusterSpec.simple(number).processors == 12
     assert Environment(seed=number).seed == 12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: simulate(4, [{"run": 5}]), "rows are Job(**row)"),
+        (lambda: start(128, PROBE, until="soon"), "until: must be > 0 s, the current time, got 'soon'"),
+        (
+            lambda: start(128, PROBE).run(until="soon"),
+            "until: must be an instant (s), or a text such as '2d', got 'soon'",
+        ),
+        (
+            lambda: replicate(128, "lublin-128", "easy", n=5),
+            "function: must be a function and seeds, the rest by name: replicate(simulate, 20, platform=64, "
+            "workload=..., policy=...), got 128",
+        ),
+        (lambda: simulate(4, [Job(run=5)]).to_pandas(), "result.jobs.to_pandas()"),
+        (
+            lambda: ClusterSpec(partitions=[PartitionSpec(processors=4)], failures=None),
+            "must be several specs, as in a list",
+        ),
+        (
+            lambda: Job(workflow=FLOW, machine="multicore-2x10"),
+            "machine: must be a MachineSpec, as load_platform('multicore-2x10') returns, got a text",
+        ),
+        (
+            lambda: simulate(4, [Job(run=5)], lambda view: [Start(job) for job in view.waiting]),
+            "must name its place, as in Start(job, view.places[0]); places of this scheduler: ",
+        ),
+        (lambda: simmodel.LinkSpec, "No simmodel attribute LinkSpec; it is in simmodel.platform"),
+    ],
+)
+def test_first_mistakes_get_one_sentence(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((InputError, PolicyError, ValueError, AttributeError)) as raised:
+        call()
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_meant_is_taken() -> None:
+    assert start(12, PROBE, until="15min").until == 900
+    assert Scenario(platform=12, workload=PROBE, until="1h").until == 3600
+    assert start(12, PROBE).run(until="15min").env.now == 900
+    network = Network(Environment(), [{"name": "l", "bandwidth": "10GB/s", "latency": "1ms"}])
+    assert network.links["l"].bandwidth == 10e9
+    cluster = Cluster(Environment(), 4)
+    jobs = [cluster.submit(Job(processors=4, run=5)) for _ in range(2)]
+    cluster.env.run(until=1)
+    assert list(cluster.waiting) == jobs[1:]
+
+
+def test_a_result_says_how_many_jobs_were_rejected() -> None:
+    jobs = Workload({"submit": [0, 0], "processors": [5, 1], "run": [5, 5]})
+    assert repr(simulate(4, jobs)) == "<Result fcfs: 2 jobs on 4 processors, 1 rejected>"
+    assert repr(simulate({"a": 4, "b": 2}, jobs, "round-robin")).endswith(", 1 rejected>")

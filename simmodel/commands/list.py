@@ -18,7 +18,13 @@ COLUMNS = 100
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("kind", type=one_of(_LISTS, "kind"), metavar="KIND", help=", ".join(_LISTS))
+    parser.add_argument(
+        "kind",
+        nargs="?",
+        type=one_of(_LISTS, "kind"),
+        metavar="KIND",
+        help=f"{', '.join(_LISTS)}; default: these names",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -26,6 +32,9 @@ def run(options: argparse.Namespace) -> None:
 
     Each has a description. Policies, workloads and generators are for jobs on clusters or for tasks on machines.
     """
+    if options.kind is None:
+        print("\n".join(f"simmodel list {kind}" for kind in _LISTS))
+        return
     rows = _LISTS[options.kind]()
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     indent = " " * (sum(widths) + 2 * len(widths))

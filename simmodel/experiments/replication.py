@@ -40,7 +40,7 @@ Measured = Stored | Mapping[str, float] | float
 def replicate(
     function: Callable[..., Measured],
     seeds: int | Iterable[int] | None = None,
-    *,
+    *wrong: object,
     until: Any = None,
     budget: int | None = None,
     study: GivenStudy = None,
@@ -97,6 +97,9 @@ def replicate(
     >>> sorted(runs.samples.names)[:2], len(runs.samples)
     (['bounded_slowdown_mean', 'bounded_slowdown_median'], 3)
     """
+    if wrong or not callable(function):
+        form = "a function and seeds, the rest by name: replicate(simulate, 20, platform=64, workload=..., policy=...)"
+        raise InputError(f"must be {form}, got {shown(function)}", place="function")
     goals = _goals(until)
     if until is not None and not goals:
         arguments["until"] = until

@@ -271,9 +271,9 @@ def _site(record: Record, column: str, gflops: Mapping[str, float] | None) -> st
     text = record[column]
     if not text:
         raise _Bad(column, "must not be empty")
-    if gflops is not None and text not in gflops and text.isdigit():
-        if int(text) >= len(gflops):
-            raise _Bad(column, f"must be the number of one of {len(gflops)} sites, from 0 on, got {text}")
+    if gflops is not None and text not in gflops and text.isascii() and text.isdigit():
+        if len(text) > 18 or int(text) >= len(gflops):
+            raise _Bad(column, f"must be the number of one of {len(gflops)} sites, from 0 on, got {shown(text)}")
         return list(gflops)[int(text)]
     return text
 
@@ -289,7 +289,7 @@ def _listed(text: str) -> Mapping[str, float]:
     if not isinstance(found, dict):
         raise _Bad("files_info", f"must be names of files with their bytes, got {shown(text)}")
     for file, size in found.items():
-        if isinstance(size, bool) or not isinstance(size, int | float) or not (isfinite(size) and size >= 0):
+        if isinstance(size, bool) or not isinstance(size, int | float) or not 0 <= size < 1e300:
             raise _Bad("files_info", f"file {file!r}: must be a number of bytes >= 0, got {shown(size)}")
     return found
 

@@ -115,6 +115,8 @@ class WholeCheck(Protocol):
 
 
 def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:  # mypy does not support generic converters
+    if not isinstance(values, Iterable):
+        raise InputError(f"must be several specs, as in a list, got {shown(values)}")
     return tuple(values)
 
 

@@ -289,8 +289,8 @@ def model_named(value: str | type | SharingModel) -> SharingModel:
     return MODELS[value]
 
 
-def _link_specs(value: Iterable[LinkSpec]) -> tuple[LinkSpec, ...]:
-    return tuple(value)
+def _link_specs(value: Iterable[LinkSpec | Mapping[str, Any]]) -> tuple[LinkSpec, ...]:
+    return tuple(LinkSpec(**link) if isinstance(link, Mapping) else link for link in value)
 
 
 def _route_specs(value: Iterable[RouteSpec]) -> tuple[RouteSpec, ...]:

@@ -69,7 +69,9 @@ class BrokerRecord(JobRecord):
         moved = int((self.jobs["origin"] != self.jobs["destination"]).sum()) if "origin" in self.jobs else 0
         away = f", {moved} away from home" if (self.jobs["origin"] != "").any() else ""
         jobs, clusters = counted(len(self.jobs), "job"), counted(len(self.clusters), "cluster")
-        return f"<{type(self).__name__} {self.name}: {jobs} on {clusters}{away}>"
+        rejected = int((self.jobs["status"] == "rejected").sum())
+        lost = f", {rejected} rejected" if rejected else ""
+        return f"<{type(self).__name__} {self.name}: {jobs} on {clusters}{away}{lost}>"
 
 
 def renamed(places: Table, cluster: str) -> dict[str, str]:

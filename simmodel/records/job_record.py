@@ -333,7 +333,9 @@ class JobRecord(Shown):
 
     def __repr__(self) -> str:
         jobs, processors = counted(len(self.jobs), "job"), counted(self.processors, "processor")
-        return f"<{type(self).__name__} {self.name}: {jobs} on {processors}>"
+        rejected = int((self.jobs["status"] == "rejected").sum())
+        lost = f", {rejected} rejected" if rejected else ""
+        return f"<{type(self).__name__} {self.name}: {jobs} on {processors}{lost}>"
 
 
 def runs_of(jobs: Table, place: NDArray[Any], attempt: NDArray[Any]) -> Table:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, counted, texts
@@ -141,7 +143,7 @@ class NetworkRecorder(Observer, Shown):
             columns["time"] += times
             columns["link"] += [name] * len(times)
             columns["load"] += loads
-            could = self.capacity(name).at(times)
+            could = attrs.evolve(self.capacity(name), end=inf).at(times)
             columns["utilisation"] += np.divide(loads, could, out=np.zeros(len(times)), where=could > 0).tolist()
         order = np.argsort(np.asarray(columns["time"]), kind="stable")
         return Table({name: np.asarray(column)[order] for name, column in columns.items()})

@@ -88,9 +88,10 @@ class Steps(Shown):
         return float(self.times[0]) if len(self.times) else self.end
 
     def at(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Return the values at these instants; 0 before the first step."""
-        row = np.searchsorted(self.times, _floats(times), side="right") - 1
-        return np.where(row < 0, 0.0, self.values[np.maximum(row, 0)])
+        """Return the values at these instants; 0 before the first step and from the end on."""
+        asked = _floats(times)
+        row = np.searchsorted(self.times, asked, side="right") - 1  # -1: the 0 behind the values
+        return np.where(asked < self.end, np.append(self.values, 0.0)[row], 0.0)
 
     def _cumulative(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         edges = np.append(self.times, max(self.end, self.start))
@@ -132,14 +133,16 @@ class Steps(Shown):
     def combine(
         self, other: Steps, function: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
     ) -> Steps:
-        """Return ``function(self, other)`` at every step of either.
+        """Return ``function(self, other)`` at every step of either, where one that has not begun or has ended is 0.
 
         >>> Steps([0, 2], [1, 3], end=4).combine(Steps([0, 1], [2, 4], end=4), np.divide).values
         array([0.5 , 0.25, 0.75])
         """
-        times = np.sort(np.concatenate([self.times, other.times]), kind="stable")  # merges them; union1d sorts anew
+        end = max(self.end, other.end)
+        ends = [each.end for each in (self, other) if each.end < end and len(each.times)]
+        times = np.sort(np.concatenate([self.times, other.times, ends]), kind="stable")  # merges; union1d sorts anew
         times = times[np.append(True, times[1:] != times[:-1])] if len(times) else times
-        return Steps(times, function(self.at(times), other.at(times)), max(self.end, other.end))
+        return Steps(times, function(self.at(times), other.at(times)), end)
 
     def __add__(self, other: Steps) -> Steps:
         return self.combine(other, np.add)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simmodel.display import counted
 from simmodel.environment import Environment
@@ -77,7 +77,7 @@ class Network(ModelledLinks):
     def __init__(
         self,
         env: Environment,
-        links: Iterable[LinkSpec] | NetworkSpec,
+        links: Iterable[LinkSpec | Mapping[str, Any]] | NetworkSpec,
         *,
         model: str | type[SharingRule] | SharingModel = "maxmin",
         crosstraffic: bool | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -107,6 +107,11 @@ class Result(Stored, JobRecord):
         return found
 
     # ------------------------------------------------------------------ stores
+
+    def to_pandas(self) -> NoReturn:
+        """Raise :class:`~simmodel.errors.InputError`: a result has several tables, each of which has this method."""
+        names = ", ".join(f"result.{name}.to_pandas()" for name in self.stored_tables())
+        raise InputError(f"must be asked of one of its tables: {names}", place="to_pandas")
 
     def schedule_csv(self, path: str | Path) -> None:
         """Write the table of jobs as CSV: ``job,submit,start,end,processors,status`` first, times as in the log."""

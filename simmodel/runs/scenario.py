@@ -31,6 +31,7 @@ from simmodel.systems.submissions import (
     submissions_of_document,
 )
 from simmodel.systems.system import Live, System
+from simmodel.units import in_seconds
 from simmodel.work.given import repeatable
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Scenario(Shown):
     seed
         of all random streams; ``None``: a new one for each run; default: 0, or the streams of the snapshot
     until
-        instant (s) at which to stop; default: when all work has ended
+        instant (s, or a text such as ``"2d"``) at which to stop; default: when all work has ended
     inputs
         arguments that complete the platform or the workload when the run starts: ``processors``, ``config``
 
@@ -90,7 +91,7 @@ class Scenario(Shown):
     policies: GivenPolicies = None
     options: Options = attrs.field()
     seed: int | EllipsisType | None = ...
-    until: float | None = None
+    until: float | None = attrs.field(default=None, converter=in_seconds)
     inputs: Mapping[str, Any] = attrs.field(factory=dict)
 
     @options.default

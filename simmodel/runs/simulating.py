@@ -72,7 +72,7 @@ def simulate(
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
     estimates: Estimates | PredictorLike = "requested",
     overrun: Overrun = "stop",
-    until: float | None = None,
+    until: float | str | None = None,
     observers: Sequence[object] = (),
     progress: bool = False,
     name: str | None = None,
@@ -91,7 +91,7 @@ def simulate(
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
     estimates: Estimates | PredictorLike = "requested",
     overrun: Overrun = "stop",
-    until: float | None = None,
+    until: float | str | None = None,
     events: bool = False,
     observers: Sequence[object] = (),
     progress: bool = False,
@@ -112,7 +112,7 @@ def simulate(
     transfers: Literal["sequential", "parallel"] = "sequential",
     core_held: Literal["run", "transfer"] = "run",
     contention: bool = True,
-    until: float | None = None,
+    until: float | str | None = None,
     observers: Sequence[object] = (),
     progress: bool = False,
     name: str | None = None,
@@ -129,7 +129,7 @@ def simulate(
     slowdowns: Slowdowns = None,
     by: Literal["requested", "actual"] = "requested",
     seed: int | None = 0,
-    until: float | None = None,
+    until: float | str | None = None,
     events: bool = False,
     observers: Sequence[object] = (),
     progress: bool = False,
@@ -146,7 +146,7 @@ def simulate(
     *,
     policies: GivenPolicies = None,
     seed: int | EllipsisType | None = ...,
-    until: float | None = None,
+    until: float | str | None = None,
     events: bool = False,
     observers: Sequence[object] = (),
     progress: bool = False,
@@ -194,7 +194,7 @@ def simulate(
     by
         see :class:`~simmodel.systems.broker.system.Broker`
     until
-        instant at which to stop, in s; default: when all work has ended
+        instant at which to stop, in s or as ``"2d"``; default: when all work has ended
     events
         whether to record each state change of jobs
     observers

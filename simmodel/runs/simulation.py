@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from simmodel.environment import quiet_garbage_collector
 from simmodel.errors import InputError
+from simmodel.units import in_seconds
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -34,7 +35,7 @@ class Simulation:
     system
         the system, with its environment
     until
-        instant (s) at which :meth:`run` stops; default: when all work has ended
+        instant (s, or a text such as ``"2d"``) at which :meth:`run` stops; default: when all work has ended
     events
         whether to record each state change of jobs
     observers
@@ -57,14 +58,15 @@ class Simulation:
         self,
         system: System[Live],
         *,
-        until: float | None = None,
+        until: float | str | None = None,
         events: bool = False,
         observers: Sequence[object] = (),
         progress: bool = False,
         name: str | None = None,
     ) -> None:
         env = system.env
-        if until is not None and not until > env.now:
+        until = in_seconds(until)
+        if until is not None and (isinstance(until, str) or not until > env.now):
             raise InputError(f"must be > {env.now:g} s, the current time, got {until!r}", place="until")
         self.system: System[Any] = system
         self.until = until
@@ -111,8 +113,8 @@ class Simulation:
 
     # ------------------------------------------------------------------ time
 
-    def run(self, until: float | None = None) -> Self:
-        """Run until an instant (s); default: that of the simulation, else until all work has ended.
+    def run(self, until: float | str | None = None) -> Self:
+        """Run until an instant (s, or ``"2d"``); default: that of the simulation, else until all work has ended.
 
         Wake-ups that policies have planned for later do not prolong it; other processes of the environment do. It ends,
         too, when all that is left is running work without an expected end.
@@ -146,8 +148,10 @@ class Simulation:
                 self._stream.leave()
             raise
 
-    def _advance(self, until: float | None) -> None:
-        end = self.until if until is None else until
+    def _advance(self, until: float | str | None) -> None:
+        end = self.until if until is None else in_seconds(until)
+        if isinstance(end, str):
+            raise InputError(f"must be an instant (s), or a text such as '2d', got {end!r}", place="until")
         if end is not None or self.system.endless:
             self.env.run(until=self.system.idle() if end is None else end)
             return

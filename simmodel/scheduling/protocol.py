@@ -47,7 +47,7 @@ class Start(NamedTuple):
     """
 
     work: Any
-    place: Any
+    place: Any = None  # has to be named; without a default, a forgotten one were a TypeError of Python's
     reason: str | None = None
     allocation: Any = None
     processors: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
-from time import thread_time
+from time import process_time
 from typing import TYPE_CHECKING
 
 import attrs
@@ -120,9 +120,9 @@ def _draw(setting: _Setting, draw: tuple[float, int]) -> list[tuple[float, ...]]
 
 
 def _measures(workload: Workload, processors: int | None, policy: str) -> tuple[float, ...]:
-    begin = thread_time()
+    begin = process_time()
     result = simulate(processors, workload, policy)
-    cost = thread_time() - begin
+    cost = process_time() - begin
     jobs = result.jobs.where(result.counted)
     turnaround = jobs["end"] - jobs["submit"]
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from simmodel.errors import InputError
@@ -79,7 +79,9 @@ def as_workload(
             raise InputError(str(error), place=place) from None
     found: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(job, Job) for job in found):
-        raise InputError(f"must be a workload, a data frame, jobs or a workflow{also}, got {given!r}", place=place)
+        rows = "; rows are Job(**row)" if all(isinstance(job, Mapping) for job in found) else ""
+        message = f"must be a workload, a data frame, jobs or a workflow{also}, got {given!r}{rows}"
+        raise InputError(message, place=place)
     return Workload.from_jobs(found, name=name)
 
 

@@ -129,7 +129,6 @@ def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.Mon
         (["batch", "probe-4", "--until"], "--until: missing value"),
         (["batch", "probe-4", "probe-4"], "unexpected argument 'probe-4'"),
         (["list", "polices"], "unknown kind 'polices'; did you mean 'policies'? Known kinds: policies,"),
-        (["list"], "simmodel list: missing KIND"),
     ],
     ids=str,
 )

@@ -104,7 +104,8 @@ def test_wrong_connections(document, message):
         ("7,10,1,,1,0,0\n", "line 2: computingsite: must not be empty"),
         (",10,1,A,1,0,0\n", "line 2: pandaid: must not be empty"),
         ("7,10,1,A,1,0\n", "line 2: cells: must have 7 cells, got 6"),
-        ("7,10,1,9,1,0,0\n", "line 2: computingsite: must be the number of one of 1 sites, from 0 on, got 9"),
+        ("7,10,1,9,1,0,0\n", "line 2: computingsite: must be the number of one of 1 sites, from 0 on, got '9'"),
+        (f"7,10,1,{'9' * 5000},1,0,0\n", f"{'9' * 28}'"),  # longer than Python reads as a number
         ("", "no jobs"),
     ],
 )

@@ -62,7 +62,7 @@ def test_steps_at_and_after_their_ends():
     steps = Steps.from_changes([1, 4, 4, 9], [2, -2, 5, -5], start=2, end=8)
     assert steps.times.tolist() == [2, 4]
     assert steps.values.tolist() == [2, 5]
-    assert steps.at([0, 2, 4, 100]).tolist() == [0, 2, 5, 5]
+    assert steps.at([0, 2, 4, 7.5, 8, 100]).tolist() == [0, 2, 5, 5, 0, 0]
     assert steps.max() == 5
     assert np.isnan(Steps([3], [1], end=3).mean())
     assert Steps([3], [1], end=3).max() == 0
@@ -75,8 +75,15 @@ def test_steps_without_changes_are_zero():
 
 def test_two_step_functions_combine_at_every_step_of_either():
     total = Steps([0, 4], [1, 2], end=6) + Steps([2], [10], end=8)
-    assert total.times.tolist() == [0, 2, 4]
-    assert total.values.tolist() == [1, 11, 12]
+    assert total.times.tolist() == [0, 2, 4, 6]
+    assert total.values.tolist() == [1, 11, 12, 10]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5), st.integers(0, 4)), min_size=2, max_size=2))
+def test_the_integral_of_a_sum_is_the_sum_of_integrals(drawn):
+    one, other = (Steps([start, start + 1], [value, 2 * value], end=start + length) for start, length, value in drawn)
+    assert (one + other).integral() == (other + one).integral() == one.integral() + other.integral()
+    assert (one + Steps([], [], end=3)).integral() == one.integral()
 
 
 def test_missing_columns_follow_from_the_others():

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.results.result import Result
     from simmodel.scheduling.usage import Usage
+    from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.chunks import ChunkedReplay
@@ -497,6 +498,11 @@ class Cluster(System[LiveJob]):
         yield from super().present()
         yield from self.queueing.held()
         yield from self.dependencies.blocked_jobs()
+
+    @property
+    def waiting(self) -> WaitingQueue | MergedQueues:
+        """The waiting jobs, in the order of the queue."""
+        return self.queueing.waiting
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence per waiting job."""
