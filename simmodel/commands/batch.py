@@ -8,7 +8,6 @@ from simmodel.commands.outputs import (
     add_database,
     add_output,
     add_picture,
-    check_outputs,
     label,
     picture,
     write_and_say,
@@ -49,7 +48,6 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
-    check_outputs(options, "schedule", "json", "db", "stream", "trace", "plot", "snapshot")
     if options.stream is not None:
         _refuse_with_stream(options)
     if options.at is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, label, picture, write_and_say
 from simmodel.commands.shared import (
     POLICIES,
     add_log,
@@ -40,7 +40,6 @@ def run(options: argparse.Namespace) -> None:
     """Replay a log under several policies and print their metrics side by side."""
     from simmodel.experiments.comparison import compare
 
-    check_outputs(options, "table", "plot")
     policies = split_names(options.policies)
     platform, given = run_options(options)
     with process_pool(options, most=len(policies)) as executor:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from simmodel.commands.options import add_kind_options, kind_options
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
 from simmodel.commands.shared import (
     add_log,
     add_machine,
@@ -17,7 +17,7 @@ from simmodel.commands.shared import (
     run_options,
     see_working_folder,
 )
-from simmodel.commands.values import seconds
+from simmodel.commands.values import seconds, source
 from simmodel.errors import InputError
 from simmodel.platform.options import BrokerOptions, MachineOptions
 
@@ -39,7 +39,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_policy(parser)
     parser.add_argument("--broker", metavar="NAME", help="policy of a broker or a grid, whose places have --policy")
     add_machine(parser)
-    parser.add_argument("--clusters", metavar="A,B,...", help="a broker over numbers of processors, platforms or files")
+    parser.add_argument(
+        "--clusters", type=source, metavar="A,B,...", help="a broker over numbers of processors, platforms or files"
+    )
     add_rules(parser)
     add_kind_options(parser, [MachineOptions, BrokerOptions])
     add_trust(parser)
@@ -57,7 +59,6 @@ def run(options: argparse.Namespace) -> None:
     """
     from simmodel.referee.explaining import explain
 
-    check_outputs(options, "json", "plot")
     platform, policy, given = _run(options)
     found = explain(platform, options.log, policy, options.job, options.at, **given)
     write_and_say(

@@ -8,11 +8,11 @@ from typing import Any
 
 from simmodel.commands.machine import WORKLOAD, add_config
 from simmodel.commands.options import add_kind_options, kind_options, options_of
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import POLICIES, add_trust, add_until, add_workers, process_pool, split_names
 from simmodel.commands.studies import add_study, kept_runs
-from simmodel.commands.values import number
+from simmodel.commands.values import number, source
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -27,11 +27,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--platforms",
         required=True,
+        type=source,
         metavar="A,B,C",
         help="files, names from 'simmodel list platforms' or numbers of processors",
     )
     parser.add_argument(
-        "--workloads", required=True, nargs="+", metavar="WORKLOAD", help=f"separated by spaces; each is {WORKLOAD}"
+        "--workloads",
+        required=True,
+        nargs="+",
+        type=source,
+        metavar="WORKLOAD",
+        help=f"separated by spaces; each is {WORKLOAD}",
     )
     parser.add_argument("--policies", required=True, metavar="A,B,C", help=POLICIES)
     parser.add_argument(
@@ -70,7 +76,6 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.platform import ClusterSpec
     from simmodel.systems.kinds import kind_of_platform, work_of
 
-    check_outputs(options, "table", "samples", "plot")
     names = split_names(options.platforms)
     if len(set(names)) < len(names):
         raise InputError(f"--platforms: must name each platform once, got {options.platforms!r}")

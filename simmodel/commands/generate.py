@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.outputs import check_outputs
 from simmodel.commands.shared import add_seed
-from simmodel.commands.values import at_least_one, output, positive, seconds
+from simmodel.commands.values import at_least_one, output, positive, seconds, source
 from simmodel.errors import InputError, unknown
 from simmodel.writing import STDOUT
 
@@ -24,7 +23,7 @@ EXAMPLES = (
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("model", metavar="MODEL", help="lublin, poisson, or a TOML file of settings")
+    parser.add_argument("model", type=source, metavar="MODEL", help="lublin, poisson, or a TOML file of settings")
     parser.add_argument("--jobs", type=at_least_one, metavar="N", help="number of jobs (default: 5000)")
     parser.add_argument("--processors", type=at_least_one, metavar="N", help="of the machine (default: 256)")
     add_seed(parser)
@@ -43,7 +42,6 @@ def run(options: argparse.Namespace) -> None:
     """Draw a workload from a model and write it in the Standard Workload Format."""
     from simmodel.formats.swf import write_swf
 
-    check_outputs(options, "output")
     log = _generated(options)
     write_swf(log, options.output or STDOUT)
     if options.output is not None and options.output is not STDOUT:

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.outputs import add_database, add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_database, add_output, add_picture, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import add_seed, add_trust, add_until, see_working_folder
-from simmodel.commands.values import one_of
+from simmodel.commands.values import one_of, source
 
 if TYPE_CHECKING:
     from simmodel.formats.cgsim import CGSimStudy
@@ -29,13 +29,23 @@ SCHEMAS = ("simmodel", "cgsim-states", "cgsim-events")
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "config", metavar="CONFIG", help="a configuration of CGSim (JSON), a platform of sites (TOML), or a name"
+        "config",
+        type=source,
+        metavar="CONFIG",
+        help="a configuration of CGSim (JSON), a platform of sites (TOML), or a name",
     )
     parts = parser.add_argument_group("parts")
-    parts.add_argument("--sites", metavar="FILE", help="sites of CGSim (JSON), instead of those that CONFIG names")
-    parts.add_argument("--connections", metavar="FILE", help="connections of CGSim, instead of those of CONFIG")
     parts.add_argument(
-        "--jobs", metavar="FILE", help="jobs: CSV or SQLite of CGSim, any log, or a name (default: those of CONFIG)"
+        "--sites", type=source, metavar="FILE", help="sites of CGSim (JSON), instead of those that CONFIG names"
+    )
+    parts.add_argument(
+        "--connections", type=source, metavar="FILE", help="connections of CGSim, instead of those of CONFIG"
+    )
+    parts.add_argument(
+        "--jobs",
+        type=source,
+        metavar="FILE",
+        help="jobs: CSV or SQLite of CGSim, any log, or a name (default: those of CONFIG)",
     )
     parts.add_argument("--skip-bad-rows", action="store_true", help="skip bad rows of CGSim's jobs, counted by reason")
     policies = parser.add_argument_group("policies")
@@ -73,7 +83,6 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
-    check_outputs(options, "json", "db", "stream", "plot")
     if options.stream is not None and options.plot is not None:
         raise InputError("--stream and --plot exclude each other: --plot needs the whole record in memory")
     grid, workload, plugin = _read(options)

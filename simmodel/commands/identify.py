@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from simmodel.commands.judging import add_judging, add_schedule, judging
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import POLICIES, add_machine, add_workers, process_pool, split_names
 from simmodel.commands.values import at_least_one
@@ -42,7 +42,6 @@ def run(options: argparse.Namespace) -> None:
     """Ask several policies at each state that a schedule reached, and print which starts each of them explains."""
     from simmodel.referee.identification import CANDIDATES, identify
 
-    check_outputs(options, "table", "plot")
     policies = CANDIDATES if options.policies is None else split_names(options.policies)
     with process_pool(options, most=len(policies)) as executor:
         given = judging(options) | {"sample": options.sample, "executor": executor, "progress": options.progress}

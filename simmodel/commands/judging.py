@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.options import platform_for
 from simmodel.commands.shared import add_log
-from simmodel.commands.values import one_of, seconds
+from simmodel.commands.values import one_of, seconds, source
 
 if TYPE_CHECKING:
     from simmodel.commands.options import TakesArguments
@@ -28,7 +27,7 @@ def add_schedule(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "schedule",
         nargs="?",
-        type=Path,
+        type=source,
         metavar="SCHEDULE",
         help="starts of its jobs: a CSV file, Batsim's jobs.csv, CQSim's .rst or SWF (default: the waits of the log)",
     )

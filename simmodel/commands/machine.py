@@ -11,7 +11,6 @@ from simmodel.commands.outputs import (
     add_database,
     add_output,
     add_picture,
-    check_outputs,
     label,
     picture,
     write_and_say,
@@ -21,6 +20,8 @@ from simmodel.commands.shared import add_seed, add_trust, add_until, see_working
 
 if TYPE_CHECKING:
     from simmodel.results.machine import MachineResult
+
+from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "WORKLOAD", "add", "add_config", "run", "work_label"]
 
@@ -33,8 +34,10 @@ WORKLOAD = "a file, a name from 'simmodel list workloads', or a generator such a
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("platform", metavar="PLATFORM", help="a file, or a name from 'simmodel list platforms'")
-    parser.add_argument("workload", metavar="WORKLOAD", help=WORKLOAD)
+    parser.add_argument(
+        "platform", type=source, metavar="PLATFORM", help="a file, or a name from 'simmodel list platforms'"
+    )
+    parser.add_argument("workload", type=source, metavar="WORKLOAD", help=WORKLOAD)
     parser.add_argument(
         "--policy", default="hrr", metavar="NAME", help="a name from 'simmodel list policies' (default: hrr)"
     )
@@ -56,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def add_config(parser: TakesArguments) -> None:
     """Add the configuration that completes a machine or its work."""
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="HetSim's configuration: ranges of drawn work, reconfiguration"
+        "--config", type=source, metavar="FILE", help="HetSim's configuration: ranges of drawn work, reconfiguration"
     )
 
 
@@ -65,7 +68,6 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.runs.simulating import simulate
     from simmodel.scheduling.registry import policy
 
-    check_outputs(options, "schedule", "json", "db", "trace", "plot")
     machine, kind = platform_for("tasks", options.platform, trust=options.trust)
     see_working_folder(options.policy)
     policy(options.policy)

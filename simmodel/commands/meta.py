@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.options import add_kind_options, kind_options
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, label, picture, write_and_say
 from simmodel.commands.shared import add_policy, add_rules, add_workers, chosen_policy, process_pool, split_names
-from simmodel.commands.values import at_least_one, one_of, seed
+from simmodel.commands.values import at_least_one, one_of, seed, source
 from simmodel.errors import InputError
 from simmodel.platform.options import BrokerOptions
 
@@ -29,11 +29,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "logs",
         nargs="+",
+        type=source,
         metavar="LOG",
         help="a log for all clusters, or one per cluster: files, or names from 'simmodel list workloads'",
     )
     parser.add_argument(
-        "--clusters", required=True, metavar="A,B,...", help="of each the number of processors, a platform or a file"
+        "--clusters",
+        required=True,
+        type=source,
+        metavar="A,B,...",
+        help="of each the number of processors, a platform or a file",
     )
     parser.add_argument(
         "--broker",
@@ -68,7 +73,6 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.scheduling.labels import labelled
     from simmodel.systems.kinds import kind_named
 
-    check_outputs(options, "json", "schedule", "plot")
     policy, _ = chosen_policy(options)
     clusters = [_cluster(text) for text in _parts(options.clusters, "--clusters")]
     brokers = split_names(options.broker)

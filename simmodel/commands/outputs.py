@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.values import output
+from simmodel.commands.values import output, source
 from simmodel.errors import InputError, missing_extra
 from simmodel.writing import STDOUT, check_output, holds_parquet, replacing
 
@@ -25,15 +27,6 @@ __all__ = ["add_database", "add_output", "add_picture", "check_outputs", "label"
 def add_output(parser: TakesArguments, name: str, metavar: str, text: str) -> None:
     """Add the option of a file to write."""
     parser.add_argument(f"--{name}", type=output, metavar=metavar, help=text)
-
-
-INPUTS = frozenset(
-    {
-        *("log", "logs", "workload", "workloads", "platform", "platforms", "clusters", "snapshot", "config"),
-        *("arrivals", "model", "sites", "connections", "jobs", "audit", "told", "study"),
-    }
-)
-"""The arguments that name files to read, in all commands."""
 
 
 def add_database(parser: TakesArguments, others: str = "") -> None:
@@ -90,26 +83,32 @@ def picture(draw: Callable[[], Figure]) -> Callable[[Path], None]:
     return write
 
 
-def check_outputs(options: argparse.Namespace, *names: str) -> None:
-    """Refuse files that cannot be written, or that the command reads, before the simulation starts."""
-    given = {name: path for name in names if (path := getattr(options, name)) is not None}
+def check_outputs(actions: Iterable[argparse.Action], options: argparse.Namespace) -> None:
+    """Refuse files that cannot be written, or that the command reads, before the simulation starts.
+
+    What is written and what is read is what the arguments of a command say by their type:
+    :func:`~simmodel.commands.values.output` and :func:`~simmodel.commands.values.source`.
+    """
+    told = {action: value for action in actions if (value := getattr(options, action.dest, None)) is not None}
+    given = {action.dest: path for action, path in told.items() if action.type is output}
     to_stdout = [name for name, path in given.items() if path is STDOUT]
     if len(to_stdout) > 1:
         raise InputError(f"--{to_stdout[0]} - and --{to_stdout[1]} - exclude each other")
     for name in ("db", "stream"):
         if name in to_stdout:
             raise InputError("must be a file, got standard output", place=f"--{name}")
-    inputs = [each for name in INPUTS.difference(names) for each in _files(getattr(options, name, None))]
+    inputs = (
+        [each for action, value in told.items() if action.type is source for each in _files(value)] if given else []
+    )
     replaced: dict[Path, str] = {}
     for name, path in given.items():
-        if name == "stream" and holds_parquet(path):
-            continue
-        target = check_output(path, force=name in ("db", "stream") and options.force)
+        parquet = name == "stream" and holds_parquet(path)
+        target = path.resolve() if parquet else check_output(path, force=name in ("db", "stream") and options.force)
         if target is not None:
             if target in replaced:
                 raise InputError(f"--{replaced[target]} and --{name} must be different files", source=str(path))
             replaced[target] = name
-            if target.exists() and any(_holds(each, target) for each in inputs):
+            if any(_holds(each, target) for each in inputs):
                 raise InputError(f"--{name} must be another file than an input", source=str(path))
         if name == "plot":
             needs("matplotlib", "--plot")
@@ -120,21 +119,44 @@ def check_outputs(options: argparse.Namespace, *names: str) -> None:
 
 
 def _files(value: object) -> Iterator[Path]:
-    """Yield the files and folders that the value of an argument names: a path, a list, or parts of a text."""
+    """Yield the files and folders that the value of an argument names: a list, or parts of a text.
+
+    A configuration also names files, from its folder or from the working folder. A file that does not exist may be made
+    by the command, as a study is.
+    """
     if isinstance(value, list):
         for each in value:
             yield from _files(each)
-    elif isinstance(value, str | Path):
-        text = str(value)
-        for part in {text, *re.split("[,=]", text)}:
-            with suppress(OSError, ValueError):  # a text that no file can be called
-                if part and (path := Path(part.strip())).exists():
-                    yield path
+        return
+    text = str(value)
+    for part in {text, *re.split("[,=]", text)}:
+        with suppress(OSError, ValueError):  # a text that no file can be called
+            path = Path(part.strip())
+            if part and (path.exists() or path.suffix):
+                yield path
+            if path.suffix in (".toml", ".json") and path.stat().st_size < _CONFIGURATION:
+                document = (tomllib if path.suffix == ".toml" else json).loads(path.read_text("utf-8"))
+                for each in _texts(document):
+                    yield from (found for found in (Path(each), path.parent / each) if found.is_file())
 
 
-def _holds(given: Path, file: Path) -> bool:
+_CONFIGURATION = 1_000_000  # bytes that a configuration has at most
+
+
+def _texts(document: object) -> Iterator[str]:
+    """Yield all texts in a document."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, dict | list):
+        for each in document.values() if isinstance(document, dict) else document:
+            yield from _texts(each)
+
+
+def _holds(given: Path, target: Path) -> bool:
     """Return whether an input is this file, or the folder that it is in."""
-    return given.samefile(file.parent if given.is_dir() else file)
+    if not given.exists() or not target.exists():
+        return given.resolve() in (target, *([target.parent] if given.is_dir() else []))
+    return given.samefile(target) or (given.is_dir() and given.samefile(target.parent))
 
 
 def _check_picture(path: Path) -> None:

@@ -12,7 +12,7 @@ from shutil import get_terminal_size
 from typing import NoReturn
 
 from simmodel.commands import ACTIONS, COMMANDS
-from simmodel.commands.values import limit, one_of
+from simmodel.commands.values import limit, one_of, output, source
 
 __all__ = ["ActionParser", "CommandParser", "command_parser"]
 
@@ -45,9 +45,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def add_limits(self) -> None:
         """Add ``--limit`` if an argument names files to read; :func:`simmodel.cli.main` sets the limits."""
-        from simmodel.commands.outputs import INPUTS
-
-        if any(action.dest in INPUTS for action in self._actions):
+        if any(action.type is source for action in self._actions):
             self.add_argument(
                 "--limit", type=limit, action="append", default=[], metavar="NAME=N", help="raise a limit of reading"
             )
@@ -60,11 +58,21 @@ class CommandParser(argparse.ArgumentParser):
         self.epilog = "\n".join([*notes, "", title, *(f"  {line}" for line in examples)]).lstrip("\n")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the options; raise ``SystemExit`` after the help, or with status 2 after an error."""
+        """Return the options; raise ``SystemExit`` after the help, or with status 2 after an error.
+
+        Raises
+        ------
+        InputError
+            if an output cannot be written, or is an input of the command or another output
+        """
         self._refuse_unknown_options(words)
         options, extra = self.parse_known_args(words)
         if extra:
             self.error(f"unexpected argument {extra[0]!r}")
+        if any(action.type is output for action in self._actions):
+            from simmodel.commands.outputs import check_outputs
+
+            check_outputs(self._actions, options)
         return options
 
     def _refuse_unknown_options(self, words: Sequence[str]) -> None:

@@ -11,7 +11,6 @@ from simmodel.commands.outputs import (
     add_database,
     add_output,
     add_picture,
-    check_outputs,
     label,
     picture,
     write_and_say,
@@ -103,7 +102,6 @@ def run(options: argparse.Namespace) -> None:
     """
     from simmodel.experiments.portfolio_comparison import compare_portfolio
 
-    check_outputs(options, "schedule", "choices", "json", "db", "plot")
     platform, given = run_options(options)
     whole = True if any((options.schedule, options.choices, options.json, options.db, options.plot)) else None
     with process_pool(options, most=len(split_names(options.policies)) + 1) as executor:

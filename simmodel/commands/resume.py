@@ -8,6 +8,7 @@ from pathlib import Path
 
 from simmodel.commands.shared import add_workers
 from simmodel.commands.studies import EXPERIMENTS, add_results, carry_out
+from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -19,7 +20,9 @@ EXAMPLES = (
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("study", metavar="STUDY", help="the SQLite file of an experiment that a command began")
+    parser.add_argument(
+        "study", type=source, metavar="STUDY", help="the SQLite file of an experiment that a command began"
+    )
     add_workers(parser)
     add_results(parser, "what the experiment found", "the picture of the experiment", None)
 

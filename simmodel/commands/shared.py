@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
 from simmodel.commands.progress import add_progress
-from simmodel.commands.values import at_least_one, one_of, seconds, seed
+from simmodel.commands.values import at_least_one, one_of, seconds, seed, source
 from simmodel.errors import InputError, optional_imports
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def split_names(text: str) -> list[str]:
 
 def add_log(parser: TakesArguments) -> None:
     """Add the log that a command replays."""
-    parser.add_argument("log", metavar="LOG", help="a file, or a name from 'simmodel list workloads'")
+    parser.add_argument("log", type=source, metavar="LOG", help="a file, or a name from 'simmodel list workloads'")
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +78,7 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     machine = parser.add_argument_group("platform")
     machine.add_argument(
         "--platform",
+        type=source,
         metavar="NAME|FILE",
         help="a name from 'simmodel list platforms' or a file (default: the processors in the header of the log)",
     )

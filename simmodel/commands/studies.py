@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import add_trust, process_pool
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from simmodel.experiments.configuration import Configuration, Shape
     from simmodel.work.table import Table
+
+from simmodel.commands.values import source
 
 __all__ = [
     "EXPERIMENTS",
@@ -76,7 +78,10 @@ class Perform(Protocol):
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add the file of the experiment."""
     parser.add_argument(
-        "config", metavar="CONFIG", help="the experiment (TOML), or a name from 'simmodel list experiments'"
+        "config",
+        type=source,
+        metavar="CONFIG",
+        help="the experiment (TOML), or a name from 'simmodel list experiments'",
     )
     add_study(parser, "'simmodel resume FILE' goes on")
 
@@ -84,7 +89,10 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 def add_study(parser: argparse.ArgumentParser, after: str) -> None:
     """Add the file that keeps the runs; ``after`` tells how they go on after an interrupt."""
     parser.add_argument(
-        "--study", metavar="FILE", help=f"keep the runs in this SQLite file as they end; after an interrupt {after}"
+        "--study",
+        type=source,
+        metavar="FILE",
+        help=f"keep the runs in this SQLite file as they end; after an interrupt {after}",
     )
 
 
@@ -122,7 +130,6 @@ def configured(options: argparse.Namespace, shape: Shape) -> Configuration:
 
 def carry_out(configuration: Configuration, options: argparse.Namespace, perform: Perform) -> None:
     """Run an experiment, print what it found, and write the files that options name."""
-    check_outputs(options, "table", "runs", "plot")
     study = configuration.study
     goes_on = kept_runs(study, f"'simmodel resume {study}' goes on")
     with process_pool(options) as executor, configuration.wrong_here(), goes_on:

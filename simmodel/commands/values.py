@@ -12,7 +12,7 @@ from stat import S_ISCHR
 
 from simmodel.writing import STDOUT
 
-__all__ = ["at_least_one", "limit", "number", "one_of", "output", "positive", "seconds", "seed", "whole"]
+__all__ = ["at_least_one", "limit", "number", "one_of", "output", "positive", "seconds", "seed", "source", "whole"]
 
 
 def output(text: str) -> Path:
@@ -22,6 +22,15 @@ def output(text: str) -> Path:
     (True, False)
     """
     return STDOUT if text == "-" or _is_stdout(text) else Path(text)
+
+
+def source(text: str) -> str:
+    """Read what a command reads: files, or names of what is ready; no output replaces such a file.
+
+    >>> source("log.swf")
+    'log.swf'
+    """
+    return text
 
 
 def _is_stdout(path: str) -> bool:

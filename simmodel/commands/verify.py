@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from simmodel.commands.judging import add_judging, add_schedule, judging
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import add_machine, see_working_folder
 
@@ -40,7 +40,6 @@ def run(options: argparse.Namespace) -> int:
     from simmodel.errors import InputError
     from simmodel.referee.verification import verify
 
-    check_outputs(options, "table", "plot")
     if options.plot is not None and options.policy is None:
         raise InputError("--plot needs --policy")
     if options.policy is not None:

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import POLICIES, add_seed, add_trust, add_workers, process_pool, split_names
-from simmodel.commands.values import at_least_one, seconds
+from simmodel.commands.values import at_least_one, seconds, source
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -22,7 +22,7 @@ EXAMPLES = (
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "snapshot", type=Path, metavar="SNAPSHOT.json", help="a file that 'simmodel batch --snapshot' wrote"
+        "snapshot", type=source, metavar="SNAPSHOT.json", help="a file that 'simmodel batch --snapshot' wrote"
     )
     parser.add_argument("--policies", required=True, metavar="A,B,C", help=POLICIES)
     parser.add_argument(
@@ -34,6 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--arrivals",
+        type=source,
         metavar="NAME|FILE",
         help="jobs still to be submitted: a log, or generator settings (TOML) to draw them from",
     )
@@ -56,7 +57,6 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.futures.executors import stop_workers
     from simmodel.futures.whatif import what_if
 
-    check_outputs(options, "json", "table", "plot")
     if options.samples > 1 and options.arrivals is None:
         raise InputError("--samples needs --arrivals")
     policies = split_names(options.policies)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
         if executor is not None and any(each.status == "unfinished" for each in found):
             stop_workers(executor)
     write_and_say(
-        [f"{options.snapshot.name}, {found.summary()}"],
+        [f"{Path(options.snapshot).name}, {found.summary()}"],
         options,
         {
             "json": found.to_json,

@@ -1,6 +1,7 @@
 """The output files of commands: never an input of the command, another output, or a file that must not be replaced."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -9,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
-from simmodel.commands import COMMANDS
-from simmodel.commands.outputs import INPUTS
+from simmodel.commands import ACTIONS, COMMANDS
 from simmodel.commands.parser import command_parser
+from simmodel.commands.values import output, source
 from simmodel.results import load_result
-
-READ = {"FILE", "LOG", "WORKLOAD", "PLATFORM", "MODEL", "SNAPSHOT.json"}  # metavars of files to read
 
 
 @pytest.fixture
@@ -71,14 +70,72 @@ def test_an_output_is_neither_an_input_nor_another_output(
     assert files(folder) == before
 
 
-def test_every_argument_that_names_a_file_to_read_is_known() -> None:
-    found = {
-        action.dest
-        for name in COMMANDS
-        for action in command_parser(name)[1]._actions
-        if READ & set(str(action.metavar).split("|"))
-    }
-    assert {"log", "platform", "arrivals", "config", "snapshot", "model"} <= found <= INPUTS
+def every_command() -> list[str]:
+    return [name for name in COMMANDS if name not in ACTIONS] + [
+        f"{name} {each}" for name in ACTIONS for each in ACTIONS[name]
+    ]
+
+
+FILES = re.compile(r"FILE|LOG|CONFIG|PLATFORM|WORKLOAD|MODEL|SNAPSHOT|SCHEDULE\b|AUDIT|STUDY|OUT")
+
+
+@pytest.mark.parametrize("name", every_command())
+def test_every_argument_of_a_file_says_whether_it_is_read_or_written(name: str) -> None:
+    for action in command_parser(name)[1]._actions:
+        said = action.type in (source, output)
+        elsewhere = name == "twin install-hooks" and action.dest != "hold"  # of the hosts of the scheduler
+        assert said or elsewhere or not FILES.search(str(action.metavar)), action
+
+
+PAIRS = [
+    (name, read.dest, written.dest)
+    for name in every_command()
+    for read in command_parser(name)[1]._actions
+    for written in command_parser(name)[1]._actions
+    if read.type is source and written.type is output
+]
+
+
+@pytest.mark.parametrize(("name", "read", "written"), PAIRS)
+def test_no_output_of_any_command_is_its_input(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, read: str, written: str
+) -> None:
+    Path("mine.swf").write_text("mine")
+    words = name.split()
+    for action in command_parser(name)[1]._actions:
+        value = "./mine.swf" if action.dest == written else "mine.swf" if action.dest == read else "other"
+        value = str(action.choices[0]) if action.choices else "slurm" if action.dest == "scheduler" else value
+        needed = action.required or action.dest in (read, written)
+        if needed:
+            words += [*action.option_strings[-1:], value]
+    before = files(folder)
+    capsys.readouterr()
+    assert main(words) == 2
+    option = "output" if written == "output" else written
+    assert capsys.readouterr().err == f"simmodel: mine.swf: --{option} must be another file than an input\n"
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "verify in.swf starts.csv --policy easy --table starts.csv",
+        "identify in.swf starts.csv --table starts.csv",
+        "twin shadow in.swf --policy fcfs --table in.swf",
+        "calibrate study.toml --table in.swf",
+        "calibrate study.toml --runs deep/other.csv",
+        "calibrate study.toml --study runs.sqlite --table runs.sqlite",
+    ],
+)
+def test_inputs_are_never_replaced(folder: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
+    assert main(["batch", "in.swf", "--schedule", "starts.csv", "-q"]) == 0
+    Path("deep").mkdir()
+    Path("deep", "other.csv").write_text("job\n")
+    Path("study.toml").write_text('record = "in.swf"\n[parts]\nlists = [["deep/other.csv"]]\n')
+    before = files(folder)
+    assert main(words.split()) == 2
+    assert "must be another file than an input\n" in capsys.readouterr().err
+    assert files(folder) == before
 
 
 def test_a_name_that_is_no_input_may_be_a_folder_of_outputs(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from simmodel.commands.values import number, one_of
+from simmodel.commands.values import number, one_of, source
 
 if TYPE_CHECKING:
     from simmodel.twin.described import Described
@@ -29,6 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         dest="told",
         nargs="+",
         default=[],
+        type=source,
         metavar="PATH",
         help="files, or folders of files: what 'scontrol show config', 'node', 'partition', 'reservation', 'license' "
         "and 'topology' print, or answers of slurmrestd in JSON; of PBS, the answers in JSON of 'qstat -Bf', "
@@ -36,7 +37,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rest", metavar="SOCKET", help="the unix socket of a slurmrestd to ask instead of scontrol")
     parser.add_argument(
-        "--conf", metavar="FILE", help="slurm.conf or pbs.conf of the cluster to ask (default: the usual one)"
+        "--conf",
+        type=source,
+        metavar="FILE",
+        help="slurm.conf or pbs.conf of the cluster to ask (default: the usual one)",
     )
     parser.add_argument(
         "--timezone", metavar="ZONE", help="of times in files, such as Europe/Paris (default: that of this computer)"

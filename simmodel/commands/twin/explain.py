@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
 from simmodel.commands.shared import add_trust
+from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -14,7 +15,7 @@ EXAMPLES = ("simmodel twin explain twin.toml 4711 --plot",)
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("config", metavar="CONFIG", help="the configuration of the twin (TOML)")
+    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration of the twin (TOML)")
     parser.add_argument("job", metavar="JOB", help="the id of a job that waits or is held")
     parser.add_argument("--policy", metavar="NAME", help="that of the scheduler (default: of the configuration)")
     add_trust(parser)
@@ -34,7 +35,6 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.twin.config import read_config
     from simmodel.twin.present import explain_in_mirror, present
 
-    check_outputs(options, "json", "plot")
     config = read_config(options.config, trust=options.trust)
     mirror, report = present(config, trust=options.trust)
     found = explain_in_mirror(mirror, options.job, report, options.policy, dated=config.clock == "wall")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.values import one_of
+from simmodel.commands.values import one_of, source
 
 if TYPE_CHECKING:
     from simmodel.twin.acting.settings import ActSettings
@@ -57,6 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     hosts.add_argument(
         "--hold",
+        type=source,
         metavar="CONFIG",
         help="the configuration of a twin in mode hold-and-release: batch jobs are held while it is alive",
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simmodel.commands.outputs import add_output, check_outputs, write_and_say
+from simmodel.commands.outputs import add_output, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import add_seed, add_trust, add_workers, process_pool
-from simmodel.commands.values import number, whole
+from simmodel.commands.values import number, source, whole
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -20,13 +20,15 @@ EXAMPLES = (
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("config", metavar="CONFIG", help="the configuration of the twin (TOML)")
+    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration of the twin (TOML)")
     parser.add_argument("jobs", nargs="*", metavar="JOB", help="ids of waiting jobs (default: all)")
     drawn = parser.add_argument_group("prediction")
     drawn.add_argument(
         "--predictor", metavar="NAME", help="of run times (default: predicted with --history, else request)"
     )
-    drawn.add_argument("--history", metavar="LOG", help="jobs that have ended, from which the predictor learns")
+    drawn.add_argument(
+        "--history", type=source, metavar="LOG", help="jobs that have ended, from which the predictor learns"
+    )
     share = number("a number between 0 and 1", lambda value: 0 < value < 1)
     drawn.add_argument(
         "--quantiles", type=share, nargs="+", default=[0.1, 0.5, 0.9], metavar="Q", help="(default: 0.1 0.5 0.9)"
@@ -52,7 +54,6 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.twin.config import read_config
     from simmodel.twin.present import present
 
-    check_outputs(options, "table")
     config = read_config(options.config, trust=options.trust)
     mirror = present(config, trust=options.trust).mirror
     chosen: Any = options.predictor or ("predicted" if options.history is not None else "request")

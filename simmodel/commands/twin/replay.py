@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, label, picture, write_and_say
 from simmodel.commands.shared import add_log, add_machine, add_rules, add_workers, process_pool, run_options
 from simmodel.commands.values import number, seconds
 from simmodel.errors import InputError
@@ -55,7 +55,6 @@ def run(options: argparse.Namespace) -> None:
     """
     from simmodel.twin.replay import replay_log
 
-    check_outputs(options, "schedule", "audit", "plot")
     if options.audit is not None and options.audit.exists():
         raise InputError("exists: decisions of another run are not mixed with it", source=str(options.audit))
     platform, given = run_options(options)

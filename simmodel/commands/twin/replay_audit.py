@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from simmodel.commands.shared import add_trust
+from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -13,7 +14,7 @@ EXAMPLES = ("simmodel twin replay-audit audit.jsonl",)
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("audit", metavar="AUDIT", help="the audit log of a twin")
+    parser.add_argument("audit", type=source, metavar="AUDIT", help="the audit log of a twin")
     add_trust(parser)
 
 

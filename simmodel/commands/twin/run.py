@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from simmodel.commands.shared import add_trust
+from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -13,7 +14,7 @@ EXAMPLES = ("simmodel twin run twin.toml",)
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("config", metavar="CONFIG", help="the configuration (TOML)")
+    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration (TOML)")
     add_trust(parser)
     shown = parser.add_argument_group("display")
     shown.add_argument("-v", "--verbose", action="store_true", help="log what happens, not only what goes wrong")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.options import platform_for
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import add_machine, add_trust
-from simmodel.commands.values import number, seconds, whole
+from simmodel.commands.values import number, seconds, source, whole
 
 if TYPE_CHECKING:
     from simmodel.twin.mirror import Mirror
@@ -26,7 +26,9 @@ EXAMPLES = (
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("source", metavar="CONFIG|LOG", help="the configuration of a twin (TOML), or a log with waits")
+    parser.add_argument(
+        "source", type=source, metavar="CONFIG|LOG", help="the configuration of a twin (TOML), or a log with waits"
+    )
     share = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
     judged = parser.add_argument_group("policies")
     judged.add_argument("--policy", metavar="NAME", help="that of the scheduler (default: of the configuration; fcfs)")
@@ -62,7 +64,6 @@ def run(options: argparse.Namespace) -> None:
 
     from simmodel.twin.shadow import Shadow, shadow_of
 
-    check_outputs(options, "table", "plot")
     source, mirror, policy, advised = _opened(options)
     shadow = Shadow(
         mirror,

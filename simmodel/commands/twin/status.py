@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from simmodel.commands.values import source
+
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = ("simmodel twin status twin.toml",)
@@ -13,7 +15,9 @@ EXAMPLES = ("simmodel twin status twin.toml",)
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("config", metavar="CONFIG", nargs="?", help="the configuration (TOML), which names the port")
+    parser.add_argument(
+        "config", type=source, metavar="CONFIG", nargs="?", help="the configuration (TOML), which names the port"
+    )
     parser.add_argument("--port", type=int, help="the port instead")
     shown = parser.add_argument_group("display")
     shown.add_argument("--json", action="store_true", help="print the status as JSON")

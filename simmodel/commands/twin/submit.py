@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from simmodel.commands.values import source
+
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = (
@@ -14,7 +16,9 @@ EXAMPLES = (
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("config", metavar="CONFIG", help="the clusters and the ports of their twins (TOML)")
+    parser.add_argument(
+        "config", type=source, metavar="CONFIG", help="the clusters and the ports of their twins (TOML)"
+    )
     parser.add_argument("command", nargs="+", metavar="WORD", help="sbatch and its arguments, after --")
     parser.add_argument(
         "--token",

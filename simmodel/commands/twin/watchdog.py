@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from simmodel.commands.values import source
+
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = ("simmodel twin watchdog twin.toml",)
@@ -11,7 +13,7 @@ EXAMPLES = ("simmodel twin watchdog twin.toml",)
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action."""
-    parser.add_argument("config", metavar="CONFIG", help="the configuration of the twin (TOML)")
+    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration of the twin (TOML)")
     parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="seconds between looks (%(default)s)")
 
 
