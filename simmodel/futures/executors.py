@@ -117,12 +117,18 @@ def run_all(
     return batch.endings()
 
 
+_MANAGER = 5.0  # seconds for the thread of a pool to see that its processes are gone
+
+
 def stop_workers(executor: Executor) -> None:
     """Shut an executor down without waiting for its tasks; the processes of a pool are terminated."""
     processes = list((getattr(executor, "_processes", None) or {}).values())
+    manager = getattr(executor, "_executor_manager_thread", None)
     executor.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.terminate()
+    if manager is not None:  # it closes a pipe to which Python writes when this process ends
+        manager.join(_MANAGER)
 
 
 def _overdue(deadline: float | None) -> str:
