@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from numbers import Integral
-from threading import Lock
+from threading import RLock
 from time import monotonic, sleep
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
@@ -666,9 +666,9 @@ class _Quiet:
     """The number of active ``quiet_garbage_collector`` blocks, and the thresholds before the first."""
 
     def __init__(self) -> None:
-        self.lock = Lock()
+        self.lock = RLock()  # the collector itself may end a block, that of a simulation that nobody uses any more
         self.blocks = 0
-        self.thresholds = gc.get_threshold()
+        self.thresholds: tuple[int, int, int] | None = None  # none: no block is active
         self.pending = 0  # about how many objects were frozen young: the collector forgets to count them
         self.limit = _MANY
 
@@ -696,7 +696,7 @@ def quiet_garbage_collector() -> Iterator[None]:
     """
     with _quiet.lock:
         _quiet.blocks += 1
-        if _quiet.blocks == 1:
+        if _quiet.thresholds is None:
             _quiet.thresholds = gc.get_threshold()
             _quiet.pending += 100 + gc.get_count()[0]
             many = _quiet.pending > _quiet.limit and gc.isenabled()
@@ -711,6 +711,7 @@ def quiet_garbage_collector() -> Iterator[None]:
     finally:
         with _quiet.lock:
             _quiet.blocks -= 1
-            if _quiet.blocks == 0:
+            if _quiet.blocks == 0 and _quiet.thresholds is not None:
                 gc.set_threshold(*_quiet.thresholds)
                 gc.unfreeze()
+                _quiet.thresholds = None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
+from weakref import finalize
 
 from simmodel.environment import quiet_garbage_collector
 from simmodel.errors import InputError
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["Simulation"]
 
 _LAST = 1_000_000  # rank at the end of an instant: after all schedulers
+
+
+def _is_over(system: System[Any]) -> bool:
+    """Whether nothing waits and nothing is left but wake-ups, which policies may plan for ever."""
+    return system.env.only_wake_ups and not any(each.view.waiting for each in system.all_below())
+
+
+def _leave_if_over(system: System[Any]) -> None:
+    if system.scheduler.over is not None and _is_over(system):
+        system.env.leave()
 
 
 class Simulation:
@@ -78,6 +90,7 @@ class Simulation:
         self._stream: RecordStream | None = None
         self._streamed: StreamedResult | None = None
         self._events: EventRecorder | None = None
+        self._quiet: finalize[..., Simulation] | None = None  # ends the rest of the collector between questions
         if events:
             self._keep_events()
         for observer in observers:
@@ -126,6 +139,7 @@ class Simulation:
         """
         if self._streamed is not None:
             raise InputError(f"has ended: its record is in {self._streamed.path}", place="run")
+        self._end_quiet()
         scheduler = self.system.scheduler
         if scheduler.external:  # from now on the policy decides, also on the open question
             scheduler.external = False
@@ -155,11 +169,13 @@ class Simulation:
         if end is not None or self.system.endless:
             self.env.run(until=self.system.idle() if end is None else end)
             return
-        schedulers = [system.scheduler for system in self.system.all_below()]
+        system = self.system
+        over = partial(_is_over, system)  # nothing in the environment holds the simulation: it ends when it is dropped
+        schedulers = [each.scheduler for each in system.all_below()]
         for scheduler in schedulers:
-            scheduler.over = self._over
+            scheduler.over = over
         if self._check is None:
-            self._check = check = self.env.at_instant_end(self._leave_if_over, rank=_LAST)
+            self._check = check = self.env.at_instant_end(partial(_leave_if_over, system), rank=_LAST)
             idle = self.system.idle()
             if idle.callbacks is not None:
                 idle.callbacks.append(lambda _: check())
@@ -169,21 +185,14 @@ class Simulation:
             for scheduler in schedulers:
                 scheduler.over = None
 
-    def _over(self) -> bool:
-        """Whether nothing waits and nothing is left but wake-ups, which policies may plan for ever."""
-        return self.env.only_wake_ups and not any(system.view.waiting for system in self.system.all_below())
-
-    def _leave_if_over(self) -> None:
-        if self.system.scheduler.over is not None and self._over():
-            self.env.leave()
-
     # ------------------------------------------------------------------ decisions from outside
 
     def next_decision(self) -> View | None:
         """Run to the next decision of the system's own scheduler and return its live view; ``None`` at the end.
 
         Closes the decision that is open. Places that are systems decide by their own policies. A snapshot taken now
-        precedes the decision.
+        precedes the decision. From the first question to the end, :meth:`run`, an error, or until the simulation is
+        dropped, the collector rests (:func:`~simmodel.environment.quiet_garbage_collector`).
 
         Raises
         ------
@@ -204,11 +213,25 @@ class Simulation:
         scheduler = self.system.scheduler
         scheduler.external = True
         scheduler.close()
-        if self.until is None or self.env.now < self.until:
-            self._advance(None)
+        if self._quiet is None:  # one rest for all questions: each costs a tenth of it
+            guard = quiet_garbage_collector()
+            guard.__enter__()
+            self._quiet = finalize(self, guard.__exit__, None, None, None)
+        try:
+            if self.until is None or self.env.now < self.until:
+                self._advance(None)
+        finally:
+            if scheduler.question is None:
+                self._end_quiet()
         if scheduler.question is None and self._bar is not None:
             self._bar.close()
         return scheduler.question
+
+    def _end_quiet(self) -> None:
+        """Let the collector work as usual again, after questions."""
+        if self._quiet is not None:
+            self._quiet()
+            self._quiet = None
 
     def decide(self, decisions: Iterable[Decision] | None = None) -> int:
         """Apply decisions, each at once and with the scheduler's checks; return their number.

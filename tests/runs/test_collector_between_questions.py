@@ -1,0 +1,78 @@
+"""The rest of the garbage collector while a simulation is stepped: one for all questions, and it ends with them."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from simmodel import Simulation, Start, simulate, start
+from simmodel.errors import PolicyError
+
+USUAL = gc.get_threshold()
+
+
+def resting() -> bool:
+    return gc.get_threshold() != USUAL
+
+
+def stepped() -> Simulation:
+    sim = start(12, "probe-4")
+    assert sim.next_decision() is not None
+    return sim
+
+
+def test_a_thousand_questions_freeze_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen: list[None] = []
+    freeze = gc.freeze
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(None) or freeze())
+    sim, questions = start(128, "lublin-128-week"), 0
+    while sim.next_decision() is not None and questions < 1000:
+        assert resting()
+        questions += 1
+        sim.decide()
+    assert questions == 1000
+    assert len(frozen) == 1
+    sim.run()
+    assert not resting()
+
+
+def test_it_ends_with_the_questions() -> None:
+    sim = stepped()
+    sim.decide()
+    while sim.next_decision() is not None:
+        sim.decide()
+    assert not resting()
+
+
+def test_it_ends_when_the_simulation_runs_or_is_dropped() -> None:
+    assert not resting()
+    one, other = stepped(), stepped()
+    one.run()
+    assert resting()
+    simulate(12, "probe-4")
+    assert resting()
+    del other
+    assert not resting()
+
+
+def test_it_ends_with_an_error() -> None:
+    sim = stepped()
+    with pytest.raises(PolicyError):
+        sim.decide([Start(None, None)])
+    assert resting()  # the question is still open
+    sim.env.call_at(sim.env.now + 1, lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        sim.next_decision()
+    assert not resting()
+
+
+def test_settings_of_a_user_are_kept() -> None:
+    gc.set_threshold(1234, 5, 6)
+    try:
+        sim = stepped()
+        assert gc.get_threshold() != (1234, 5, 6)
+        sim.run()
+        assert gc.get_threshold() == (1234, 5, 6)
+    finally:
+        gc.set_threshold(*USUAL)
