@@ -181,22 +181,27 @@ class GridEvents(GridWatch):
             state = "finished"
         self._at_site(state, job, site, reason)
         self._host_of.pop(job, None)
+        self._outcome(job, state, site.name, reason)
+
+    def _outcome(self, job: Any, state: str, site: str, reason: str) -> None:
+        """Write the row of a job that has ended."""
+        row, ledger = job.row, self.grid.ledger
         features = self._features.pop(row, None)
         if features is None:
             return
-        submit, start = features[1], ledger.start[row]
-        wait, held, stay = start - submit, ledger.end[row] - start, float(self.env._now) - submit
+        submit, start, assigned = features[1], ledger.start[row], ledger.assigned[row]
+        wait, held = start - submit, ledger.end[row] - start
         self._add(
             "jobs",
             (
                 *features,
                 state,
-                site.name,
+                site,
                 ledger.attempts[row],
-                ledger.assigned[row],
+                assigned if assigned == assigned else None,
                 wait if wait == wait else None,
                 held if held == held else None,
-                stay,
+                max(0.0, float(self.env._now) - submit),
                 ledger.bytes_in[row],
                 ledger.bytes_out[row],
                 reason,
@@ -206,12 +211,22 @@ class GridEvents(GridWatch):
     def job_rejected(self, job: Any, reason: str) -> None:
         """Note a job that no site can ever run, at its submission: some are known before."""
         if self._mine(job):
-            at, now = float(job.submit), float(self.env._now)
-            state = self._state() if at <= now else (None,) * 6
+            self._end_outside(job, "rejected", reason)
+
+    def withdrawn(self, job: Any) -> None:
+        """Note a job that was cancelled before it came, or while it waited for the broker."""
+        self._end_outside(job, "cancelled", "")
+
+    def _end_outside(self, job: Any, event: str, reason: str) -> None:
+        """Note the end of a job that is at no site, with its submission if this is not known yet."""
+        ledger, row = self.grid.ledger, job.row
+        at, now = float(job.submit), float(self.env._now)
+        state = self._state() if at <= now else (None,) * 6
+        if row not in self._features:
             self._created(job, max(at, now), state)
-            self._add("events of jobs", (max(at, now), "rejected", job.id, 0, "", "", reason, *state))
-            nothing = "", 0, None, None, None, None, 0.0, 0.0
-            self._add("jobs", (*self._features.pop(job.row), "rejected", *nothing, reason))
+        self._add("events of jobs", (max(at, now), event, job.id, ledger.attempts[row], "", "", reason, *state))
+        number = ledger.site[row]
+        self._outcome(job, event, "" if number < 0 else self.grid.places[number].name, reason)
 
     def file_transfer_started(self, fetch: Any) -> None:
         """Note that a file is on its way."""

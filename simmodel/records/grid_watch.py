@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.scheduling.observer import Observer
-from simmodel.work.job import outcome_of
+from simmodel.work.job import OVER, outcome_of
 
 if TYPE_CHECKING:
     from simmodel.work.job import LiveJob, Run
@@ -145,9 +145,14 @@ class GridWatch(Observer):
     def released(self, run: Run, site: Any, status: str) -> None:
         """Note that a job has released its cores."""
 
-    def job_cancelled(self, job: LiveJob) -> None:
+    def job_cancelled(self, job: Any) -> None:
         """Count a job that is withdrawn from the queue of its site."""
         self._leave_queue(job)
+        if job.state == "cancelled" and self._mine(job) and job.destination is None:
+            self.withdrawn(job)
+
+    def withdrawn(self, job: Any) -> None:
+        """Note a job that was cancelled before it had a site."""
 
     def _leave_queue(self, job: Any) -> None:
         """Count a job that is no longer in a queue, which the grid may tell before its cluster does."""
@@ -158,8 +163,8 @@ class GridWatch(Observer):
 
     def job_phase(self, job: Any, site: Any, phase: str) -> None:
         """Count a job that has released its cores to write its outputs."""
-        if phase == "writing":
-            self._let_go(job, outcome_of(job))
+        if phase == "writing" or (phase == "over" and job.state in OVER):
+            self._let_go(job, outcome_of(job) if phase == "writing" else job.state)
         self.went_on(job, site, phase)
 
     def went_on(self, job: Any, site: Any, phase: str) -> None:

@@ -2,6 +2,7 @@
 
 from math import inf
 
+import attrs
 import numpy as np
 
 from simmodel import Job, start
@@ -20,8 +21,8 @@ from simmodel.platform import (
 from simmodel.policies.data import DataPolicy, Replicate, Subscribe
 from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
 from simmodel.scheduling.protocol import Evict, Transfer
-from simmodel.work import File
-from tests.oracles.grid_events import GridAccount, Rows
+from simmodel.work import Dependency, File
+from tests.oracles.grid_events import OVER, GridAccount, Rows
 
 BROKERS = (
     *("round-robin", "random", "share(0.6)", "shares", "siloed", "recorded", "least-loaded", "data-locality"),
@@ -61,7 +62,7 @@ class Restless(DataPolicy):
 
 
 def unkind(seed):
-    """Return a grid, its jobs and the options of its run, drawn from a seed."""
+    """Return a grid, its jobs, the options of its run, and when a job is cancelled, drawn from a seed."""
     rng = np.random.default_rng(seed)
     names = [f"s{i}" for i in range(rng.integers(2, 8))]
     instants = np.round(rng.uniform(0, 400, 12), int(rng.integers(0, 3)))  # few, so that much happens at once
@@ -140,7 +141,19 @@ def unkind(seed):
         "seed": int(seed),
         **({} if (chosen := data[rng.integers(len(data))]) is None else {"data": chosen}),
     }
-    return spec, jobs, options
+    if rng.random() < 0.2:
+        jobs = _dependent(rng, jobs)
+    cancels = np.round(rng.uniform(0, 500, rng.integers(1, 12)), 1).tolist() if rng.random() < 0.3 else []
+    return spec, jobs, options, cancels
+
+
+def _dependent(rng, jobs):
+    """Have half of the jobs wait for another one."""
+    found = jobs[:1]
+    for job in jobs[1:]:
+        other, kind = found[rng.integers(len(found))].id, str(rng.choice(["start", "end", "success"]))
+        found.append(attrs.evolve(job, dependencies=[Dependency(other, kind)]) if rng.random() < 0.5 else job)
+    return found
 
 
 def _job(rng, number, instants, names, files):
@@ -161,17 +174,30 @@ def _job(rng, number, instants, names, files):
     )
 
 
-def check_run(spec, jobs, options):
-    """Run a grid and hold its data set against the account; return how many jobs ended, by state."""
+def check_run(spec, jobs, options, cancels=()):
+    """Run a grid and hold its data set against the account; return the final states of its jobs."""
     simulation = start(spec, jobs, **options)
     grid, rows = simulation.system, Rows({"events": EVENTS, "jobs": JOBS})
     simulation.env.observe(GridEvents(grid, rows))
-    whole = True
+    which = np.random.default_rng(options["seed"])
+
+    def cancel():
+        present = list(grid.present())
+        if present:
+            grid.cancel(present[which.integers(len(present))])
+
+    for at in cancels:
+        simulation.env.call_at(at, cancel)
+    stalled = ""
     try:
         simulation.run()
-    except Stalled:
+    except Stalled as error:
+        stalled = str(error)
+    whole = not stalled
+    if stalled:  # each job that waits for a site that never returns is named, or the file that it sends
         assert any(each.until == inf for each in spec.outages)
-        whole = False
+        for job in grid.present():
+            assert f"job {job.id} " in stalled or f"file o{job.id}" in stalled, (job, stalled)
     hosts = {}
     for site in grid.places:
         kinds = [kind for kind in site.spec.hosts for _ in range(kind.count)]
@@ -189,8 +215,6 @@ def check_run(spec, jobs, options):
             assert site.down or site.free == site.capacity
     states = grid.result().jobs["state"].tolist()
     assert {row["job"]: row["state"] for row in rows.tables["jobs"]} == {
-        job.id: state
-        for job, state in zip(jobs, states, strict=True)
-        if whole or state in ("finished", "failed", "rejected")
+        job.id: state for job, state in zip(jobs, states, strict=True) if whole or state in OVER
     }
     return states

@@ -211,10 +211,6 @@ class DataManager:
         self._rooms.pop((file, site.name), None)
         site.storage.release(file)
 
-    def target(self, file: str, site: Site) -> Site | None:
-        """Return the site to which a file goes that was written at a site; ``None``: it stays there."""
-        return self.send_outputs(file, site)
-
     def transfer(
         self, file: str, source: Site | None, site: Site, mode: Literal["copy", "move"] = "copy", cause: str = "policy"
     ) -> str | None:
@@ -402,7 +398,7 @@ class DataManager:
 
     def check_room(self, site: Site) -> None:
         """Give up the first file that waits for room at a site where nothing will ever make room."""
-        if site in self._checking:  # those who are told of a file give up others
+        if not site.storage.waiting or site in self._checking:  # those who are told of a file give up others
             return
         self._checking.add(site)
         while site.storage.waiting and not self._moving[site] and not self._busy(site):

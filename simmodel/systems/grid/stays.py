@@ -352,7 +352,7 @@ class Stays:
         else:
             self._put(stay)
             self.data.check_room(stay.site)
-        target = self.data.target(file.name, stay.site)
+        target = self.data.send_outputs(file.name, stay.site)
         if target is None or target is stay.site:
             stay.index += 1
             self._write_next(stay)
@@ -405,13 +405,7 @@ class Stays:
             return
         if type(job) is GridJob:
             job.stay = None
-        site, phase, held = stay.site, stay.phase, stay.holds
-        self._go(stay, "over")
-        if phase in ("overhead", "staging in"):
-            site.arrived(job)
-        if stay.call is not None:
-            self.env.withdraw(stay.call)
-        access = stay.access
+        site, phase, held, access = stay.site, stay.phase, stay.holds, stay.access
         if access is not None:
             stay.access = None
             access.defused = True
@@ -420,6 +414,11 @@ class Stays:
             elif phase == "writing" and room and not stay.pinned:  # the last byte was written at this instant
                 self._put(stay)
                 room = False
+        self._go(stay, "over")
+        if phase in ("overhead", "staging in"):
+            site.arrived(job)
+        if stay.call is not None:
+            self.env.withdraw(stay.call)
         where = stay.target if phase == "staging out" and stay.target is not None else site
         for file, call in list(stay.missing.items()):
             self.data.forget(file, where, call)
