@@ -47,6 +47,21 @@ def test_what_was_skipped_is_told_once(grid, capsys):
     assert said.count("skipped") == said.count("skipped 1 (bad cpuconsumptiontime 1)") == 1
 
 
+def test_rejected_jobs_are_in_the_data_set(grid):
+    (grid / "wide.csv").write_text(JOBS + "3,7,10,1000\n4,2,10,2000\n")
+    arguments = ["--db", "a.sqlite", "--csv", "rows", "--json", "a.json"]
+    assert main(["grid", "grid.toml", "--jobs", "wide.csv", *arguments]) == 0
+    assert json.loads((grid / "a.json").read_text())["metrics"]["jobs"] == 4
+    with sqlite3.connect(grid / "a.sqlite") as database:
+        jobs = database.execute("SELECT job, state, submit, reason <> '' FROM jobs ORDER BY job").fetchall()
+        told = database.execute("SELECT job, time, event, free_cores FROM events WHERE job > 2 ORDER BY job").fetchall()
+    assert jobs == [(1, "finished", 0, 0), (2, "finished", 5, 0), (3, "rejected", 7, 1), (4, "rejected", 2, 1)]
+    assert told == [(job, at, event, None) for job, at in ((3, 7), (4, 2)) for event in ("created", "rejected")]
+    with open(grid / "rows" / "jobs.csv", encoding="utf-8", newline="") as file:
+        rows = {row["job"]: row for row in csv.DictReader(file)}
+    assert (rows["3"]["state"], rows["3"]["grid_pending"], rows["1"]["grid_pending"]) == ("rejected", "", "0")
+
+
 def test_every_file_is_written(grid, capsys):
     pytest.importorskip("matplotlib")
     arguments = ["--db", "a.sqlite", "--csv", "rows", "--json", "a.json", "--plot", "a.png"]

@@ -123,12 +123,11 @@ class JobExecution:
         job.state = "running"
         job.run = run
         job.started = now
-        if simple:
+        if simple or course is not None:
             pass
         elif spec is not None and spec.has_body:
             self._bodies.begin(run, spec)
-            course = None
-        elif course is None and self.plans:
+        elif self.plans:
             self.saves.begin(run)
         past, resumed = job.past, False
         if past is not None and past.resumes:
@@ -227,8 +226,11 @@ class JobExecution:
         run._number = self.env.plan(run, at, self._priority)
 
     def go_on(self, run: Run) -> None:
-        """Let a run execute from now on for the run time of its job, after a course of its own."""
+        """Let a run execute from now on, its body or for the run time of its job, after a course of its own."""
         spec = run.job._job
+        if spec is not None and spec.has_body:
+            self._bodies.begin(run, spec)
+            return
         if spec is not None and spec.saves_somewhere:
             self.saves.begin(run)
             return
@@ -337,6 +339,8 @@ class JobExecution:
             return "it is not running"
         if job.run.released:
             return "the job has ended"
+        if job.course is not None:
+            return "a job that reads files at a site of a grid cannot be preempted"
         spec = job._job
         if spec is not None and spec.on_preempt == "no":
             return "the job forbids preemption"

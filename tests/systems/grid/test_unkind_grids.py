@@ -19,7 +19,7 @@ from simmodel.platform import (
 )
 from simmodel.policies import DataPolicy
 from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
-from simmodel.scheduling.protocol import Transfer
+from simmodel.scheduling.protocol import Preempt, Transfer
 from simmodel.systems.grid.system import Grid
 from simmodel.work import File
 from tests.helpers.unkind_grids import check_run, unkind
@@ -348,6 +348,43 @@ def test_batch_mapping_obeys_the_limit_of_a_site_and_assigns_jobs_whose_files_ar
     at_a = sorted((row["assigned"], row["finished"]) for row in result.jobs.rows() if row["site"] == "a")
     for begin, _ in at_a:
         assert sum(other <= begin < end for other, end in at_a) <= 2
+
+
+def test_a_job_that_reads_files_cannot_be_preempted():
+    def rude(view):
+        for job in view.waiting:
+            yield Start(job, view.places[0])
+        for run in list(view.running):
+            yield Preempt(run.job, "requeue")
+
+    spec = GridSpec(sites=[SiteSpec(name="a", cores=1)], files=[FileSpec(name="f", size=1, sites="a")])
+    with pytest.raises(PolicyError, match="a job that reads files at a site of a grid cannot be preempted"):
+        simulate(spec, [Job(run=1, inputs=["f"])], policies=rude)
+
+
+@pytest.mark.parametrize("staging", ["before", "inside"])
+def test_a_body_begins_when_its_inputs_are_read(staging):
+    began = []
+
+    def body(env, _job, _grant):
+        began.append(env.now)
+        yield env.timeout(5)
+
+    spec = GridSpec(
+        sites=[
+            SiteSpec(name="a", cores=1, staging=staging, storage=StorageSpec(read_bandwidth=5)),
+            SiteSpec(name="b", cores=1),
+        ],
+        network=NetworkSpec(links=[LinkSpec(name="w", bandwidth=2, between=("a", "b"))]),
+        files=[FileSpec(name="f", size=10, sites=["b"])],
+        outages=[SiteOutageSpec(site="a", at=6, until=6.5), SiteOutageSpec(site="a", at=10, until=20)],
+        retries=2,
+    )
+    result = simulate(spec, [Job(body=body, inputs=["f"], outputs=[File("o", 1)], site="a")], "recorded")
+    # The first outage breaks off the reading; the file is there for the second attempt, and the body falls into the
+    # second outage.
+    assert began == [8.5, 22]
+    assert [result.jobs[name].tolist() for name in ("attempts", "executing", "end")] == [[3], [22.0], [27.0]]
 
 
 # ---------------------------------------------------------------------- common random numbers
