@@ -18,6 +18,7 @@ from .power_and_energy import Energy as Energy, energy as energy, node_energy as
 from .statistics import (
     Interval as Interval,
     batch_means as batch_means,
+    correlation_length as correlation_length,
     mean_interval as mean_interval,
     mser as mser,
     paired_difference as paired_difference,

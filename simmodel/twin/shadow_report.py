@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Alarm", "ShadowReport"]
 
 
+_WITHIN = ((60.0, "1 min"), (600.0, "10 min"))
+
+
 class Alarm(NamedTuple):
     """The mirrored policy has ceased to explain the starts: the instant (s), the decision, and the share explained."""
 
@@ -39,11 +42,13 @@ class ShadowReport(Shown):
         its name
     jobs
         one row a start: ``job``, ``submit``, ``start``, ``wanted`` (s, by the policy; nan: not by then), ``kind``
-        (``same``, ``late``, ``early``), ``foretold`` (s, at the submission), ``foretold_there`` (s, by the scheduler)
+        (``same``, ``late``, ``early``), ``foretold`` (s, when its submission was told; nan: it had started by then),
+        ``foretold_there`` (s, the first forecast of the scheduler; nan: none)
     decisions, alarms
         how often the policy was asked; when it ceased to explain the starts
-    advised, gain
-        the advised policy, and by how much the mean wait would have been shorter under it (s)
+    advised, shorter, gain
+        the advised policy, by how much the mean wait would have been shorter under it (s), and the interval of that;
+        ``None`` if the jobs are too few for one (:func:`~simmodel.metrics.statistics.batch_means`)
     """
 
     policy: str
@@ -51,6 +56,7 @@ class ShadowReport(Shown):
     decisions: int
     alarms: tuple[Alarm, ...] = ()
     advised: str | None = None
+    shorter: float | None = None
     gain: Interval | None = None
 
     @property
@@ -58,10 +64,21 @@ class ShadowReport(Shown):
         """The share of starts that the policy explains."""
         return float((self.jobs["kind"] == "same").mean()) if len(self.jobs) else float("nan")
 
-    def foretold(self, within: float, *, there: bool = False) -> float:
-        """Return the share of foretold starts that came within so many seconds; ``there``: as the scheduler told."""
-        known = self.jobs["foretold_there" if there else "foretold"]
-        error = np.abs(self.jobs["start"] - known)[~np.isnan(known)]
+    def foretold(self, within: float, *, there: bool = False, both: bool = False) -> float:
+        """Return the share of foretold starts that came within a time; nan if none was foretold.
+
+        Parameters
+        ----------
+        within
+            s, before or after the start
+        there
+            of the forecasts of the scheduler
+        both
+            of the jobs that both foretold
+        """
+        ours, theirs = self.jobs["foretold"], self.jobs["foretold_there"]
+        known = theirs if there else ours
+        error = np.abs(self.jobs["start"] - known)[~np.isnan(ours + theirs if both else known)]
         return float((error <= within).mean()) if len(error) else float("nan")
 
     def _cells(self) -> Cells:
@@ -69,19 +86,23 @@ class ShadowReport(Shown):
         rows = [["", "value"], ["starts", f"{len(kinds):,}"], ["decisions", f"{self.decisions:,}"]]
         rows.append([f"explained by {self.policy}", _percent(self.explained)])
         rows += [[f"{kind} starts", f"{int((kinds == kind).sum()):,}"] for kind in ("late", "early")]
-        for whose, there in (("", False), (" by the scheduler", True)):
-            if not np.isnan(self.foretold(60.0, there=there)):
-                rows += [
-                    [f"foretold{whose} within {text}", _percent(self.foretold(seconds, there=there))]
-                    for seconds, text in ((60.0, "1 min"), (600.0, "10 min"))
-                ]
+        ours, theirs = ~np.isnan(self.jobs["foretold"]), ~np.isnan(self.jobs["foretold_there"])
+        rows.append(["foretold starts", f"{int(ours.sum()):,} of {len(kinds):,}"])
+        rows += self._shares("", False)
+        if (ours & theirs).any():
+            rows.append(["foretold by the scheduler too", f"{int((ours & theirs).sum()):,}"])
+            rows += [*self._shares(", of these", False, both=True), *self._shares(" by the scheduler", True, both=True)]
         rows.append(["alarms", f"{len(self.alarms):,}"])
-        if self.gain is not None:
-            shorter = f"{duration(abs(self.gain.mean))} ± {duration(self.gain.half_width)}"
-            rows.append(
-                [f"mean wait under {self.advised}", f"{shorter} {'shorter' if self.gain.mean >= 0 else 'longer'}"]
-            )
+        if self.shorter is not None:
+            known = " (too few jobs for an interval)" if self.gain is None else f" ± {duration(self.gain.half_width)}"
+            said = f"{duration(abs(self.shorter))}{known} {'shorter' if self.shorter >= 0 else 'longer'}"
+            rows.append([f"mean wait under {self.advised}", said])
         return rows
+
+    def _shares(self, whose: str, there: bool, both: bool = False) -> list[list[str]]:
+        """Return the shares of starts that were foretold well, if any was foretold."""
+        found = [(text, self.foretold(within, there=there, both=both)) for within, text in _WITHIN]
+        return [[f"foretold{whose} within {text}", _percent(share)] for text, share in found if share == share]
 
     def summary(self) -> str:
         """Return the figures as text."""

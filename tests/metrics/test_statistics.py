@@ -9,6 +9,7 @@ from simmodel.errors import InputError
 from simmodel.metrics.statistics import (
     Interval,
     batch_means,
+    correlation_length,
     mean_interval,
     mser,
     paired_difference,
@@ -69,17 +70,52 @@ def test_paired_samples_profit_from_common_numbers():
         paired_difference([1, 2], [1, 2, 3])
 
 
-def test_batch_means_drop_the_rest_at_the_beginning():
-    assert batch_means([1000, 1, 2, 3, 4], batches=2, level=0.5).mean == 2.5
+def test_batch_means_of_a_long_series_and_of_short_ones():
     rng = np.random.default_rng(2)
     noise, series = 0.0, []
     for shock in rng.normal(size=20_000):
         noise = 0.8 * noise + shock
         series.append(5 + noise)
     assert 5 in batch_means(series)
-    for batches in (1, 10):
-        with pytest.raises(InputError, match="must be"):
-            batch_means([1, 2, 3], batches=batches)
+    assert correlation_length(series) == pytest.approx(9, rel=0.2)  # (1 + 0.8) / (1 - 0.8)
+    for short in ([], [1], [1, 2, 3], series[:1000]):
+        assert batch_means(short) is None
+    assert batch_means([7.0] * 500).half_width == 0
+    with pytest.raises(InputError, match="level: must be between 0 and 1"):
+        batch_means(series, 1)
+
+
+def waits(rng, utilisation, runs, jobs):
+    """Return waits of successive customers of stationary M/M/1 queues, one row a run (Lindley's recursion)."""
+    wait = np.where(rng.random(runs) < utilisation, rng.exponential(1 / (1 - utilisation), runs), 0.0)
+    found = np.empty((runs, jobs))
+    for i in range(jobs):
+        found[:, i] = wait
+        wait = np.maximum(0, wait + rng.exponential(1, runs) - rng.exponential(1 / utilisation, runs))
+    return found
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(400, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("jobs", [40, 200, 1000, 2000, 5000, 10_000])
+@pytest.mark.parametrize("utilisation", [0.8, 0.9])
+def test_intervals_of_waits_cover_the_true_mean_or_there_are_none(utilisation, jobs, runs):
+    true = utilisation / (1 - utilisation)
+    intervals = [batch_means(series) for series in waits(np.random.default_rng(11), utilisation, runs, jobs)]
+    printed = [each for each in intervals if each is not None]
+    if jobs < 5000:
+        assert not printed
+        return
+    assert len(printed) >= 0.75 * runs
+    covered = np.mean([true in each for each in printed])
+    assert (0.9 if utilisation < 0.9 else 0.87) - 0.03 * (runs < 200) <= covered <= 0.99
+
+
+@pytest.mark.parametrize("runs", [50, pytest.param(300, marks=pytest.mark.exhaustive)])
+def test_intervals_after_the_warm_up_of_an_empty_queue(runs):
+    rng = np.random.default_rng(3)
+    series = waits(rng, 0.9, runs, 2000)
+    for row in series:
+        assert batch_means(row[mser(row) :]) is None
 
 
 def test_replications_have_seeds_of_their_own():
