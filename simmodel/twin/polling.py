@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic, sleep, time
 from typing import NamedTuple
 
 from simmodel.errors import InputError
-from simmodel.twin.events import Event, JobReport, Noticed, StateReport
+from simmodel.twin.events import Event, JobReport, JobState, Noticed, StateReport
 from simmodel.twin.programs import ProgramError
 from simmodel.twin.refused import Refused
 from simmodel.twin.source import RemoteSource, Source
@@ -16,6 +16,9 @@ from simmodel.twin.source import RemoteSource, Source
 __all__ = ["PolledSource", "State"]
 
 _ALIVE = frozenset(("waiting", "held", "running"))
+_RANK: Mapping[str, int] = {"waiting": 0, "held": 0, "running": 1}  # the others: over, 2
+_OVER = 2
+_ASKED = 20  # jobs that are asked for one by one before a state is believed that takes back what was told of them
 _LONG_OVER = 5.0  # seconds after its end; until then a job is told in each report, as its end may be too new for one
 _AFTER = 2.0  # seconds from a report that was asked for to the next: schedulers tell whole seconds
 _SETTLE = 0.05  # seconds from the first of several wake-ups to the report that answers them all
@@ -34,7 +37,8 @@ class State(NamedTuple):
 class PolledSource(ABC):
     """Tells the state of a scheduler as full reports; jobs that have ended are told for some seconds more.
 
-    A class for a scheduler has :meth:`state` and :meth:`check_scheduler`.
+    A class for a scheduler has :meth:`state`, :meth:`states_of` and :meth:`check_scheduler`. A state that lacks jobs
+    that ran or waited, or in which jobs went back, is believed if :meth:`states_of` says the same of such jobs.
 
     Parameters
     ----------
@@ -71,6 +75,7 @@ class PolledSource(ABC):
         self.refused = Refused()
         self._clock = clock
         self._told: set[tuple[int | str, float]] = set()
+        self._last: dict[int | str, tuple[float, int]] = {}  # of the jobs last told: submission, rank
         self._due = self._earliest = monotonic()
         self._trouble: str | None = None
         self._awake = False  # whether something has woken it since the last report
@@ -82,20 +87,28 @@ class PolledSource(ABC):
     def state(self) -> State:
         """Return the state of the scheduler; raises :class:`~simmodel.twin.programs.ProgramError`."""
 
+    def known(self) -> Iterable[int | str]:
+        """Return jobs that another command of the scheduler tells of: the state must have them."""
+        return ()
+
+    @abstractmethod
+    def states_of(self, job: int | str) -> Iterable[JobState]:
+        """Return the states in which a job may be, asked for alone; none: it is unknown. Raises ``ProgramError``."""
+
     @abstractmethod
     def check_scheduler(self) -> Iterable[str]:
         """Return what the scheduler tells and what the twin may not see, in sentences; raises ``SimmodelError``."""
 
     def report(self) -> StateReport | None:
         """Return the full state; ``None`` if the scheduler does not answer, which is counted."""
-        began = monotonic()
+        began, before = monotonic(), self.refused.total()
         try:
             found = self._report()
         except ProgramError as error:
             self.refused.count(error)
             self._trouble, found = str(error), None
         else:
-            self._trouble = None
+            self._trouble = self.refused.last if self.refused.total() > before else None
         ended = monotonic()
         if found is None:
             self._earliest = self._due = ended + min(max(ended - began, 1.0), _LONGEST_PAUSE)
@@ -105,12 +118,26 @@ class PolledSource(ABC):
 
     def _report(self) -> StateReport:
         time = self._clock()
+        known = dict.fromkeys(self.known(), (0.0, 0))
         jobs, down, draining = self.state()
+        self._confirm(jobs, known | self._last)
         fresh = tuple(job for job in jobs if (job.job, job.submit) not in self._told or job.state in _ALIVE)
         self._told = {(job.job, job.submit) for job in jobs if job.ended is not None and job.ended < time - _LONG_OVER}
         return StateReport(
             cluster=self.cluster, time=max([time, *_instants(fresh)]), jobs=fresh, down=down, draining=draining
         )
+
+    def _confirm(self, jobs: Iterable[JobReport], before: Mapping[int | str, tuple[float, int]]) -> None:
+        """Refuse a state that takes back what was told before, unless the scheduler repeats it of single such jobs."""
+        now: dict[int | str, tuple[float, int]] = {}
+        for each in jobs:
+            now[each.job] = max(now.get(each.job, (0.0, 0)), (each.submit, _RANK.get(each.state, _OVER)))
+        doubtful = [job for job, was in before.items() if (now[job] < was if job in now else was[1] < _OVER)]
+        for job in doubtful[:: -(-len(doubtful) // _ASKED) or 1]:
+            told = {_RANK.get(state, _OVER) for state in self.states_of(job)} or {_OVER}
+            if (now[job][1] if job in now else _OVER) not in told:
+                raise ProgramError("the answer contradicts that for single jobs: it is old, or not whole")
+        self._last = now
 
     def events(self, timeout: float) -> Iterable[Event]:
         """Return what the wakening source tells, and a full report once one is due."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from selectors import EVENT_READ, DefaultSelector
+from time import monotonic
 
 from simmodel.errors import SimmodelError, shown
 
-__all__ = ["ProgramError", "kept", "run_program"]
+__all__ = ["ProgramError", "is_garbled", "kept", "run_program"]
 
 _KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH")
+_LARGEST = 256 * 2**20  # bytes of an answer: that of 100,000 jobs has a tenth
 
 
 class ProgramError(SimmodelError):
@@ -51,27 +54,75 @@ def run_program(
     Raises
     ------
     ProgramError
-        the command is missing, fails, or takes too long
+        the command is missing, fails, takes too long, or prints more than 256 MiB
 
     >>> run_program(["echo", "$HOME; `id`"], environment=kept())
     '$HOME; `id`\\n'
     """
     program = os.path.join(folder, words[0]) if folder else words[0]
     try:
-        done = subprocess.run(
+        with subprocess.Popen(
             [program, *words[1:]],
             env={**environment, "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-        )
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                printed, said = _outputs(process, timeout)
+            except BaseException:
+                process.kill()
+                raise
     except FileNotFoundError:
         raise error(f"{program}: not found; the twin needs {of}'s client commands") from None
+    except OverflowError:
+        raise error(f"{program}: printed more than {_LARGEST // 2**20} MiB") from None
+    except (TimeoutError, subprocess.TimeoutExpired):
+        raise error(f"{program}: no answer within {timeout:g} s") from None
     except OSError as found:
         raise error(f"{program}: cannot be run: {found.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise error(f"{program}: no answer within {timeout:g} s") from None
-    if done.returncode:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split()) or "nothing"
-        raise error(f"{program}: exit status {done.returncode}, saying {shown(said, 200)}")
-    return done.stdout.decode("utf-8", "replace")
+    if process.returncode:
+        raise error(
+            f"{program}: exit status {process.returncode}, saying {shown(' '.join(said.split()) or 'nothing', 200)}"
+        )
+    return printed
+
+
+def _outputs(process: subprocess.Popen[bytes], timeout: float) -> tuple[str, str]:
+    """Return what a command prints and what it says of errors, once it has ended."""
+    until = monotonic() + timeout
+    parts: dict[int, list[bytes]] = {}
+    size = 0
+    with DefaultSelector() as selector:
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            selector.register(pipe, EVENT_READ)
+            parts[pipe.fileno()] = []
+        while selector.get_map():
+            ready = selector.select(max(until - monotonic(), 0.0))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                part = os.read(key.fd, 2**20)
+                parts[key.fd].append(part)
+                size += len(part)
+                if size > _LARGEST:
+                    raise OverflowError
+                if not part:
+                    selector.unregister(key.fileobj)
+    process.wait(max(until - monotonic(), 0.0))
+    printed, said = (b"".join(each).decode("utf-8", "replace") for each in parts.values())
+    return printed, said
+
+
+def is_garbled(value: object, free: Container[str]) -> bool:
+    """Whether a record has bytes that were replaced, anywhere but in the fields in which users write what they like.
+
+    >>> is_garbled({"name": "caf\ufffd", "states": ["RUNNING"]}, {"name"}), is_garbled({"st\ufffdtes": []}, {"name"})
+    (False, True)
+    """
+    if isinstance(value, dict):
+        return any("\ufffd" in key or (key not in free and is_garbled(each, free)) for key, each in value.items())
+    if isinstance(value, list):
+        return any(is_garbled(each, free) for each in value)
+    return isinstance(value, str) and "\ufffd" in value

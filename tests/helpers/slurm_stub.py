@@ -27,13 +27,21 @@ if not reads:
     sys.exit(name + ": this would change something: " + " ".join(words))
 with open(os.path.join(folder, "rows.json")) as file:
     rows = json.load(file)
-given = [word for word in options if word.startswith("--format=")]
-if given and name in rows:
-    for row in rows[name]:
-        text = given[0].partition("=")[2]
+if name == "scontrol" and verbs[:2] == ["show", "job"]:
+    found = [row for row in rows["squeue"] if verbs[2:] in ([], [row["A"]], [row["F"] + "_" + row["K"]])]
+    if verbs[2:] and not found:
+        sys.exit("slurm_load_jobs error: Invalid job id specified")
+    for row in found:
+        task = " ArrayJobId=" + row["F"] + " ArrayTaskId=" + row["K"] if row["K"] != "N/A" else ""
+        print("JobId=" + row["A"] + task + " JobName=" + row["j"] + "\\n   JobState=" + row["T"] + "\\n")
+told = [row for row in rows.get(name, ()) if "--states=PENDING" not in options or row["T"] == "PENDING"]
+heading = dict.fromkeys({letters!r}.split(), "HEADING")
+for text in [word.partition("=")[2] for word in options if word.lower().startswith("--format=")]:
+    for row in [*([] if "--noheader" in options else [heading]), *told]:
+        line = text.replace(",ArrayTaskID:24", "%K").replace("JobID:24", "%A").replace(",admin_comment:24", "%k")
         for letters, value in row.items():
-            text = text.replace("%" + letters, value.replace("%", "\\0"))
-        sys.stdout.write(text.replace("\\0", "%") + "\\n")
+            line = line.replace("%" + letters, value.replace("%", "\\0"))
+        sys.stdout.write(line.replace("\\0", "%") + "\\n")
 """
 
 _LETTERS = "A F K T V S e l D C c v m b W h Q r E P N u a q j k"
@@ -45,9 +53,15 @@ JOB: Mapping[str, str] = {**dict(zip(_LETTERS.split(), _VALUES.split(), strict=T
 """A pending job as squeue tells it, by the letters of its format."""
 
 
-def write_stub(folder: Path, jobs: Sequence[Mapping[str, str]] = (), nodes: Sequence[Mapping[str, str]] = ()) -> None:
+NODE: Mapping[str, str] = {"N": "n1", "T": "idle", "c": "4", "P": "batch*"}
+"""A node as sinfo tells it."""
+
+
+def write_stub(
+    folder: Path, jobs: Sequence[Mapping[str, str]] = (), nodes: Sequence[Mapping[str, str]] = (NODE,)
+) -> None:
     """Write the commands, and what squeue and sinfo tell: rows with values by the letters of the format."""
-    program = python_program(PROGRAM.format(folder=str(folder), readers=READERS))
+    program = python_program(PROGRAM.format(folder=str(folder), readers=READERS, letters=_LETTERS))
     for name in ALL:
         (folder / name).write_text(program)
         (folder / name).chmod(0o755)

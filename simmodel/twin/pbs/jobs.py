@@ -19,6 +19,7 @@ from simmodel.twin.job_history import natural_order
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.nodes import Size
 from simmodel.twin.pbs.values import Chunk, allocated, chunks, instant, job_of, number, seconds, task_ranges
+from simmodel.twin.programs import is_garbled
 from simmodel.twin.refused import Refused
 
 __all__ = ["LONGEST_NAME", "MARK", "Reading", "dependencies_of", "ended_state", "jobs_in"]
@@ -68,6 +69,10 @@ class Reading(Fields):
     priorities: bool = False
 
 
+_FREE = frozenset(("Job_Name", "comment", "Variable_List", "Submit_arguments", "Output_Path", "Error_Path"))
+"""Fields in which users write what they like."""
+
+
 def jobs_in(
     document: Document,
     reading: Reading | None = None,
@@ -104,6 +109,8 @@ def jobs_in(
         try:
             if not isinstance(given, dict):
                 raise InputError(f"must be an object, got {shown(given)}")
+            if is_garbled({name: given}, _FREE):
+                raise InputError("must be readable text")
             queued = instant(text_of(given, "qtime")) or 0.0
             priority = number(text_of(given, "Priority")) or 0.0 if reading.priorities else 0.0
             told_of = list(_reports(name, given, reading, expanded, others))

@@ -11,21 +11,23 @@ from typing import Any
 import attrs
 
 from simmodel.display import Fields, counted
-from simmodel.errors import InputError, clipped
+from simmodel.errors import InputError, clipped, shown
 from simmodel.twin.acting.actions import Command, Mode
-from simmodel.twin.events import JobReport
+from simmodel.twin.events import JobReport, JobState
 from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.hands import PbsHands
 from simmodel.twin.pbs.jobs import Reading, jobs_in
 from simmodel.twin.pbs.nodes import largest, nodes_in, out_of_service
 from simmodel.twin.polling import PolledSource, State
+from simmodel.twin.programs import is_garbled
 from simmodel.twin.source import Source
 from simmodel.twin.sources import source_settings
 
 __all__ = ["PbsSettings", "PbsSource"]
 
 _ASKED_AT_ONCE = 100  # jobs whose ends are asked for in one command
+_UNKNOWN = "Unknown Job Id"
 _ASKED_IN_ALL = 1000  # and in one report; the end of any other one is when it was missed
 
 
@@ -122,12 +124,19 @@ class PbsSource(PolledSource):
         self.history = history
         self.others: Counter[str] = Counter()
         self._alive: dict[int | str, float] = {}  # the submissions of the jobs of the last report
+        self._as_of = 0.0  # the instant of the last answer
+        self._reading = Reading()
         self._counted: frozenset[str] | None = None  # the resources that the server counts, asked for once
 
     def state(self) -> State:
         """Return the state of PBS; raises :class:`~simmodel.twin.pbs.program.PbsError`."""
         told = self.commands.read("jobs")
         try:
+            if is_garbled(dict.fromkeys(told), ()):
+                raise InputError("must be readable text")
+            as_of = _instant(text_of(told, "timestamp"))
+            if 0 < as_of < self._as_of:
+                raise InputError("must not be older than the last answer", place="timestamp")
             nodes = list(nodes_in(self.commands.read("nodes"), self.refused))
             reading = Reading(
                 server=text_of(told, "pbs_server"),
@@ -135,15 +144,30 @@ class PbsSource(PolledSource):
                 licences=self._licences(),
                 priorities=self.priorities,
             )
+            if not nodes:
+                raise InputError("must be told", place="nodes")
             others: Counter[str] = Counter()
             jobs = jobs_in(told, reading, refused=self.refused, others=others)
         except InputError as error:
             raise PbsError(f"answer: {error}") from None
+        self._as_of, self._reading = max(self._as_of, min(as_of, self._clock())), reading
         alive = {job.job: job.submit for job in jobs if job.state in ("waiting", "held", "running")}
         gone = [job for job, submit in self._alive.items() if alive.get(job) != submit]
         ended = self._ended(gone, reading) if self.history else []
         self.others, self._alive = others, alive
         return State([*jobs, *(job for job in ended if job.job not in alive)], *out_of_service(nodes))
+
+    def states_of(self, job: int | str) -> Iterable[JobState]:
+        """Return the state of a job that PBS knows, also as one of the past; none: it is unknown."""
+        try:
+            told = self.commands.read("ended" if self.history else "job", [job])
+            return [each.state for each in jobs_in(told, self._reading, refused=self.refused) if each.job == job]
+        except InputError as error:
+            raise PbsError(f"answer: {error}") from None
+        except PbsError as error:
+            if _UNKNOWN in str(error):
+                return ()
+            raise
 
     def _licences(self) -> frozenset[str]:
         if self._counted is None:
@@ -183,6 +207,12 @@ class PbsSource(PolledSource):
         for name, count in sorted(self.others.items()):
             yield f"not expressed: {clipped(name)}, asked for by {counted(count, 'job')}"
         yield f"it runs {', '.join(sorted({words[0] for words in READS.values()}))}, with arguments that only read"
+
+
+def _instant(text: str) -> float:
+    if text and not (text.isascii() and text.isdecimal()):
+        raise InputError(f"must be an instant (s), got {shown(text)}", place="timestamp")
+    return float(text or 0)
 
 
 def licences_in(document: Document) -> dict[str, float]:

@@ -26,7 +26,7 @@ from simmodel.twin.slurm.records import (
 )
 from simmodel.twin.slurm.values import amounts, count_of, gres, is_none, split_list
 
-__all__ = ["PARSERS", "Given", "parser_of", "read_answer", "records_of"]
+__all__ = ["FREE", "PARSERS", "Given", "parser_of", "read_answer", "read_document", "records_of"]
 
 _T = TypeVar("_T")
 _PARSER = re.compile(r"(?:data_parser|openapi)?/?(v0\.0\.(\d{1,4}))(?:\W.*)?")
@@ -59,6 +59,34 @@ def parser_of(document: Mapping[str, Any], source: str | None = None) -> int:
             f"must be v0.0.{PARSERS[0]} to v0.0.{PARSERS[-1]}, got {shown(given)}", source, "meta.plugin.data_parser"
         )
     return int(match[2])
+
+
+def read_document(text: str, since: float = 0.0) -> tuple[Mapping[str, Any], float]:
+    """Return an answer and the instant (s) that it is of, where it tells one, else ``since``.
+
+    Raises
+    ------
+    InputError
+        it is no JSON object, tells of errors, or is older than ``since``
+    """
+    document = parse_json(text)
+    if not isinstance(document, dict):
+        raise InputError(f"must be an object, got {shown(document)}")
+    if document.get("errors"):
+        raise InputError(f"must be none, got {shown(document['errors'])}", place="errors")
+    told = Given(document, PARSERS[-1], "answer").number("last_update")
+    if told is not None and told < since:
+        raise InputError("must not be older than the last answer", place="last_update")
+    return document, since if told is None else float(told)
+
+
+FREE = frozenset(
+    (
+        *("name", "comment", "admin_comment", "system_comment", "extra", "command", "container", "submit_line"),
+        *("current_working_directory", "standard_error", "standard_input", "standard_output", "state_description"),
+    )
+)
+"""Fields of jobs in which users write what they like."""
 
 
 @lru_cache(1024)

@@ -1,25 +1,32 @@
 """All that the watching twin runs of Slurm: a fixed list of commands, each of which only reads.
 
 In formats of our own the names that users give stand between marks that are drawn anew at each call, so that no name,
-whatever its characters, ends a field or a row.
+whatever its characters, ends a field or a row. An answer has a header and ends with such a mark, or it is refused.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 
 import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, shown, unknown
+from simmodel.twin.slurm.jobs import task_numbers
 from simmodel.twin.slurm.program import SlurmError, run_program
 
-__all__ = ["READS", "TABLES", "SlurmCommands", "SlurmError"]
+__all__ = ["READS", "TABLES", "UNKNOWN_JOB", "SlurmCommands", "SlurmError", "check_id"]
+
+UNKNOWN_JOB = "Invalid job id"
+"""What Slurm's commands say of a job that is not there."""
+_JOB = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?", re.ASCII)
 
 _FIELD, _ROW = "\x1f", "\x1e"
-"""Where the marks between fields and before rows stand in a format."""
+"""Where the marks between fields and after rows stand in a format."""
 
 TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -52,22 +59,31 @@ TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "comment": "%k",
         },
         "nodes": {"name": "%N", "state": "%T", "cpus": "%c", "partition": "%P"},
+        "marks": {"job": "JobID:24", "task": "ArrayTaskID:24", "mark": "admin_comment:24"},
     }
 )
-"""The fields of the tables, each with its letter in the format of ``squeue`` and ``sinfo``."""
+"""The fields of the tables, each with its letter in the format of ``squeue`` and ``sinfo``, or its name and width."""
+_HEADING = re.compile(r"[A-Z_:/() ]*")  # of a column
+_LISTED = re.compile(r"^JobId=(\d{1,18}) (?:ArrayJobId=(\d+) ArrayTaskId=(\S+) )?", re.MULTILINE)
+_NODE = re.compile(r"^NodeName=(\S+) .*\bPartitions=\S", re.MULTILINE)
 
 
 def _format(table: str) -> str:
-    return f"--format={_ROW}{_FIELD.join(TABLES[table].values())}"
+    return f"--format={_FIELD.join(TABLES[table].values())}{_ROW}"
 
 
-_MARKS = "--Format=JobID:24,ArrayTaskID:24,admin_comment:24"
+def _names(table: str) -> str:
+    return f"--Format={f'{_FIELD},'.join(TABLES[table].values())}{_ROW}"
+
+
+_JOBS = ("squeue", "--all", "--array", "--states=all")
 
 READS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "jobs": ("squeue", "--noheader", "--all", "--array", "--states=all", _format("jobs")),
-        "nodes": ("sinfo", "--noheader", "--all", "--Node", _format("nodes")),
-        "marks": ("squeue", "--noheader", "--all", "--array", "--states=PENDING", _MARKS),
+        "jobs": (*_JOBS, _format("jobs")),
+        "nodes": ("sinfo", "--all", "--Node", _format("nodes")),
+        "marks": (*_JOBS, _names("marks")),
+        "job": ("scontrol", "show", "job"),
         "jobs.json": ("squeue", "--all", "--states=all", "--json"),
         "nodes.json": ("sinfo", "--all", "--json"),
         "config": ("scontrol", "show", "config"),
@@ -79,7 +95,7 @@ READS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "ping": ("scontrol", "ping"),
     }
 )
-"""All that the twin ever runs of Slurm, by name: each only reads."""
+"""All that the twin ever runs of Slurm, by name: each only reads; ``job`` takes the id of a job."""
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -121,25 +137,91 @@ class SlurmCommands(Fields):
         """
         return self._run(name, "")
 
-    def rows(self, name: str) -> Iterator[dict[str, str]]:
-        """Run a command of :data:`TABLES` and yield its rows: texts by field.
+    def rows(self, name: str) -> list[dict[str, str]]:
+        """Run a command of :data:`TABLES` and return its rows: texts by field.
+
+        Raises
+        ------
+        SlurmError
+            the command is missing, fails, or takes too long, or its answer is not whole
+        """
+        mark = secrets.token_hex(8)
+        program, fields = READS[name][0], TABLES[name]
+        header, *rows = self._run(name, mark).split(f"{_ROW}{mark}\n")
+        if not rows or not all(map(_HEADING.fullmatch, header.split(_FIELD + mark))):
+            raise SlurmError(f"{program}: its answer must begin with a header")
+        if rows.pop():
+            raise SlurmError(f"{program}: its answer must end with a row")
+        found = [row.split(_FIELD + mark) for row in (header, *rows)]
+        if any(len(cells) != len(fields) for cells in found):
+            raise SlurmError(f"{program}: must tell {len(fields)} fields of each row")
+        return [dict(zip(fields, map(str.strip, cells), strict=True)) for cells in found[1:]]
+
+    def jobs(self) -> list[int | str]:
+        """Return the ids of all jobs as ``scontrol`` tells them, and perhaps some that users made up.
 
         Raises
         ------
         SlurmError
             the command is missing, fails, or takes too long
         """
-        mark = secrets.token_hex(8)
-        fields = TABLES[name]
-        for row in self._run(name, mark).split(_ROW + mark)[1:]:
-            cells = row.removesuffix("\n").split(_FIELD + mark)
-            if len(cells) != len(fields):
-                raise SlurmError(f"{READS[name][0]}: must tell {len(fields)} fields of a row, got {shown(row)}")
-            yield dict(zip(fields, map(str.strip, cells), strict=True))
+        found: list[int | str] = []
+        for job, array, tasks in _LISTED.findall(self.read("job")):
+            with suppress(InputError):
+                found += [f"{array}_{task}" for task in task_numbers(tasks)] if array else [int(job)]
+        return found
 
-    def _run(self, name: str, mark: str) -> str:
+    def nodes(self) -> frozenset[str]:
+        """Return the names of all nodes of partitions as ``scontrol`` tells them.
+
+        Raises
+        ------
+        SlurmError
+            the command is missing, fails, or takes too long
+        """
+        return frozenset(_NODE.findall(self.read("node")))
+
+    def states(self, job: int | str) -> tuple[str, ...]:
+        """Return the words of the state of a single job, among others that its user may have written; none: unknown.
+
+        Raises
+        ------
+        SlurmError
+            the command is missing, fails, or takes too long, or tells of another job
+        """
+        try:
+            answer = self._run("job", "", check_id(job))
+        except SlurmError as error:
+            if UNKNOWN_JOB in str(error):
+                return ()
+            raise
+        if not answer.startswith("JobId="):
+            raise SlurmError("scontrol: must tell of a job")
+        return tuple(re.findall(r"\bJobState=([A-Z_]+)", answer))
+
+    def _run(self, name: str, mark: str, *more: str) -> str:
         if name not in READS:
             raise unknown("command", name, READS)
         words = READS[name]
         arguments = [word.replace(_FIELD, _FIELD + mark).replace(_ROW, _ROW + mark) for word in words[1:]]
-        return run_program([words[0], *arguments], folder=self.folder, conf=self.conf, timeout=self.timeout)
+        try:
+            return run_program([words[0], *arguments, *more], folder=self.folder, conf=self.conf, timeout=self.timeout)
+        except SlurmError as error:
+            raise SlurmError(str(error).replace(mark, "") if mark else str(error)) from None
+
+
+def check_id(job: int | str) -> str:
+    """Return the id of a job as a word for Slurm's commands.
+
+    Raises
+    ------
+    InputError
+        it is no such id
+
+    >>> check_id("12_1")
+    '12_1'
+    """
+    text = str(job)
+    if not _JOB.fullmatch(text):
+        raise InputError(f"must be an id such as 12 or 12_1, got {shown(text)}", place="job")
+    return text

@@ -17,8 +17,9 @@ from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD
 from simmodel.twin.events import JobReport, JobState, Request
 from simmodel.twin.job_history import natural_order
+from simmodel.twin.programs import is_garbled
 from simmodel.twin.refused import Refused
-from simmodel.twin.slurm.answers import Given, parser_of
+from simmodel.twin.slurm.answers import FREE, Given, parser_of
 from simmodel.twin.slurm.values import amounts, count_of, gres, is_none, nodes_of
 
 __all__ = [
@@ -341,7 +342,7 @@ def _spread(nodes: tuple[tuple[str, int], ...], cpus: int) -> tuple[tuple[str, i
 
 
 def jobs_in(
-    document: Mapping[str, Any], source: str | None = None, *, refused: Refused | None = None
+    document: Mapping[str, Any], source: str | None = None, *, refused: Refused | None = None, garbled: bool = False
 ) -> tuple[JobRecord, ...]:
     """Return the jobs of an answer in JSON (see :mod:`simmodel.twin.slurm.answers`).
 
@@ -351,6 +352,8 @@ def jobs_in(
         where the answer is from, for errors
     refused
         counts the jobs that lack a value or have a wrong one; default: they raise an error
+    garbled
+        whether bytes of the answer were replaced: jobs whose own values have such bytes are refused
 
     Raises
     ------
@@ -364,6 +367,8 @@ def jobs_in(
     found = []
     for number, each in enumerate(jobs):
         try:
+            if garbled and is_garbled(each, FREE):
+                raise InputError("must be readable text", place=f"jobs[{number}]")
             found.append(_job(Given(each, parser, f"jobs[{number}]")))
         except InputError as error:
             wrong = InputError(error.message, source, error.place)

@@ -10,15 +10,15 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, shown
-from simmodel.loading import parse_json
+from simmodel.errors import InputError
 from simmodel.twin.acting.actions import Mode
+from simmodel.twin.events import JobState
 from simmodel.twin.polling import PolledSource, State
-from simmodel.twin.slurm.answers import read_answer
+from simmodel.twin.slurm.answers import read_answer, read_document
 from simmodel.twin.slurm.checking import check_rest, check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.hands import SlurmHands
-from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, jobs_in, queue_of
+from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, job_state, jobs_in, queue_of
 from simmodel.twin.slurm.program import SlurmError
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.squeue import NodesOut, node_sizes, nodes_out, records_in, with_marks
@@ -155,6 +155,8 @@ class SlurmSource(PolledSource):
         self.memory = memory
         self.priorities = priorities
         self.marks = marks
+        self._nodes: frozenset[str] | None = None  # the names of the last answer
+        self._as_of = 0.0  # the instant of the last answer in JSON
 
     def state(self) -> State:
         """Return the state of Slurm; raises :class:`~simmodel.twin.slurm.program.SlurmError`."""
@@ -171,31 +173,54 @@ class SlurmSource(PolledSource):
 
     def _by_squeue(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
         """Return jobs, sizes of nodes, and the nodes that are down or drain, from rows of our own format."""
-        jobs, nodes = list(self.commands.rows("jobs")), list(self.commands.rows("nodes"))
-        records = records_in(jobs, refused=self.refused)
+        jobs, nodes = self.commands.rows("jobs"), self.commands.rows("nodes")
+        names = frozenset(row["name"] for row in nodes)
+        if self._nodes is None or not names >= self._nodes:
+            self._nodes = self.commands.nodes()
+        if not names or not names >= self._nodes:
+            raise SlurmError("sinfo: must tell all nodes of partitions")
+        self._nodes = names
+        records: Iterable[JobRecord] = records_in(jobs, refused=self.refused)
         if self.marks:
-            records = with_marks(records, self.commands.read("marks"))
+            try:
+                records = tuple(with_marks(records, self.commands.rows("marks")))
+            except InputError as error:
+                raise SlurmError(str(error)) from None
         return records, node_sizes(nodes), nodes_out(nodes)
 
     def _by_json(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
         """Return the same from answers in JSON."""
+        read = self.commands.read
         jobs, nodes = (
-            self.commands.read(f"{each}.json") if self._rest is None else self._rest.read(each)
+            read(f"{each}.json") if self._rest is None else self._rest.read(each).decode("utf-8", "replace")
             for each in ("jobs", "nodes")
         )
         try:
-            document = parse_json(jobs)
-            if not isinstance(document, dict):
-                raise InputError(f"must be an object, got {shown(document)}")
-            records, told = jobs_in(document, refused=self.refused), read_answer(nodes).nodes or ()
+            (document, as_of), (of_nodes, _) = read_document(jobs, self._as_of), read_document(nodes)
+            records = jobs_in(document, refused=self.refused, garbled="\ufffd" in jobs)
+            told = read_answer(of_nodes).nodes
+            if told is None:
+                raise InputError("must be told", place="nodes")
         except InputError as error:
             raise SlurmError(f"answer in JSON: {error}") from None
+        self._as_of = min(as_of, self._clock())
         out = tuple(tuple(node.name for node in told if node.service == each) for each in ("down", "draining"))
         sizes: dict[str, int] = {}
         for node in told:
             for name in node.partitions:
                 sizes[name] = max(sizes.get(name, 1), node.cpus)
         return records, sizes, (out[0], out[1])
+
+    def known(self) -> Iterable[int | str]:
+        """Return the jobs that ``scontrol`` tells; none where slurmrestd is asked."""
+        return self.commands.jobs() if self._rest is None else ()
+
+    def states_of(self, job: int | str) -> Iterable[JobState]:
+        """Return the states in which a job may be, asked for alone; none: Slurm does not know it."""
+        if self._rest is not None:
+            records: Iterable[JobRecord] = self._by_json()[0]
+            return [each.state for each in queue_of(records, refused=self.refused) if each.job == job]
+        return [job_state((word,)) for word in self.commands.states(job)]
 
     def check_scheduler(self) -> Iterable[str]:
         """Return what Slurm tells and what the twin may not see, in sentences; raises ``SimmodelError``."""

@@ -24,6 +24,7 @@ NodesOut: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of the nodes that are down, and of those that take no new jobs."""
 
 _MARKS = "*~#!%$@^-+"  # of states of nodes
+_FREE = frozenset(("name", "comment"))  # fields in which users write what they like
 
 
 def records_in(
@@ -63,6 +64,9 @@ def _in_row(row: Row) -> Iterator[None]:
 
 
 def _record(row: Row) -> JobRecord:
+    for each, text in row.items():
+        if each not in _FREE and not values.is_readable(text):
+            raise InputError("must be printable", place=each)
     for each in ("id", "array"):
         if not row[each].isdecimal():
             raise InputError(f"must be a whole number, got {shown(row[each])}", place=each)
@@ -103,16 +107,14 @@ def _record(row: Row) -> JobRecord:
     )
 
 
-def with_marks(records: Iterable[JobRecord], text: str) -> Iterator[JobRecord]:
-    """Yield jobs with the marks that ``squeue`` tells (job, task and mark, each in 24 columns)."""
-    found = {}
-    for line in text.splitlines():
-        job, task, mark = line[:24].strip(), line[24:48].strip(), line[48:].strip()
-        if mark:
-            found[job, task if task.isdecimal() else ""] = mark
+def with_marks(records: Iterable[JobRecord], rows: Iterable[Row]) -> Iterator[JobRecord]:
+    """Yield jobs with the marks of the table ``marks``; raises ``InputError`` if it lacks one that waits."""
+    found = {(row["job"], row["task"] if row["task"].isdecimal() else ""): row["mark"] for row in rows}
     for record in records:
-        mark = found.get((str(record.job), record.tasks), "")
-        yield attrs.evolve(record, mark=mark) if mark else record
+        mark = found.get((str(record.job), record.tasks))
+        if mark is None and "PENDING" in record.states:
+            raise InputError(f"must tell the mark of job {record.job}", "squeue")
+        yield record if mark is None or values.is_none(mark) else attrs.evolve(record, mark=mark)
 
 
 def _at_least_one(row: Row, place: str) -> int:

@@ -23,6 +23,7 @@ __all__ = [
     "gres",
     "instant",
     "is_none",
+    "is_readable",
     "memory",
     "nodes_of",
     "seconds",
@@ -42,6 +43,15 @@ def is_none(text: str) -> bool:
     (True, True, False)
     """
     return text.strip().lower() in _NOTHING
+
+
+def is_readable(text: str) -> bool:
+    """Whether a text has no characters that words of Slurm's own never have: control characters, replaced bytes.
+
+    >>> is_readable("Resources"), is_readable("Res\ufffdurces"), is_readable("\\x1e")
+    (True, False, False)
+    """
+    return text.isprintable() and "\ufffd" not in text
 
 
 def seconds(text: str) -> float | None:

@@ -49,7 +49,7 @@ def test_the_source_runs_only_commands_of_the_list(tmp_path: Path, monkeypatch: 
     assert source.report() is not None
     assert list(source.events(5.0))
     told = calls(tmp_path)
-    assert {words[0] for _, words in told} == {"squeue", "sinfo"}
+    assert {words[0] for _, words in told} == {"squeue", "sinfo", "scontrol"}
     assert all(reads for reads, _ in told)
 
 
@@ -116,7 +116,7 @@ def test_a_command_that_fails_is_one_sentence(tmp_path: Path, program: str, sent
 def test_a_slurm_that_is_away_is_told_until_it_is_back(tmp_path: Path) -> None:
     source = SlurmSource("alps", SlurmCommands(folder=str(tmp_path)), interval=0.01)
     assert list(source.events(0.0)) == []
-    assert source.trouble == f"{tmp_path}/squeue: not found; the twin needs Slurm's client commands"
+    assert source.trouble == f"{tmp_path}/scontrol: not found; the twin needs Slurm's client commands"
     assert source.refused.total() == 1
     write_stub(tmp_path, [JOB])
     report = source.report()
