@@ -275,7 +275,7 @@ class Twin:
     def _note_outcomes(self, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:
             self._write("outcome", outcome=outcome.document())
-            if outcome.what == "failed":
+            if outcome.what == "failed" or (outcome.what == "refused" and not outcome.number):
                 self.log.warning(outcome.sentence, about="action")
 
     # ------------------------------------------------------------------ writing down

@@ -23,9 +23,9 @@ ALLOWED = {
     "observe": "",
     "advise": "",
     "priority": '"update JobId="*" Nice="*" AdminComment="*) exit 0 ;;',
-    "hold-and-release": '"update JobId="*" StartTime=now") exit 0 ;;',
+    "hold-and-release": '"update JobId="*" StartTime=now AdminComment=simmodel-released@"*) exit 0 ;;',
 }
-ROW = ("7", "7", "N/A", "PENDING", "60", "99999999999", "0", HELD)
+ROW = ("7", "7", "N/A", "PENDING", "60", "99999999999", "0", f"{HELD}@99999999999")
 
 
 class Stub:
@@ -33,7 +33,7 @@ class Stub:
 
     def __init__(self, folder: Path, mode: Mode, row: tuple[str, ...] = ROW) -> None:
         self.folder = folder
-        folder.joinpath("rows").write_text("".join(f"{cell:<24}" for cell in row) + "\n")
+        folder.joinpath("rows").write_text("".join(f"{cell:<32}" for cell in row) + "\n")
         for name, text in (("squeue", SQUEUE), ("scontrol", SCONTROL)):
             path = folder / name
             path.write_text(text.format(folder=folder, allowed=ALLOWED[mode]))

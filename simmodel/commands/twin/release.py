@@ -20,7 +20,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Release every job that is held or preferred for a twin.
 
-    A twin that is alive goes on: make its stop file first.
+    What users or administrators have changed since stays as it is, and is printed. A twin that is alive goes on: make
+    its stop file first.
     """
     from simmodel.errors import SimmodelError
     from simmodel.twin.acting.performing import restore
@@ -30,9 +31,11 @@ def run(options: argparse.Namespace) -> None:
     if options.dry_run:
         for job in hands.marked():
             how = "held" if job.held else f"preferred by {job.preference}" if job.preference else "not held any more"
-            print(f"{job.job}: {how}")
+            print(f"{job.job}: {f'left as it is: {job.changed}' if job.changed else how}")
         return
     found = restore(hands)
     print(f"gave {found.jobs:,} jobs back to the scheduler")
+    for each in found.left:
+        print(f"left as it is: {each}")
     if found.failed:
         raise SimmodelError(f"{found.failed:,} could not be given back: {found.why}")

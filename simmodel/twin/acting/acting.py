@@ -82,6 +82,7 @@ class Acting:
         self._tried = float("-inf")
         self._restoring = False
         self._clean = False  # whether nothing is left to give back
+        self._left: tuple[str, ...] = ()  # what stays as others have changed it, said once
         if past is not None and past.open:
             self._open = {action.number: action for action in past.open}
             self._performer.look(past.open)
@@ -145,7 +146,7 @@ class Acting:
             self._give_back()
         elif self._beats():
             self._clean = False
-        return [each for each in self._performer.outcomes() if self._note(each)]  # type: ignore[misc]
+        return self._noted()
 
     def _why_paused(self, troubles: Mapping[str, str]) -> str:
         now = monotonic()
@@ -179,15 +180,22 @@ class Acting:
         self._tried, self._restoring = now, True
         self._performer.restore()
 
-    def _note(self, found: Outcome | Restored) -> bool:
-        """Take in what came of an action; return whether it is the outcome of one."""
+    def _noted(self) -> list[Outcome]:
+        """Take in what has come of actions, and return it."""
+        return [outcome for found in self._performer.outcomes() for outcome in self._note(found)]
+
+    def _note(self, found: Outcome | Restored) -> list[Outcome]:
         if isinstance(found, Restored):
             self._restoring = False
+            new = [each for each in found.left if each not in self._left]
+            self._left = found.left
+            if new:
+                self.outcomes["refused"] += len(new)
             self.restored += found.jobs
             self._clean = not found.jobs and not found.failed  # once more after the last one
             if not found.failed:
                 self._preferred.clear()
-            return False
+            return [Outcome(number=0, what="refused", sentence=f"not given back: {each}") for each in new]
         self.outcomes[found.what] += 1
         action = self._open.pop(found.number, None)
         if action is not None and found.what in ("done", "already"):
@@ -198,7 +206,9 @@ class Acting:
                 self._preferred[known] = action.value
             else:
                 self._preferred.pop(known, None)
-        return True
+        elif action is not None and found.what == "refused":
+            self._preferred.pop((action.job, action.submit), None)
+        return [found]
 
     def close(self) -> list[Outcome]:
         """End: nothing is held for it from now on, and what is held is given back; return the last outcomes."""
@@ -208,4 +218,4 @@ class Acting:
         self.heartbeat.stop()
         self._performer.restore()
         self._performer.finish(self.settings.stale_after)
-        return [each for each in self._performer.outcomes() if self._note(each)]  # type: ignore[misc]
+        return self._noted()

@@ -16,7 +16,20 @@ from simmodel.display import Fields
 from simmodel.errors import Plain, SimmodelError
 from simmodel.twin.events import plain_fields, read_fields
 
-__all__ = ["HELD", "MODES", "PREFERRED", "Action", "Command", "Hands", "HandsError", "JobNow", "Mode", "Outcome"]
+__all__ = [
+    "HELD",
+    "MODES",
+    "PREFERRED",
+    "RELEASED",
+    "Action",
+    "Command",
+    "Hands",
+    "HandsError",
+    "JobNow",
+    "Mode",
+    "Outcome",
+    "mark_parts",
+]
 
 Mode: TypeAlias = Literal["observe", "advise", "priority", "hold-and-release"]
 """How far a twin goes: it writes decisions down; shows them; moves waiting jobs forward; decides when jobs start."""
@@ -35,6 +48,20 @@ HELD = "simmodel-held"
 PREFERRED = "simmodel-preferred"
 """The mark of a job that a twin has moved forward."""
 
+RELEASED = "simmodel-released"
+"""The mark of a job whose begin time a twin has ended."""
+
+
+def mark_parts(mark: str) -> tuple[str, int | None]:
+    """Return the word of a mark and the value that was set with it: the begin time (s), or how far a job was moved.
+
+    >>> mark_parts("simmodel-held@1700000000"), mark_parts("simmodel-preferred@5"), mark_parts("see ticket 5")
+    (('simmodel-held', 1700000000), ('simmodel-preferred', 5), ('see ticket 5', None))
+    """
+    word, _, value = mark.partition("@")
+    known = word in (HELD, PREFERRED, RELEASED) and value.isascii() and value.isdecimal() and len(value) < 19
+    return (word, int(value)) if known else (mark, None)
+
 
 class HandsError(SimmodelError):
     """The scheduler does not take a command, or does not answer."""
@@ -50,11 +77,15 @@ class JobNow(NamedTuple):
     waiting
         whether it has not started yet
     held
-        whether its begin time is still to come
+        whether the begin time that was set for a twin is still to come
     preference
         how far it is moved forward; 0: not at all
     mark
         ``HELD``, ``PREFERRED``, or what else an administrator has noted
+    recorded
+        the value that its mark records: the begin time (s), or how far it was moved forward
+    changed
+        what its user or an administrator has changed since, or set from the beginning; ``""``: nothing
     """
 
     job: int | str
@@ -63,6 +94,8 @@ class JobNow(NamedTuple):
     held: bool = False
     preference: int = 0
     mark: str = ""
+    recorded: int = 0
+    changed: str = ""
 
 
 class Hands(Protocol):
@@ -83,7 +116,7 @@ class Hands(Protocol):
         ...
 
     def send(self, command: Command, job: int | str, value: int = 0) -> None:
-        """Send one of its ``commands``; any other is refused."""
+        """Send one of its ``commands``, with the begin time to end or how far to move the job; others are refused."""
         ...
 
 
@@ -136,7 +169,7 @@ class Outcome(Fields):
     Parameters
     ----------
     number
-        that of the action
+        that of the action; 0: of giving everything back
     what
         ``"done"``, as read back; ``"already"``: it was so before; ``"refused"``: the job is another one, has started,
         or is not the twin's to change; ``"late"``: it was not sent in time; ``"failed"``

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simmodel.twin.acting.actions import HELD, PREFERRED, Action, Hands, HandsError, JobNow, Outcome
+from simmodel.twin.acting.actions import HELD, PREFERRED, Action, Command, Hands, HandsError, JobNow, Outcome
 
 __all__ = ["Restored", "perform", "read_back", "restore"]
 
@@ -19,15 +19,32 @@ def perform(hands: Hands, action: Action) -> Outcome:
         if before is not None and before.submit == action.submit and _as_wanted(before, action):
             return Outcome(number=action.number, what="already")
         why = _why_not(before, action)
-        if why:
+        if before is None or why:
             return Outcome(number=action.number, what="refused", sentence=why)
-        hands.send(action.command, action.job, action.value)
+        trouble = _sent(hands, before, action.command, action.value)
         after = hands.look(action.job)
     except HandsError as error:
         return Outcome(number=action.number, what="failed", sentence=str(error))
+    if trouble:
+        return _not_taken(action, after, trouble)
     if after is None or _as_wanted(after, action):
         return Outcome(number=action.number, what="done")
     return Outcome(number=action.number, what="failed", sentence=f"sent, but found {_told(after)} afterwards")
+
+
+def _sent(hands: Hands, job: JobNow, command: Command, value: int = 0) -> str:
+    """Send a command; return the sentence with which the scheduler refuses it, or ``""``."""
+    try:
+        hands.send(command, job.job, job.recorded if command == "release" else value)
+    except HandsError as error:
+        return str(error)
+    return ""
+
+
+def _not_taken(action: Action, job: JobNow | None, trouble: str) -> Outcome:
+    """Return what came of a command that the scheduler has refused: a wish came first, or something is wrong."""
+    why = _why_not(job, action)
+    return Outcome(number=action.number, what="refused" if why else "failed", sentence=why or trouble)
 
 
 def read_back(hands: Hands, action: Action) -> Outcome:
@@ -42,6 +59,8 @@ def read_back(hands: Hands, action: Action) -> Outcome:
 
 
 def _as_wanted(job: JobNow, action: Action) -> bool:
+    if job.changed:
+        return False
     if action.command == "release":
         return not job.held
     return job.preference == action.value and job.mark == (PREFERRED if action.value else "")
@@ -55,6 +74,8 @@ def _why_not(job: JobNow | None, action: Action) -> str:
         return f"the id belongs to another job now, submitted at {job.submit:g} s"
     if not job.waiting:
         return "the job does not wait any more"
+    if job.changed:
+        return job.changed
     if action.command == "release":
         return "" if job.mark == HELD else "the job was not held for a twin"
     if action.command == "unprefer":
@@ -65,36 +86,59 @@ def _why_not(job: JobNow | None, action: Action) -> str:
 
 
 def _told(job: JobNow) -> str:
-    return f"held={job.held}, preference={job.preference}, mark={job.mark!r}"
+    found = f"held={job.held}, preference={job.preference}, mark={job.mark!r}"
+    return f"{found}: {job.changed}" if job.changed else found
 
 
 class Restored(NamedTuple):
-    """How many jobs were given back to the scheduler, how many could not be, and the first reason."""
+    """How many jobs were given back to the scheduler, how many could not be, and the first reason.
+
+    Attributes
+    ----------
+    jobs, failed, why
+        as told above
+    left
+        the jobs that stay as their users or administrators have changed them, each with what was changed
+    """
 
     jobs: int
     failed: int = 0
     why: str = ""
+    left: tuple[str, ...] = ()
 
 
 def restore(hands: Hands) -> Restored:
-    """Give all jobs with a mark of a twin back to the scheduler: none is held or preferred any more."""
-    done, failed = 0, []
+    """Give all jobs with a mark of a twin back to the scheduler: none is held or preferred for the twin any more.
+
+    Each job is looked at immediately before it is given back; what others have changed since stays as it is.
+    """
+    done, failed, left = 0, [], []
     try:
         jobs = hands.marked()
     except HandsError as error:
         return Restored(0, 1, str(error))
     for job in jobs:
-        if not (job.held or job.mark == PREFERRED):
+        if job.changed:
+            left.append(f"job {job.job}: {job.changed}")
+            continue
+        command: Command = "release" if job.mark == HELD else "unprefer"
+        if command == "release" and not job.held:
             continue
         try:
-            if job.held and job.mark == HELD:
-                hands.send("release", job.job)
-            elif job.mark == PREFERRED:
-                hands.send("unprefer", job.job)
-            else:
-                continue
+            now = hands.look(job.job)
+            if now is None or now.submit != job.submit or not now.waiting:
+                continue  # it has started, or is over
+            if now.mark != job.mark and not now.changed:
+                continue  # it is given back
+            trouble = "" if now.changed else _sent(hands, now, command)
+            after = hands.look(job.job) if trouble else now
         except HandsError as error:
             failed.append(str(error))
+            continue
+        if after is not None and after.changed:
+            left.append(f"job {job.job}: {after.changed}")
+        elif trouble and after is not None and after.waiting:
+            failed.append(trouble)
         else:
-            done += 1
-    return Restored(done, len(failed), failed[0] if failed else "")
+            done += not trouble
+    return Restored(done, len(failed), failed[0] if failed else "", tuple(left))

@@ -45,6 +45,7 @@ class Watchdog:
         self.restored = 0
         self.trouble = ""
         self.log = Log("watchdog", cluster=cluster)
+        self._left: tuple[str, ...] = ()
 
     def step(self) -> bool:
         """Look once; return whether the twin is alive and not stopped."""
@@ -59,6 +60,10 @@ class Watchdog:
         if found.why and found.why != self.trouble:
             self.log.error(found.why)
         self.trouble = found.why
+        for each in found.left:
+            if each not in self._left:
+                self.log.warning(f"not given back: {each}")
+        self._left = found.left
         return False
 
     def run(self, until: Callable[[], bool], interval: float = 1.0) -> None:

@@ -9,6 +9,7 @@ local stale_after = STALE_AFTER -- seconds
 local maximum_delay = MAXIMUM_DELAY -- seconds
 local chosen = PARTITIONS -- nil: the jobs of all partitions
 local release = RELEASE
+local NICE_0 = 2147483648 -- Slurm's number for Nice=0
 
 -- Returns "hold" or "look", what the twin wants while it is alive; "dead" if it stopped without a word; else "away".
 local function twin()
@@ -49,7 +50,7 @@ function slurm_job_submit(job, partitions, user)
   local state = twin()
   if state == "hold" and is_batch(job) and is_free(job) and is_there(job, partitions) then
     job.begin_time = os.time() + maximum_delay
-    job.admin_comment = "simmodel-held"
+    job.admin_comment = string.format("simmodel-held@%d", job.begin_time)
   elseif state == "dead" then
     os.execute(release .. " >/dev/null 2>&1 </dev/null &") -- nothing of the job is part of it
   end
@@ -57,7 +58,28 @@ function slurm_job_submit(job, partitions, user)
   return slurm.SUCCESS
 end
 
+local wished = {} -- held jobs whose begin time was changed by others: Slurm does not tell it of a record
+
+-- Whether a command of a twin still finds the job as the twin left it; nothing else can happen to the job meanwhile.
+local function is_ours(job, record)
+  local mark, said = record.admin_comment or "", job.admin_comment or ""
+  local released = said:match("^simmodel%-released@(%d+)$")
+  if released then
+    return mark == "simmodel-held@" .. released and not (wished[record.job_id] or wished[record.array_job_id])
+  end
+  local moved = mark:match("^simmodel%-preferred@(%d+)$")
+  if said:match("^simmodel%-preferred@%d+$") or (said == "" and moved and job.nice == NICE_0) then
+    return (mark == "" or moved) and record.nice == NICE_0 - tonumber(moved or 0)
+  end
+  return nil -- somebody else's command
+end
+
 function slurm_job_modify(job, record, partitions, user)
+  local ours = is_ours(job, record)
+  if ours == false then return slurm.ERROR end
+  if ours == nil and job.begin_time ~= 0 and (record.admin_comment or ""):match("^simmodel%-held@") then
+    wished[record.job_id] = true
+  end
   os.execute(script .. " >/dev/null 2>&1 </dev/null &")
   return slurm.SUCCESS
 end

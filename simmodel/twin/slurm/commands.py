@@ -59,7 +59,7 @@ TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "comment": "%k",
         },
         "nodes": {"name": "%N", "state": "%T", "cpus": "%c", "partition": "%P"},
-        "marks": {"job": "JobID:24", "task": "ArrayTaskID:24", "mark": "admin_comment:24"},
+        "marks": {"job": "JobID:24", "task": "ArrayTaskID:24", "begin": "EligibleTime:24", "mark": "admin_comment:40"},
     }
 )
 """The fields of the tables, each with its letter in the format of ``squeue`` and ``sinfo``, or its name and width."""

@@ -12,7 +12,7 @@ from time import time
 from types import MappingProxyType
 
 from simmodel.errors import InputError, shown
-from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, Command, HandsError, JobNow, Mode
+from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, RELEASED, Command, HandsError, JobNow, Mode, mark_parts
 from simmodel.twin.events import job_id
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.program import SlurmError, run_program
@@ -21,15 +21,19 @@ __all__ = ["WRITES", "SlurmHands"]
 
 WRITES: Mapping[Command, tuple[str, ...]] = MappingProxyType(
     {
-        "release": ("scontrol", "update", "JobId={job}", "StartTime=now"),
-        "prefer": ("scontrol", "update", "JobId={job}", "Nice=-{value}", f"AdminComment={PREFERRED}"),
+        "release": ("scontrol", "update", "JobId={job}", "StartTime=now", f"AdminComment={RELEASED}@{{value}}"),
+        "prefer": ("scontrol", "update", "JobId={job}", "Nice=-{value}", f"AdminComment={PREFERRED}@{{value}}"),
         "unprefer": ("scontrol", "update", "JobId={job}", "Nice=0", "AdminComment="),
     }
 )
-"""All that the twin ever changes in Slurm."""
+"""All that the twin ever changes in Slurm.
+
+The comments tell ``job_submit.lua`` what the twin believes; within slurmctld, it refuses a command if a user or an
+administrator was faster.
+"""
 
 _FIELDS = ("JobID", "ArrayJobID", "ArrayTaskID", "State", "SubmitTime", "EligibleTime", "Nice", "admin_comment")
-_WIDTH = 24
+_WIDTH = 32
 _LOOK = ("squeue", "--noheader", "--all", "--array", f"--Format={','.join(f'{name}:{_WIDTH}' for name in _FIELDS)}")
 _JOB = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?", re.ASCII)
 _UNKNOWN = "Invalid job id"
@@ -115,15 +119,28 @@ def _checked(job: int | str) -> str:
 def _row(line: str, now: float) -> JobNow:
     cells = [line[at * _WIDTH : (at + 1) * _WIDTH].strip() for at in range(len(_FIELDS))]
     job, array, task, state, submit, eligible, nice, mark = cells
-    waiting = state == "PENDING"
+    waiting, (word, value) = state == "PENDING", mark_parts(mark)
+    begin = float(eligible) if eligible.isdecimal() else 0.0
     try:
+        preference = -int(nice or 0)
         return JobNow(
             job=f"{array}_{task}" if task.isdecimal() else int(job),
             submit=float(submit),
             waiting=waiting,
-            held=waiting and mark == HELD and eligible.isdecimal() and float(eligible) > now,
-            preference=-int(nice or 0),
-            mark=mark,
+            held=waiting and word == HELD and begin == value and begin > now,
+            preference=preference,
+            mark=word,
+            recorded=value or 0,
+            changed=_changed(word, value, begin, preference, now) if waiting else "",
         )
     except ValueError:
         raise HandsError(f"squeue: must tell a job, got {shown(line)}") from None
+
+
+def _changed(word: str, value: int | None, begin: float, preference: int, now: float) -> str:
+    """Return what others have set on a job that waits, beside what its mark records."""
+    if begin > now and not (word == HELD and begin == value):
+        return f"its begin time, {begin:.0f} s, is its user's or an administrator's"
+    if word == PREFERRED and preference != value:
+        return f"its nice value, {-preference}, is its user's or an administrator's"
+    return ""

@@ -14,7 +14,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError, shown
 from simmodel.loading import check_count
 from simmodel.platform.strict import inside
-from simmodel.twin.acting.actions import HELD
+from simmodel.twin.acting.actions import HELD, mark_parts
 from simmodel.twin.events import JobReport, JobState, Request
 from simmodel.twin.job_history import natural_order
 from simmodel.twin.programs import is_garbled
@@ -29,6 +29,7 @@ __all__ = [
     "dependencies_of",
     "job_state",
     "jobs_in",
+    "own_mark",
     "queue_of",
     "reports_of",
     "task_numbers",
@@ -125,6 +126,16 @@ class JobRecord(Fields):
     nodes: tuple[tuple[str, int], ...] = ()
     comment: str = ""
     mark: str = ""
+
+
+def own_mark(mark: str, begin: str) -> str:
+    """Return the word of a mark, ``""`` if the begin time of its job is not the one that the mark records.
+
+    >>> own_mark("simmodel-held@60", "60"), own_mark("simmodel-held@60", "3660"), own_mark("a note", "60")
+    ('simmodel-held', '', 'a note')
+    """
+    word, value = mark_parts(mark)
+    return "" if word.partition("@")[0] == HELD and begin != str(value) else word
 
 
 def queue_of(
@@ -419,7 +430,7 @@ def _job(given: Given) -> JobRecord:
         priority=given.number("priority") or 0.0,
         name=given.text("name")[:LONGEST_NAME] or None,
         comment=given.text("comment"),
-        mark=given.text("admin_comment"),
+        mark=own_mark(given.text("admin_comment"), f"{given.number('eligible_time') or 0:.0f}"),
         dependency=given.text("dependency"),
         array=array if of_array else None,
         tasks=(tasks if task is None else str(task)) if of_array else "",

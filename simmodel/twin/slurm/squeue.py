@@ -12,7 +12,7 @@ from simmodel.errors import InputError, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm import values
-from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord
+from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord, own_mark
 from simmodel.twin.slurm.records import service_of
 
 __all__ = ["NodesOut", "Row", "node_sizes", "nodes_out", "records_in", "with_marks"]
@@ -108,8 +108,14 @@ def _record(row: Row) -> JobRecord:
 
 
 def with_marks(records: Iterable[JobRecord], rows: Iterable[Row]) -> Iterator[JobRecord]:
-    """Yield jobs with the marks of the table ``marks``; raises ``InputError`` if it lacks one that waits."""
-    found = {(row["job"], row["task"] if row["task"].isdecimal() else ""): row["mark"] for row in rows}
+    """Yield jobs with the marks of the table ``marks``; raises ``InputError`` if it lacks one that waits.
+
+    A job whose begin time is not the one that its mark records is held by its user, not for a twin: it has no mark.
+    """
+    found = {
+        (row["job"], row["task"] if row["task"].isdecimal() else ""): own_mark(row["mark"], row["begin"])
+        for row in rows
+    }
     for record in records:
         mark = found.get((str(record.job), record.tasks))
         if mark is None and "PENDING" in record.states:

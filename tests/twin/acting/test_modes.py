@@ -35,8 +35,8 @@ def test_no_mode_asks_for_anything_outside_its_list(tmp_path: Path, mode: Mode) 
 @pytest.mark.parametrize(
     ("command", "sent"),
     [
-        ("release", "scontrol update JobId=7 StartTime=now"),
-        ("prefer", "scontrol update JobId=7 Nice=-5 AdminComment=simmodel-preferred"),
+        ("release", "scontrol update JobId=7 StartTime=now AdminComment=simmodel-released@5"),
+        ("prefer", "scontrol update JobId=7 Nice=-5 AdminComment=simmodel-preferred@5"),
         ("unprefer", "scontrol update JobId=7 Nice=0 AdminComment="),
     ],
 )
@@ -65,7 +65,11 @@ def test_rows_that_make_no_sense_are_told(tmp_path: Path) -> None:
 
 
 def test_a_job_of_an_array_is_named_by_its_task(tmp_path: Path) -> None:
-    stub = Stub(tmp_path, "hold-and-release", ("9", "7", "3", "PENDING", "60", "99999999999", "0", HELD))
+    stub = Stub(
+        tmp_path, "hold-and-release", ("9", "7", "3", "PENDING", "60", "99999999999", "0", f"{HELD}@99999999999")
+    )
     assert [job.job for job in stub.hands.marked()] == ["7_3"]
     restore(stub.hands)
-    assert stub.told("asked")[-1] == "scontrol update JobId=7_3 StartTime=now"
+    assert (
+        stub.told("asked")[-1] == "scontrol update JobId=7_3 StartTime=now AdminComment=simmodel-released@99999999999"
+    )
