@@ -18,7 +18,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial, wraps
 from pathlib import Path
@@ -34,6 +34,7 @@ __all__ = [
     "check_count",
     "current_limits",
     "decode",
+    "files_named_in",
     "held",
     "keeping_limits",
     "limits",
@@ -509,3 +510,36 @@ def _check_depth(document: Plain, source: str | None) -> None:
             elif type(each) is list:
                 inner += each
         level = inner
+
+
+_CONFIGURATION = 1_000_000  # bytes that a configuration has at most
+
+
+def files_named_in(path: Path) -> Iterator[Path]:
+    """Yield the files that a configuration (TOML or JSON) names, from its folder or from the working folder.
+
+    >>> list(files_named_in(Path("no.toml")))
+    []
+    """
+    import tomllib
+
+    try:
+        if path.suffix not in (".toml", ".json") or path.stat().st_size > _CONFIGURATION:
+            return
+        document = (tomllib if path.suffix == ".toml" else json).loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return
+    for text in _texts(document):
+        for each in (Path(text), path.parent / text):
+            with suppress(OSError, ValueError):  # a text that no file can be called
+                if each.is_file():
+                    yield each
+
+
+def _texts(document: object) -> Iterator[str]:
+    """Yield all texts in a document."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, dict | list):
+        for each in document.values() if isinstance(document, dict) else document:
+            yield from _texts(each)

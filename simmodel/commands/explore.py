@@ -103,6 +103,7 @@ def run(options: argparse.Namespace) -> None:
             policies,
             seeds=options.seeds,
             study=study,
+            force=options.force,
             executor=executor,
             level=options.level,
             progress=options.progress,

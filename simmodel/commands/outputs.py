@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from simmodel.commands.values import output, source
 from simmodel.errors import InputError, missing_extra
+from simmodel.loading import files_named_in
 from simmodel.writing import STDOUT, check_output, holds_parquet, replacing
 
 if TYPE_CHECKING:
@@ -134,22 +133,7 @@ def _files(value: object) -> Iterator[Path]:
             path = Path(part.strip())
             if part and (path.exists() or path.suffix):
                 yield path
-            if path.suffix in (".toml", ".json") and path.stat().st_size < _CONFIGURATION:
-                document = (tomllib if path.suffix == ".toml" else json).loads(path.read_text("utf-8"))
-                for each in _texts(document):
-                    yield from (found for found in (Path(each), path.parent / each) if found.is_file())
-
-
-_CONFIGURATION = 1_000_000  # bytes that a configuration has at most
-
-
-def _texts(document: object) -> Iterator[str]:
-    """Yield all texts in a document."""
-    if isinstance(document, str):
-        yield document
-    elif isinstance(document, dict | list):
-        for each in document.values() if isinstance(document, dict) else document:
-            yield from _texts(each)
+            yield from files_named_in(path)
 
 
 def _holds(given: Path, target: Path) -> bool:

@@ -6,8 +6,10 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
+import attrs
+
 from simmodel.commands.shared import add_workers
-from simmodel.commands.studies import EXPERIMENTS, add_results, carry_out
+from simmodel.commands.studies import EXPERIMENTS, add_force, add_results, carry_out
 from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -23,6 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "study", type=source, metavar="STUDY", help="the SQLite file of an experiment that a command began"
     )
+    add_force(parser)
     add_workers(parser)
     add_results(parser, "what the experiment found", "the picture of the experiment", None)
 
@@ -44,4 +47,4 @@ def run(options: argparse.Namespace) -> None:
             raise InputError(message, source=options.study)
         command = import_module(f"simmodel.commands.{name}")
         configuration = configuration_of_study(study, command.shape(), trust=options.trust)
-    carry_out(configuration, options, command.perform)
+    carry_out(attrs.evolve(configuration, force=options.force), options, command.perform)

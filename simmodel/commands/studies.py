@@ -34,6 +34,7 @@ __all__ = [
     "Findings",
     "Perform",
     "add_config",
+    "add_force",
     "add_results",
     "add_study",
     "carry_out",
@@ -94,6 +95,12 @@ def add_study(parser: argparse.ArgumentParser, after: str) -> None:
         metavar="FILE",
         help=f"keep the runs in this SQLite file as they end; after an interrupt {after}",
     )
+    add_force(parser)
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add the option to go on with a study of something else."""
+    parser.add_argument("--force", action="store_true", help="go on with a study of another model, record or code")
 
 
 def add_results(parser: argparse.ArgumentParser, table: str, plot: str, usual: str | None) -> None:
@@ -125,7 +132,7 @@ def configured(options: argparse.Namespace, shape: Shape) -> Configuration:
     if not re.search(r"[/\\.]", name) and not path.is_file():
         raise unknown("experiment", name, bundled_names("experiments"))
     found = read_configuration(path, shape, trust=options.trust)
-    return found if options.study is None else attrs.evolve(found, study=Path(options.study))
+    return attrs.evolve(found, study=found.study if options.study is None else Path(options.study), force=options.force)
 
 
 def carry_out(configuration: Configuration, options: argparse.Namespace, perform: Perform) -> None:

@@ -50,6 +50,7 @@ def calibrate(
     level: float = 0.95,
     seed: int = 0,
     study: GivenStudy = None,
+    force: bool = False,
     executor: Executor | None = None,
     progress: bool = False,
 ) -> Calibration:
@@ -96,6 +97,8 @@ def calibrate(
     study
         the file that keeps the trials: the same call with it goes on where it was stopped, also with a larger budget,
         and several processes may share it
+    force
+        go on with a file whose runs were about something else, such as an older version of a function
     executor
         runs the model; default: this process
     progress
@@ -139,7 +142,7 @@ def calibrate(
     about = [method, searches.first, seed, population]
     about += ["stops early"] * stop_early + [budget] * (method == "grid")
     digests = {"model": model, "parameters": space.document(), "record": record, "loss": loss, "holdout": holdout}
-    kept = study_of(study, "calibrate", **digests, method=about)
+    kept = study_of(study, "calibrate", force, **digests, method=about)
     kept = Study(document={"about": "calibrate"}) if kept is None else kept
     search(kept, searches, budget, trial_losses, fit, executor=executor, progress=progress, undefined=True)
     trials = kept.trials()[:budget]

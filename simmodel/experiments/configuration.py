@@ -90,6 +90,8 @@ class Configuration(Fields):
         the file that keeps the runs
     experiment
         the name of the experiment
+    force
+        whether a study of another experiment goes on with this one
     """
 
     document: Value
@@ -100,6 +102,7 @@ class Configuration(Fields):
     method: Mapping[str, Any]
     study: Path | None
     experiment: str
+    force: bool = False
 
     @property
     def kept(self) -> StudyFile | None:
@@ -107,7 +110,7 @@ class Configuration(Fields):
         if self.study is None:
             return None
         settings = {"experiment": self.experiment, "source": self.document.source, "folder": str(self.folder)}
-        return StudyFile(self.study, {**settings, "document": self.document.table()})
+        return StudyFile(self.study, {**settings, "document": self.document.table()}, self.force)
 
     def outputs(self, key: str) -> dict[str, Output]:
         """Return the outputs at a key: a name of a metric, a list of these, or a table.

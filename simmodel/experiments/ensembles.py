@@ -13,7 +13,7 @@ import attrs
 
 from simmodel.errors import SimmodelError
 from simmodel.experiments.calls import map_calls
-from simmodel.experiments.identity import digest_of
+from simmodel.experiments.identity import digests_of
 from simmodel.experiments.searching import run_trials
 from simmodel.experiments.trials import Study, Trial
 from simmodel.records.observers import Bar, progress_bar
@@ -32,10 +32,13 @@ class StudyFile:
         the file
     settings
         plain values; unlike the document of a study, they may differ from those stored, and replace them
+    force
+        whether to go on although the study is another one
     """
 
     path: Path
     settings: Mapping[str, Any]
+    force: bool = False
 
 
 GivenStudy: TypeAlias = "Study | StudyFile | str | Path | None"
@@ -45,13 +48,15 @@ Numbers: TypeAlias = "Mapping[str, float]"
 _POLL = 0.05  # seconds between two looks at runs of other processes
 
 
-def study_of(given: GivenStudy, about: str, **parts: Any) -> Study | None:
+def study_of(given: GivenStudy, about: str, force: bool, **parts: Any) -> Study | None:
     """Return the study that keeps the runs of an experiment.
 
     Parameters
     ----------
     about
         the kind of experiment
+    force
+        whether to go on, from now on about these parts, although the file is about others
     parts
         what it is about: a file of runs with other parts is refused
 
@@ -63,7 +68,8 @@ def study_of(given: GivenStudy, about: str, **parts: Any) -> Study | None:
     if given is None or isinstance(given, Study):
         return given
     path = given.path if isinstance(given, StudyFile) else given
-    study = Study(path, {"about": about, **{name: digest_of(part) for name, part in parts.items()}})
+    force = force or (isinstance(given, StudyFile) and given.force)
+    study = Study(path, {"about": about, **digests_of(parts)}, force=force)
     if isinstance(given, StudyFile):
         study.settings = given.settings
     return study

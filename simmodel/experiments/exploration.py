@@ -59,6 +59,7 @@ def explore(
     until: Any = None,
     budget: int | None = None,
     study: GivenStudy = None,
+    force: bool = False,
     executor: Executor | None = None,
     level: float = 0.95,
     progress: bool = False,
@@ -89,6 +90,8 @@ def explore(
     study
         the file that keeps the measurements as the runs end (SQLite): the same call with it goes on where it was
         stopped, also with more seeds; several processes can share the work
+    force
+        go on with a file whose runs were about something else, such as an older version of a function
     executor
         runs the simulations, with all arguments pickled; default: this process
     level
@@ -116,7 +119,7 @@ def explore(
     numbers = chosen_seeds(seeds, goals, budget, usual=10, fewest=2 if goals else 1)
     about = {"platforms": spread["platform"], "workloads": spread["workload"], "policies": chosen, "options": options}
     shared = (spread["platform"], spread["workload"], chosen, options)
-    kept = study_of(study, "explore", **about)
+    kept = study_of(study, "explore", force, **about)
     cells = list(product(spread["platform"], spread["workload"], chosen))
     found = MeasuredCells(cells, numbers, goals, level)
 

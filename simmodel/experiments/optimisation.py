@@ -46,6 +46,7 @@ def optimise(
     maximise: Sequence[str] = (),
     seed: int = 0,
     study: GivenStudy = None,
+    force: bool = False,
     executor: Executor | None = None,
     progress: bool = False,
 ) -> Optimisation:
@@ -74,6 +75,8 @@ def optimise(
         of the search
     study
         the file that keeps the runs: the same call with it goes on where it was stopped, also with a larger budget
+    force
+        go on with a file whose runs were about something else, such as an older version of a function
     executor
         runs the model; default: this process
     progress
@@ -106,7 +109,7 @@ def optimise(
     space = Space.of(choices, model)
     _check(space, method, budget, population, seed)
     about = {"model": model, "choices": space.document(), "objectives": wanted, "method": [method, population, seed]}
-    kept = study_of(study, "optimise", maximise=sorted(upwards), **about)
+    kept = study_of(study, "optimise", force, maximise=sorted(upwards), **about)
     kept = Study(document={"about": "optimise"}) if kept is None else kept
     signs = np.array([-1.0 if name in upwards else 1.0 for name in wanted.of])
 

@@ -44,6 +44,7 @@ def replicate(
     until: Any = None,
     budget: int | None = None,
     study: GivenStudy = None,
+    force: bool = False,
     executor: Executor | None = None,
     level: float = 0.95,
     progress: bool = False,
@@ -67,6 +68,8 @@ def replicate(
     study
         the file that keeps the measurements as the runs end (SQLite): the same call with it goes on where it was
         stopped, also with more seeds; several processes can share the work
+    force
+        go on with a file whose runs were about something else, such as an older version of a function
     executor
         runs the replications, with the function pickled; default: this process
     level
@@ -105,7 +108,7 @@ def replicate(
         arguments["until"] = until
     arguments = {name: repeatable(given) for name, given in arguments.items()}
     chosen = chosen_seeds(seeds, goals, budget, usual=20, fewest=2)
-    kept = study_of(study, "replicate", function=function, arguments=arguments)
+    kept = study_of(study, "replicate", force, function=function, arguments=arguments)
     found: list[Numbers] = []
 
     def run(begin: int, end: int) -> None:

@@ -46,6 +46,7 @@ def sensitivity(
     seed: int = 0,
     level: float = 0.95,
     study: GivenStudy = None,
+    force: bool = False,
     executor: Executor | None = None,
     progress: bool = False,
 ) -> Sensitivity:
@@ -77,6 +78,8 @@ def sensitivity(
         confidence of the intervals, between 0 and 1, from bootstrap samples
     study
         the file that keeps the runs: the same call with it goes on where it was stopped
+    force
+        go on with a file whose runs were about something else, such as an older version of a function
     executor
         runs the model; default: this process
     progress
@@ -109,7 +112,9 @@ def sensitivity(
     space, wanted = Space.of(parameters, model), Outputs.read(outputs)
     design = _Design(method, count, _problem(space, groups), pairs and method == "sobol", seed, level)
     points = _points(design)
-    kept = study_of(study, "sensitivity", model=model, parameters=space.document(), outputs=wanted, design=design[:5])
+    kept = study_of(
+        study, "sensitivity", force, model=model, parameters=space.document(), outputs=wanted, design=design[:5]
+    )
     items = [space.values(point) for point in points]
     shared = Varied(model, space, wanted)
     found = measured_calls(outcome, shared, items, study=kept, executor=executor, progress=progress)

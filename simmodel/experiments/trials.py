@@ -87,6 +87,8 @@ class Study(Shown):
         the file; it is made if it does not exist; default: in memory, for this process alone
     document
         what the study is about, as plain values: parameters, method, seed; ``None``: whatever the file says
+    force
+        whether a file about something else is about this document from now on
 
     Raises
     ------
@@ -103,7 +105,9 @@ class Study(Shown):
     (<Study: 2 trials, 1 queued, 1 finished>, {'square': 4.0})
     """
 
-    def __init__(self, path: str | Path | None = None, document: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, path: str | Path | None = None, document: Mapping[str, Any] | None = None, *, force: bool = False
+    ) -> None:
         self.path = None if path is None else Path(path)
         if self.path is not None and self.path.exists() and self.path.stat().st_size and not is_database(self.path):
             raise InputError("must be a study, got a file that is no SQLite database", source=str(path))
@@ -114,9 +118,9 @@ class Study(Shown):
         except sqlite3.Error as error:
             raise InputError(f"cannot be opened: {error}", source=str(path)) from None
         self._closed = weakref.finalize(self, self._database.close)
-        self.document: dict[str, Any] = self._opened(document)
+        self.document: dict[str, Any] = self._opened(document, force)
 
-    def _opened(self, document: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _opened(self, document: Mapping[str, Any] | None, force: bool) -> dict[str, Any]:
         """Make the tables of a new study; return the document of the study."""
         with self._transaction() as database:
             (number,) = database.execute("PRAGMA application_id").fetchone()
@@ -130,13 +134,16 @@ class Study(Shown):
                 database.execute("INSERT INTO study (document) VALUES (?)", [json.dumps(plain(dict(document or {})))])
             found: dict[str, Any] = json.loads(database.execute("SELECT document FROM study").fetchone()[0])
         wanted = found if document is None else json.loads(json.dumps(plain(dict(document))))
-        for key in {**found, **wanted}:
-            if found.get(key) != wanted.get(key):
-                message = (
-                    f"is a study with another {key}: {clipped(found.get(key))} instead of {clipped(wanted.get(key))}"
-                )
-                raise InputError(message, source=str(self.path))
-        return found
+        changed = [key for key in {**found, **wanted} if found.get(key) != wanted.get(key)]
+        if changed and force:
+            with self._transaction() as database:
+                database.execute("UPDATE study SET document = ?", [json.dumps(wanted)])
+        elif changed:
+            first = f"{changed[0]}: {clipped(found.get(changed[0]))} instead of {clipped(wanted.get(changed[0]))}"
+            others = f" (also another {', '.join(changed[1:])})" if len(changed) > 1 else ""
+            message = f"is a study with another {first}{others}; force=True (--force) goes on with it"
+            raise InputError(message, source=str(self.path))
+        return wanted
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
