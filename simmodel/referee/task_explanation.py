@@ -17,7 +17,9 @@ from simmodel.referee.redirected import Redirected
 from simmodel.referee.telling import Change, table_lines, told_of
 from simmodel.results.told import Told
 from simmodel.scheduling.registry import policy as policy_of
+from simmodel.systems.machine.system import Machine
 from simmodel.units import show_quantity
+from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from simmodel.results.machine import MachineResult
     from simmodel.runs.scenario import Scenario
     from simmodel.view.style import Size
-    from simmodel.work.table import Table
 
 __all__ = ["TaskExplanation", "explain_task"]
 
@@ -115,7 +116,7 @@ def explain_task(scenario: Scenario, task: int | str) -> TaskExplanation:
     """
     result: MachineResult = scenario.run()
     row = row_of_task(result, task)
-    spans = task_waits(result, task)
+    spans = _with_refusals(scenario, task_waits(result, task), task)
     tasks = result.tasks
     found = TaskExplanation(
         task=tasks["task"].tolist()[row],
@@ -130,6 +131,23 @@ def explain_task(scenario: Scenario, task: int | str) -> TaskExplanation:
         return found
     again = _Again(scenario, row, found)
     return attrs.evolve(found, changes=(*again.elsewhere(result), *again.more_memory()))
+
+
+def _with_refusals(scenario: Scenario, spans: Table, name: int | str) -> Table:
+    """Return the waits, with the reason of the processor's model where it did not admit the task to its free cores."""
+    reasons, held_by = spans["reason"].tolist(), spans["by"].tolist()
+    queued = [i for i, reason in enumerate(reasons) if reason in ("processor", "order")]
+    if not any(isinstance(each.model, str) for each in scenario.platform.processors) or not queued:
+        return spans
+    simulation = scenario.start()
+    machine = simulation.system
+    assert isinstance(machine, Machine)
+    for i in queued:
+        simulation.run((float(spans["since"][i]) + float(spans["until"][i])) / 2)
+        task = next((each for each in machine.tasks if str(each.id) == str(name)), None)
+        if task is not None and task.place is not None and (held := task.place.held_by(task)):
+            held_by[i] = f"{held_by[i]} ({held})".strip()
+    return Table({each: spans[each] for each in ("since", "until", "reason")} | {"by": np.array(held_by)})
 
 
 class _Again:

@@ -22,7 +22,7 @@ class ManyCores(Processor):
 
     The first that does not fit holds up those behind it. If the platform allows preemption, a task of higher priority
     stops tasks of lower priority, the lowest and latest first, provided that this makes it fit. A model may also
-    override :meth:`admits`.
+    override :meth:`admits`, with its reason in :meth:`why_not_now`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -40,12 +40,26 @@ class ManyCores(Processor):
     def admits(self, task: LiveTask, running: Collection[LiveTask]) -> bool:
         """Return whether the head of the queue, which finds its cores free, may start now; asked again at each end.
 
+        It may read what the model remembers, but changes nothing: policies ask it too (:meth:`fits`). A model whose
+        answer changes at other instants calls :meth:`wake` then.
+
         Parameters
         ----------
         running
             the tasks that have started and not ended, in the order of their starts
         """
         return True
+
+    def why_not_now(self, task: LiveTask, running: Collection[LiveTask]) -> str:
+        """Return why :meth:`admits` refuses a task now, for reports and explanations; parameters as of it."""
+        return f"{type(self).__name__} does not admit it now"
+
+    def held_by(self, task: LiveTask) -> str:
+        """Return why the model does not admit the head of the queue although its cores are free, or ""."""
+        room = task is self._head() and task.cores <= self._free + _ROUNDING
+        if not room or self._admits_all or self.admits(task, self._running.keys()):
+            return ""
+        return self.why_not_now(task, self._running.keys())
 
     @property
     def free(self) -> Any:

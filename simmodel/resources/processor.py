@@ -112,6 +112,10 @@ class Processor(TaskPlace, Model):
         name, plain = own.get(len(task.stamps or ()), ("", True))
         return None if plain else name
 
+    def held_by(self, task: LiveTask) -> str:
+        """Return what the model has against a queued task that finds its cores free, or a running one; default: ""."""
+        return ""
+
     def process_of(self, task: LiveTask) -> Process:
         """Return the process that takes a task through its phases."""
         assert self.process is not None

@@ -23,6 +23,7 @@ from simmodel.work.livetask import LiveTask
 __all__ = ["Batched", "BatchedProcessor", "SharedProcessor"]
 
 _AFTER_SCHEDULERS = 3
+_NEAR = 1e-15  # of the clock: a task that would end this close to new rates ends with the old ones
 
 
 class _Together(ManyCores):
@@ -80,8 +81,8 @@ class SharedProcessor(_Together):
     """A processor whose tasks share it: each goes at a rate that depends on which others run.
 
     Tasks are admitted in queue order, as of :class:`~simmodel.resources.manycore.ManyCores`: as many as its cores and
-    :meth:`admits` allow. A model overrides :meth:`rates`. Work is exact between events; nothing ticks. It has
-    snapshots, and refuses preemption.
+    :meth:`admits` allow. A model overrides :meth:`rates`, and :meth:`until` if rates follow the clock. Work is exact
+    between events; nothing ticks. It has snapshots, and refuses preemption.
 
     >>> from simmodel import Task, Workflow, simulate
     >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
@@ -97,6 +98,7 @@ class SharedProcessor(_Together):
         self._left: dict[LiveTask, float] = {}  # expected seconds at full rate
         self._settled = 0.0  # the instant of these
         self._rates: Sequence[float] = ()
+        self._varies = type(self).until is not SharedProcessor.until
         super().__init__(*args, **options)
 
     def rates(self, running: Sequence[LiveTask]) -> Sequence[float]:
@@ -109,10 +111,32 @@ class SharedProcessor(_Together):
         """
         return [1.0 / len(running)] * len(running)
 
+    def until(self, now: float) -> float:
+        """Return the instant (s) after ``now`` from which rates may differ; default: infinity, they do not.
+
+        It is asked whenever the rates are, which is at starts and ends of tasks and at each instant that it returns.
+        """
+        return inf
+
     def rates_changed(self) -> None:
-        """Ask for the rates again; for models whose rates change between the starts and ends of tasks."""
+        """Ask for the rates again; for models whose rates change at instants that :meth:`until` cannot foresee."""
         self._settle()
         self._plan()
+
+    def held_by(self, task: LiveTask) -> str:
+        """Return that a task executes at rate 0, or what else the model has against it."""
+        rate = dict(zip(self._left, self._rates, strict=True)).get(task)
+        return f"{type(self).__name__} gives it the rate 0" if rate == 0 else super().held_by(task)
+
+    @property
+    def executing(self) -> tuple[LiveTask, ...]:
+        """The tasks that execute, in the order in which they began."""
+        return tuple(self._left)
+
+    @property
+    def rated(self) -> float:
+        """The instant (s) at which rates were asked for last."""
+        return self._settled
 
     def begin(self) -> None:
         """Start its process, and go on with the tasks of a snapshot."""
@@ -162,6 +186,14 @@ class SharedProcessor(_Together):
                 first, leaving = end, []
             if end == first:
                 leaving.append(task)
+        if self._varies and running:
+            now = self.env._now
+            until = self.until(now)
+            if not until > now:
+                message = f"must return an instant after {now!r}, got {until!r}"
+                raise InputError(message, place=f"{self.name}: {type(self).__name__}.until")
+            if until < first and not first - until <= _NEAR * until:
+                first, leaving = until, []
         self._set_alarm(first, lambda: self._over(leaving))
 
     def _over(self, leaving: Sequence[LiveTask]) -> None:
@@ -172,9 +204,15 @@ class SharedProcessor(_Together):
         self._plan()
 
     def own_state(self) -> Any:
-        """Return the expected seconds left of each executing task, at the instant of the last change."""
+        """Return the expected seconds left of each executing task, at the instant of the last change.
+
+        If rates follow the clock, at this instant: those of the last change may hold no more.
+        """
         if not self._left:
             return None
+        if self._varies:
+            left = [[task, left] for task, left in zip(self._left, self._now_left(), strict=True)]
+            return {"since": self.env._now, "left": left}
         return {"since": self._settled, "left": [[task, left] for task, left in self._left.items()]}
 
     def restore_own(self, values: Any) -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
+import attrs
+
+from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
+from simmodel.resources.serving import SharedProcessor
+from simmodel.systems.machine.system import Machine
 from simmodel.testing.machines import Arrivals, check_machine
+from simmodel.testing.resources import CLOCK
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 
@@ -18,6 +25,8 @@ __all__ = ["check_processor"]
 def check_processor(model: type[Any], options: Mapping[str, Any]) -> None:
     """Check a model of processors on machines with one and with two of them (see :func:`check_machine`).
 
+    If its rates follow the clock, it says so, and a run over the instant at which they may differ first is checked too.
+
     Raises
     ------
     AssertionError
@@ -26,12 +35,45 @@ def check_processor(model: type[Any], options: Mapping[str, Any]) -> None:
     for cores in (1, 4):
         try:
             spec = _machine(model, options, cores)
+            change = _first_change(spec, model) if issubclass(model, SharedProcessor) else inf
             check_machine(spec, _work(model, 1), model)
         except InputError as error:
             if cores == 1 and "cores" not in str(error):
                 raise
             continue  # a model may refuse a number of cores
         check_machine(spec, _work(model, cores), model)
+        if 10 < change < inf:
+            check_machine(spec, [(at + change - 10, work) for at, work in _work(model, cores)], model)
+
+
+def _first_change(spec: MachineSpec, model: type[SharedProcessor]) -> float:
+    """Return the first instant (s) at which rates may differ; check that they stay if the model says that they do."""
+    kinds = [attrs.evolve(each, setup=0.0) for each in spec.processors]
+    machine = Machine(Environment(seed=1), attrs.evolve(spec, processors=kinds), "hrr")
+    place = machine.processors["own0"]
+    assert isinstance(place, SharedProcessor)
+    if model.until is not SharedProcessor.until:
+        return place.until(0.0)
+    amounts = dict.fromkeys(model.amounts, 1e9)
+    endless = [Task(id=f"t{i}", run=1e12, implementations=("OWN",), priority=i % 3, amounts=amounts) for i in range(6)]
+    machine.submit(Workflow(endless))
+    before: tuple[float, float, list[float]] | None = None
+    for now in CLOCK:
+        machine.env.run(until=now)
+        running = place.executing
+        if not running:
+            break
+        first, again = list(place.rates(running)), list(place.rates(running))
+        if first != again:
+            break  # it changes when it is asked: the runs will tell
+        if before is not None and before[0] == place.rated:
+            assert first == before[2], (
+                f"{model.__name__}: rates are {before[2]} at {before[1]:g} s and {first} at {now:g} s for "
+                "the same tasks, but are asked at starts and ends only: until(now) returns the next instant from which they may "
+                "differ (or the model calls rates_changed() then)"
+            )
+        before = place.rated, now, first
+    return inf
 
 
 def _machine(model: type[Any], options: Mapping[str, Any], cores: int) -> MachineSpec:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.errors import ImpossibleWork, InputError, Stalled
 from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
-from simmodel.resources import BatchedProcessor, LLMServer, MultiStreamGPU, SharedProcessor
+from simmodel.referee import explain
+from simmodel.resources import BatchedProcessor, LLMServer, ManyCores, MultiStreamGPU, Option, SharedProcessor
 from simmodel.results.machine import MachineResult
 from simmodel.runs import simulate
 from simmodel.systems.machine.system import Machine
@@ -96,7 +97,164 @@ class Waves(BatchedProcessor):
         return float(len(batch))
 
 
+class Clocked(SharedProcessor):
+    """A quantum processor that is calibrated at the end of each hour, but does not say when its rates change."""
+
+    takes: ClassVar = {"calibration": Option(unit="s", above=0)}
+
+    def begins(self, now: float) -> float:
+        """Return the begin of the calibration of this hour."""
+        return float(now // 3600 * 3600 + 3600 - self.options["calibration"])
+
+    def rates(self, running: Sequence[Any]) -> Sequence[float]:
+        """Return 0 during calibration, equal shares otherwise."""
+        rests = self.env.now >= self.begins(self.env.now)
+        return [0.0 if rests else 1 / len(running) for _ in running]
+
+
+class QPU(Clocked):
+    """The same, which says when."""
+
+    def until(self, now: float) -> float:
+        """Return the begin or the end of the next calibration."""
+        begin = self.begins(now)
+        return begin if now < begin else now // 3600 * 3600 + 3600
+
+
+class Hasty(Clocked):
+    """Its rates change at no later instant."""
+
+    def until(self, now: float) -> float:
+        """Return the same instant."""
+        return now
+
+
+class Never(ManyCores):
+    """It admits no task of three cores."""
+
+    def admits(self, task: Any, running: Collection[Any]) -> bool:
+        """Return whether it has another number."""
+        return bool(task.cores != 3)
+
+    def why_not_now(self, task: Any, running: Collection[Any]) -> str:
+        """Return the reason."""
+        return f"no {task.cores} adjacent slices"
+
+
+class Slices(Never):
+    """A GPU in seven slices, of which a task takes adjacent ones at the beginning that its name says."""
+
+    def taken(self, running: Collection[Any]) -> str:
+        """Return the slices, x for those that are taken."""
+        found = [False] * 7
+        for task in running:
+            begin = int(str(task.id)[-1])
+            found[begin : begin + task.cores] = [True] * task.cores
+        return "".join(".x"[each] for each in found)
+
+    def admits(self, task: Any, running: Collection[Any]) -> bool:
+        """Return whether adjacent slices are free."""
+        return "." * task.cores in self.taken(running)
+
+
 # ---------------------------------------------------------------------- rates
+
+
+@pytest.mark.parametrize(
+    ("runs", "submit", "ends"),
+    [
+        ([2000.0, 2000.0], 0.0, [4600.0, 4600.0]),  # 3,000 s of the 4,000 s by 3,000 s, the rest after 3,600 s
+        ([100.0], 3100.0, [3700.0]),
+        ([50.0, 50.0], 3100.0, [3700.0, 3700.0]),
+        (
+            [2000.0, 2000.0],
+            3100.0,
+            [8200.0, 8200.0],
+        ),  # two calibrations: 3,000 s from 3,600 s on, the rest after 7,200 s
+        ([1500.0, 1500.0], 0.0, [3000.0, 3000.0]),  # they end with the old rates
+    ],
+)
+def test_rates_follow_the_clock(runs: list[float], submit: float, ends: list[float]) -> None:
+    tasks = TaskSet(runs, submit=[submit] * len(runs))
+    assert run(machine_of(QPU, 7, calibration=600.0), tasks).tasks["end"].tolist() == ends
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 9000), st.floats(1, 3000)), min_size=1, max_size=6), st.floats(10, 3500))
+def test_rates_that_follow_the_clock_against_a_loop_of_events(work: list[tuple[float, float]], rest: float) -> None:
+    tasks = TaskSet([each for _, each in work], submit=[at for at, _ in work])
+    found = run(machine_of(QPU, 7, calibration=rest), tasks).tasks["end"].tolist()
+    left = dict(enumerate(each for _, each in work))
+    ends, now = [0.0] * len(work), 0.0
+    while left:
+        here = [i for i in left if work[i][0] <= now]
+        hour = now // 3600 * 3600
+        rests = now >= hour + 3600 - rest
+        then = hour + 3600 if rests else hour + 3600 - rest
+        then = min([then, *(work[i][0] for i in left if work[i][0] > now)])
+        rate = 0.0 if rests or not here else 1 / len(here)
+        first = min((now + left[i] / rate for i in here), default=inf) if rate else inf
+        step = min(then, first)
+        for i in here:
+            left[i] -= rate * (step - now)
+            if left[i] <= 1e-6:
+                ends[i] = step
+                del left[i]
+        now = step
+    assert found == pytest.approx(ends, abs=1e-4)
+
+
+def test_a_run_over_a_calibration_goes_on_from_a_snapshot() -> None:
+    for calibration in ("600s", 3590):
+        check_resource(QPU, calibration=calibration)
+
+
+@pytest.mark.parametrize("cut", [3000.0, 3100.0, 3600.0, 4000.0])
+def test_snapshots_at_the_instants_at_which_rates_change(cut: float) -> None:
+    machine = Machine(Environment(seed=1), machine_of(QPU, 7, calibration=600.0), "hrr")
+    machine.submit(TaskSet([2000.0, 2000.0]))
+    machine.env.run(until=cut)
+    again = Machine.from_snapshot(Environment(cut, seed=1), machine.snapshot())
+    again.env.run()
+    assert again.env.now == 4600.0
+
+
+def test_rates_that_follow_the_clock_without_until_are_found() -> None:
+    for calibration in ("600s", 3590):
+        with pytest.raises(AssertionError, match=r"Clocked: rates are .* at .* for the same tasks, .* until\(now\)"):
+            check_resource(Clocked, calibration=calibration)
+    with pytest.raises(InputError, match="own0: Hasty\\.until: must return an instant after"):
+        check_resource(Hasty, calibration=600)
+
+
+# ---------------------------------------------------------------------- reasons
+
+
+def test_a_task_that_stands_still_is_told_with_its_reason() -> None:
+    with pytest.raises(Stalled, match=r"task 0 on gpu: execution since 3100 \(Clocked gives it the rate 0\)"):
+        run(machine_of(Clocked, 7, calibration=600.0), TaskSet([2000.0], submit=[3100.0]))
+
+
+def test_a_task_that_is_never_admitted_is_told_with_the_reason_of_the_model() -> None:
+    with pytest.raises(Stalled, match="task 1 waits on gpu since 0: no 3 adjacent slices"):
+        run(machine_of(Never, 7), TaskSet([5.0, 5.0], cores=[2, 3]))
+    with pytest.raises(Stalled, match="waits on gpu since 0: Unfinished does not admit it now"):
+        run(machine_of(Unfinished, 7), Workflow([Task(id="a", run=5, family="f")]))
+
+
+def test_an_explanation_says_why_the_model_did_not_admit_a_task() -> None:
+    # Slices 0-1 and 4-5 are taken until 6 s and 9 s: three are free at once from the start, adjacent ones from 6 s on.
+    tasks = [
+        Task(id=name, run=length, cores=cores) for name, length, cores in [("a0", 6, 2), ("b4", 9, 2), ("c0", 5, 3)]
+    ]
+    found = explain(machine_of(Slices, 7), Workflow(tasks), "hrr", "c0")
+    assert found.start == 6.0
+    assert list(found.spans.rows()) == [
+        {"since": 0.0, "until": 6.0, "reason": "processor", "by": "a0, b4 (no 3 adjacent slices)"}
+    ]
+    assert "no 3 adjacent slices" in str(found)
+    plain = explain(machine_of(ManyCores, 2), Workflow(tasks[:2]), "hrr", "b4")
+    assert plain.spans["by"].tolist() == ["a0"]
 
 
 def test_processor_sharing_ends_where_its_closed_form_says() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from simmodel.records.task_moments import PHASES
+
 if TYPE_CHECKING:
     from simmodel.resources.memory import MemoryPool
     from simmodel.systems.machine.state import MachineState
@@ -30,14 +32,20 @@ def waiting_report(machine: MachineState) -> Iterator[str]:
         if task.state in ("done", "cancelled"):
             continue
         where = f" on {task.place.name}" if task.place is not None else ""
-        if task.state == "running":
+        held = task.place.held_by(task) if task.place is not None and not task.missing else ""
+        why = f": {held}" if held else ""
+        stamps = task.stamps or [task.ready]
+        phase = PHASES[1 + len(stamps)]
+        if task.state == "running" and phase != "waiting for memory":
+            yield f"task {task.id}{where}: {phase} since {stamps[-1]:g}{f' ({held})' if held else ''}"
+        elif task.state == "running":
             pool = task.place.pool
             needs = f"{pool.needs(task):g} more bytes, {pool.used:g} of {pool.size:g} are used"
             yield f"task {task.id} waits for room in pool {pool.name}{where}: {needs}{_filled(pool, readers)}"
         elif task.missing:
             yield f"task {task.id} waits for {task.missing} tasks{where}"
         else:
-            yield f"task {task.id} waits{where or ' for a decision'} since {task.ready:g}"
+            yield f"task {task.id} waits{where or ' for a decision'} since {task.ready:g}{why}"
 
 
 def _filled(pool: MemoryPool, readers: dict[LiveData, list[LiveTask]]) -> str:
