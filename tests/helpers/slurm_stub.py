@@ -38,7 +38,7 @@ told = [row for row in rows.get(name, ()) if "--states=PENDING" not in options o
 heading = dict.fromkeys({letters!r}.split(), "HEADING")
 for text in [word.partition("=")[2] for word in options if word.lower().startswith("--format=")]:
     for row in [*([] if "--noheader" in options else [heading]), *told]:
-        line = text.replace(",ArrayTaskID:24", "%K").replace("JobID:24", "%A").replace(",admin_comment:24", "%k")
+        line = text.replace(",ArrayTaskID:24", "%K").replace("JobID:24", "%A").replace(",admin_comment:40", "%k")
         for letters, value in row.items():
             line = line.replace("%" + letters, value.replace("%", "\\0"))
         sys.stdout.write(line.replace("\\0", "%") + "\\n")
