@@ -59,6 +59,8 @@ class Explanation(Told):
         ``reason``
     said
         what a scheduler outside says of it
+    cautions
+        why its start may be another: what is not modelled, or that the scheduler outside expects another
     dated
         whether instants are seconds since 1970, told as dates
     """
@@ -78,6 +80,7 @@ class Explanation(Told):
     promises: Table = attrs.field(factory=lambda: span_table([], PROMISES))
     told: Table = attrs.field(factory=lambda: told_of([], ""))
     said: str = ""
+    cautions: tuple[str, ...] = ()
     dated: bool = False
 
     def _lines(self) -> Iterator[str]:
@@ -93,6 +96,8 @@ class Explanation(Told):
             yield f"  it would start now {change.text}"
         if self.said:
             yield f"  the scheduler says: {self.said}"
+        for caution in self.cautions:
+            yield f"  caution: {caution}"
         yield from table_lines("what it waited for", self.spans, {"since": "since (s)", "until": "until (s)"})
         if len(self.promises) > 1:
             called = {"since": "since (s)", "at": "start (s)"}

@@ -72,6 +72,8 @@ class Advice(Fields):
         wall-clock time of the decision
     fallback
         whether the fallback policy decided
+    unmodelled
+        by the ids of jobs that should start, what the scheduler heeds of them and the mirror does not: it may refuse
     """
 
     number: int
@@ -84,6 +86,7 @@ class Advice(Fields):
     starts: tuple[AdvisedStart, ...] = ()
     seconds: float = 0.0
     fallback: bool = False
+    unmodelled: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Return the advice as plain values.

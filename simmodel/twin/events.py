@@ -106,6 +106,9 @@ class Request(Fields):
         the ids of the jobs that it waits for, as ``(id, "start" | "end" | "success")``
     array
         the id of the array that it is a task of, if any
+    unmodelled
+        what the scheduler heeds of the job and the mirror does not, such as ``"nodes n1 (-w)"``: what is said of its
+        start is marked
 
     >>> Request(nodes=2, cores_per_node=8, requested=60.0).job(7, 5.0).processors
     16
@@ -126,6 +129,7 @@ class Request(Fields):
     name: str | None = None
     dependencies: tuple[tuple[int | str, str], ...] = attrs.field(default=(), converter=_job_ids)
     array: int | str | None = attrs.field(default=None, converter=_optional_id)
+    unmodelled: tuple[str, ...] = ()
 
     def job(self, id: int | str, submit: float, *, unlimited: float = 365 * 86400.0) -> Job:
         """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""

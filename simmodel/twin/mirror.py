@@ -325,6 +325,11 @@ class Mirror(Shown):
         """Return what is known of the last job of an id."""
         return self.ledger.entry(job)
 
+    def unmodelled(self, job: int | str) -> tuple[str, ...]:
+        """Return what the scheduler heeds of a job and this mirror does not: its start may be another."""
+        entry = self.ledger.entry(job)
+        return () if entry is None else entry.request.unmodelled
+
     # ------------------------------------------------------------------ documents
 
     def state_document(self) -> dict[str, Plain]:

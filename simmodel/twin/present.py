@@ -13,13 +13,15 @@ from simmodel.referee.telling import PROMISES, Change, instant_text, span_table
 from simmodel.twin.course import continued
 from simmodel.twin.events import Released, job_id
 from simmodel.twin.mirror import Mirror
+from simmodel.twin.reconcile import SLACK
+from simmodel.twin.source import RemoteSource
 from simmodel.twin.sources import ActingSource
 
 if TYPE_CHECKING:
     from simmodel.referee.explanation import Explanation
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.twin.config import TwinConfig
-    from simmodel.twin.events import StateReport
+    from simmodel.twin.events import JobReport, StateReport
     from simmodel.twin.job_history import Entry
     from simmodel.twin.source import Source
 
@@ -63,6 +65,8 @@ def present(config: TwinConfig, *, trust: bool = False) -> Present:
     mirror = Mirror(spec, config.cluster, config.policy) if past is None else past.mirror
     with closing(config.open_source()) as source:
         report = source.report()
+        if isinstance(source, RemoteSource) and source.trouble is not None:
+            raise InputError(source.trouble, place="source")
         if report is not None:
             mirror.apply(report)
         elif past is None:
@@ -133,7 +137,12 @@ def explain_in_mirror(
     if str(entry.id) not in waiting_parts(snapshot):
         raise InputError(f"job {job} waits, but does not fit the platform {mirror.spec.name}", place="job")
     found = why_waits(snapshot, entry.id, policy, dated=dated)
-    return attrs.evolve(_as_held(found) if held else found, said=_said(report, entry, dated))
+    told = _told(report, entry)
+    cautions = [f"not modelled: {each}" for each in mirror.unmodelled(entry.id)]
+    now = found.reason == "due" or (found.expected is not None and found.expected <= found.at)
+    if now and told is not None and told.foretold is not None and told.foretold > found.at + SLACK:
+        cautions.append("the scheduler expects a later start: a rule of its may be missing here")
+    return attrs.evolve(_as_held(found) if held else found, said=_said(told, dated), cautions=tuple(cautions))
 
 
 def _waiting(mirror: Mirror) -> int:
@@ -160,10 +169,14 @@ def _as_held(released: Explanation) -> Explanation:
     )
 
 
-def _said(report: StateReport | None, entry: Entry, dated: bool) -> str:
-    """Return what a scheduler says of a job: why it waits, and when it expects to start it."""
+def _told(report: StateReport | None, entry: Entry) -> JobReport | None:
+    """Return what a report tells of a job."""
     jobs = () if report is None else report.jobs
-    told = next((each for each in jobs if (each.job, each.submit) == (entry.id, entry.submit)), None)
+    return next((each for each in jobs if (each.job, each.submit) == (entry.id, entry.submit)), None)
+
+
+def _said(told: JobReport | None, dated: bool) -> str:
+    """Return what a scheduler says of a job: why it waits, and when it expects to start it."""
     if told is None:
         return ""
     expects = "" if told.foretold is None else f"it expects to start it at {instant_text(told.foretold, dated=dated)}"

@@ -61,6 +61,8 @@ class Status(Fields):
         how long (s) after it happened the twin applied the last event
     waiting, running, held, remembered
         the numbers of jobs in the mirror; ``remembered``: ended ones that it still tells from new ones
+    unmodelled
+        the number of waiting jobs of which the scheduler heeds something that the mirror does not
     nodes
         nodes that are out of service by state: down, draining
     events
@@ -93,6 +95,7 @@ class Status(Fields):
     running: int = 0
     held: int = 0
     remembered: int = 0
+    unmodelled: int = 0
     nodes: Mapping[str, int] = attrs.field(factory=dict)
     events: Mapping[str, int] = attrs.field(factory=dict)
     refused: Mapping[str, int] = attrs.field(factory=dict)

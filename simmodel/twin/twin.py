@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
+import attrs
+
 from simmodel.environment import quiet_garbage_collector
 from simmodel.errors import SimmodelError
 from simmodel.platform.kinds import to_dict
@@ -249,6 +251,8 @@ class Twin:
             self.due = False
             self._trouble("advisor", f"no decision at {snapshot.now:g} s: {type(error).__name__}: {error}")
             return None
+        marks = {str(each.job): self.mirror.unmodelled(each.job) for each in advice.starts}
+        advice = attrs.evolve(advice, unmodelled={job: told for job, told in marks.items() if told})
         self.troubles.pop("advisor", None)
         self._write("advice", advice=advice.document(), memory=advisor.state())
         if not self._flush(sync=True):
@@ -365,6 +369,9 @@ class Twin:
             waiting=jobs["waiting"],
             running=jobs["running"],
             held=jobs["held"],
+            unmodelled=sum(
+                each.state.phase == "waiting" and bool(each.request.unmodelled) for each in self.mirror.ledger.alive()
+            ),
             nodes=Counter(self.mirror.nodes.out.values()),
             remembered=jobs["told"],
             events=dict(self._events),

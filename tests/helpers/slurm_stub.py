@@ -34,40 +34,46 @@ if name == "scontrol" and verbs[:2] == ["show", "job"]:
     for row in found:
         task = " ArrayJobId=" + row["F"] + " ArrayTaskId=" + row["K"] if row["K"] != "N/A" else ""
         print("JobId=" + row["A"] + task + " JobName=" + row["j"] + "\\n   JobState=" + row["T"] + "\\n")
+if name == "scontrol" and verbs == ["show", "config"]:
+    print(rows["config"])
 told = [row for row in rows.get(name, ()) if "--states=PENDING" not in options or row["T"] == "PENDING"]
 heading = dict.fromkeys({letters!r}.split(), "HEADING")
 for text in [word.partition("=")[2] for word in options if word.lower().startswith("--format=")]:
     for row in [*([] if "--noheader" in options else [heading]), *told]:
         line = text.replace(",ArrayTaskID:24", "%K").replace("JobID:24", "%A").replace(",admin_comment:40", "%k")
+        if "--array" not in options and "limit" in row:
+            row = {{**row, "K": row["limit"]}}  # of the tasks that wait, and how many may run at once
         for letters, value in row.items():
             line = line.replace("%" + letters, value.replace("%", "\\0"))
         sys.stdout.write(line.replace("\\0", "%") + "\\n")
 """
 
-_LETTERS = "A F K T V S e l D C c v m b W h Q r E P N u a q j k"
+_LETTERS = "A F K T V S e l D C c v m b W h Q r E P N u a q j k n x f"
 _VALUES = (
     "7 7 N/A PENDING 1700000000 N/A N/A 10:00 2 8 1 (null) 0 N/A (null) OK 5 Priority (null) batch - ada (null) "
-    "normal sim (null)"
+    "normal sim (null) (null) (null) (null)"
 )
 JOB: Mapping[str, str] = {**dict(zip(_LETTERS.split(), _VALUES.split(), strict=True)), "N": ""}
 """A pending job as squeue tells it, by the letters of its format."""
 
 
-NODE: Mapping[str, str] = {"N": "n1", "T": "idle", "c": "4", "P": "batch*"}
+NODE: Mapping[str, str] = {"N": "n1", "T": "idle", "c": "4", "m": "2000", "P": "batch*"}
 """A node as sinfo tells it."""
 
 
 def write_stub(
-    folder: Path, jobs: Sequence[Mapping[str, str]] = (), nodes: Sequence[Mapping[str, str]] = (NODE,)
+    folder: Path,
+    jobs: Sequence[Mapping[str, str]] = (),
+    nodes: Sequence[Mapping[str, str]] = (NODE,),
+    config: str = "",
 ) -> None:
     """Write the commands, and what squeue and sinfo tell: rows with values by the letters of the format."""
     program = python_program(PROGRAM.format(folder=str(folder), readers=READERS, letters=_LETTERS))
     for name in ALL:
         (folder / name).write_text(program)
         (folder / name).chmod(0o755)
-    (folder / "rows.json").write_text(
-        json.dumps({"squeue": [dict(row) for row in jobs], "sinfo": list(map(dict, nodes))})
-    )
+    rows = {"squeue": list(map(dict, jobs)), "sinfo": [{**NODE, **row} for row in nodes], "config": config}
+    (folder / "rows.json").write_text(json.dumps(rows))
 
 
 def calls(folder: Path) -> list[tuple[bool, list[str]]]:

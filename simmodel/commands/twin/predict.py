@@ -47,12 +47,15 @@ def run(options: argparse.Namespace) -> None:
 
     The state is that of a full report of the source, of the audit log, or of events. Nothing is changed.
     """
+    import numpy as np
+
     from simmodel.display import text_table
     from simmodel.futures.start_times import predict_starts
     from simmodel.metrics.report import duration
     from simmodel.scheduling.prediction import predictor as predictor_of
     from simmodel.twin.config import read_config
     from simmodel.twin.present import present
+    from simmodel.work.table import Table
 
     config = read_config(options.config, trust=options.trust)
     mirror = present(config, trust=options.trust).mirror
@@ -71,8 +74,12 @@ def run(options: argparse.Namespace) -> None:
         )
     now = mirror.now
     names = found.names[2:]
-    rows = [["job", *names]]
-    rows += [[str(row["job"]), *(duration(max(0.0, row[name] - now)) for name in names)] for row in found.rows()]
+    marks = ["; ".join(mirror.unmodelled(job)) for job in found["job"].tolist()]
+    rows = [["job", *names, *(["not modelled"] if any(marks) else [])]]
+    for row, mark in zip(found.rows(), marks, strict=True):
+        left = [duration(max(0.0, round(row[name] - now, 3))) for name in names]
+        rows.append([str(row["job"]), *left, *([mark] if any(marks) else [])])
+    found = Table({**{name: found[name] for name in found.names}, "unmodelled": np.array(marks, dtype=object)})
     head = f"{config.cluster} at {now:.10g} s: jobs start after (as predicted, on average, and by each probability)"
     said = [head, *text_table(rows)]
     write_and_say(said, options, {"table": found.to_csv}, indent="")

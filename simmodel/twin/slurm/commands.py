@@ -57,8 +57,12 @@ TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "qos": "%q",
             "name": "%j",
             "comment": "%k",
+            "required": "%n",
+            "excluded": "%x",
+            "features": "%f",
         },
-        "nodes": {"name": "%N", "state": "%T", "cpus": "%c", "partition": "%P"},
+        "arrays": {"array": "%F", "tasks": "%K"},
+        "nodes": {"name": "%N", "state": "%T", "cpus": "%c", "memory": "%m", "partition": "%P"},
         "marks": {"job": "JobID:24", "task": "ArrayTaskID:24", "begin": "EligibleTime:24", "mark": "admin_comment:40"},
     }
 )
@@ -81,6 +85,7 @@ _JOBS = ("squeue", "--all", "--array", "--states=all")
 READS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "jobs": (*_JOBS, _format("jobs")),
+        "arrays": ("squeue", "--all", "--states=PENDING", _format("arrays")),
         "nodes": ("sinfo", "--all", "--Node", _format("nodes")),
         "marks": (*_JOBS, _names("marks")),
         "job": ("scontrol", "show", "job"),

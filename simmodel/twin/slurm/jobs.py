@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, shown
+from simmodel.errors import InputError, clipped, shown
 from simmodel.loading import check_count
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
@@ -26,6 +26,7 @@ __all__ = [
     "LONGEST_NAME",
     "JobRecord",
     "LimitFrom",
+    "Rules",
     "dependencies_of",
     "job_state",
     "jobs_in",
@@ -33,6 +34,7 @@ __all__ = [
     "queue_of",
     "reports_of",
     "task_numbers",
+    "unmodelled_of",
 ]
 
 LimitFrom: TypeAlias = Literal["limit", "comment"]
@@ -93,6 +95,9 @@ class JobRecord(Fields):
         of a job that has started: their names and its CPUs on each, 0 where these are not told
     comment, mark
         what its user wrote, and what an administrator did
+    required, excluded, features, array_limit, sharing
+        the nodes that it must have and may not have, the features of its nodes, how many tasks of its array may run at
+        once (0: any), and how it shares nodes, if not as usual
     """
 
     job: int | str
@@ -126,6 +131,59 @@ class JobRecord(Fields):
     nodes: tuple[tuple[str, int], ...] = ()
     comment: str = ""
     mark: str = ""
+    required: str = ""
+    excluded: str = ""
+    features: str = ""
+    array_limit: int = 0
+    sharing: str = ""
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Rules(Fields):
+    """Rules of a Slurm that decide when its jobs start.
+
+    Parameters
+    ----------
+    memory
+        whether memory is allocated: a job that asks for none then takes all of its nodes
+    preemption
+        the mode of preemption, empty if there is none
+    parts
+        the partitions that have only a part of the nodes of those that they share nodes with
+    node_memory
+        bytes of a node by partition, where all its nodes have as much
+    """
+
+    memory: bool = False
+    preemption: str = ""
+    parts: frozenset[str] = frozenset()
+    node_memory: Mapping[str, float] = attrs.field(factory=dict)
+
+
+def unmodelled_of(record: JobRecord, rules: Rules, *, memory: bool = False) -> tuple[str, ...]:
+    """Return what Slurm heeds of a job and the mirror does not.
+
+    Parameters
+    ----------
+    memory
+        whether the memory of the job is modelled
+
+    >>> record = JobRecord(job=7, submit=5.0, states=("PENDING",), required="n1", array_limit=2)
+    >>> unmodelled_of(record, Rules(preemption="REQUEUE"))
+    ('nodes n1 (-w)', 'array limit %2', 'preemption (REQUEUE)')
+    """
+    parts = sorted(rules.parts.intersection((record.partition or "").split(",")))
+    found = (
+        (record.required, f"nodes {record.required} (-w)"),
+        (record.excluded, f"without nodes {record.excluded} (-x)"),
+        (record.features, f"constraint {record.features} (-C)"),
+        (record.array_limit, f"array limit %{record.array_limit}"),
+        (record.sharing, f"sharing of nodes: {record.sharing}"),
+        (rules.memory and not memory, "memory"),
+        (rules.preemption, f"preemption ({rules.preemption})"),
+        (parts, f"the nodes of partition {', '.join(parts)}"),
+    )
+    return tuple(clipped(text, 100) for there, text in found if there)
 
 
 def own_mark(mark: str, begin: str) -> str:
@@ -145,6 +203,7 @@ def queue_of(
     limit_from: LimitFrom = "limit",
     memory: bool = True,
     priorities: bool = False,
+    rules: Rules | None = None,
     refused: Refused | None = None,
 ) -> tuple[JobReport, ...]:
     """Return the reports of jobs in the order of Slurm's priority, submission and id.
@@ -155,7 +214,7 @@ def queue_of(
         the most cpus of a node by partition, which a job that waits for whole nodes takes
     limit_from
         where requested times stand
-    memory, priorities
+    memory, priorities, rules
         as of :func:`reports_of`
     refused
         counts the jobs that make no sense; default: they raise an error
@@ -168,10 +227,12 @@ def queue_of(
     found: list[tuple[float, JobReport]] = []
     for record in records:
         given = _with_whole_nodes(record, sizes or {}) if record.whole_nodes and not record.nodes else record
-        if limit_from == "comment" and (told := _positive(record.comment)):
-            given = attrs.evolve(given, limit=told)
+        if limit_from == "comment" and (limit := _positive(record.comment)):
+            given = attrs.evolve(given, limit=limit)
         try:
-            found += [(-record.priority, each) for each in reports_of(given, memory=memory, priorities=priorities)]
+            found += [
+                (-record.priority, each) for each in reports_of(given, rules, memory=memory, priorities=priorities)
+            ]
         except InputError as error:
             wrong = inside(f"job {shown(str(record.job))}", error)
             if refused is None:
@@ -196,7 +257,9 @@ def _positive(text: str) -> float | None:
     return None
 
 
-def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = False) -> Iterator[JobReport]:
+def reports_of(
+    record: JobRecord, rules: Rules | None = None, *, memory: bool = True, priorities: bool = False
+) -> Iterator[JobReport]:
     """Yield the reports of a job; of tasks that wait together, one for each, named ``7_1``.
 
     A job for a reservation has it as its partition. A job that is held for a twin waits. Jobs that wait for something
@@ -204,6 +267,8 @@ def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = Fal
 
     Parameters
     ----------
+    rules
+        those of this Slurm; default: none that the mirror does not model
     memory
         whether memory is allocated to jobs
     priorities
@@ -216,7 +281,7 @@ def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = Fal
     waits, told = dependencies_of(record.dependency)
     reason = "" if record.mark == HELD and record.reason == "BeginTime" else record.reason
     state = job_state(record.states, reason, record.held or (not told and bool(record.dependency)))
-    request = _request(record, waits, memory, priorities)
+    request = _request(record, waits, rules or Rules(), memory, priorities)
     started = record.started if state == "running" or (record.nodes and state in _ENDED.values()) else None
     where: dict[str, Any] = {}
     if started is not None and record.nodes:
@@ -312,7 +377,9 @@ def task_numbers(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _request(record: JobRecord, waits: tuple[tuple[int | str, str], ...], memory: bool, priorities: bool) -> Request:
+def _request(
+    record: JobRecord, waits: tuple[tuple[int | str, str], ...], rules: Rules, memory: bool, priorities: bool
+) -> Request:
     nodes: int | None = None
     if record.nodes:
         nodes = len(record.nodes)
@@ -322,6 +389,8 @@ def _request(record: JobRecord, waits: tuple[tuple[int | str, str], ...], memory
         nodes = record.most_nodes
     cores = -(-record.cpus // nodes) if nodes else 1
     held = record.memory_per_node or record.memory_per_cpu * cores
+    if rules.memory and not held:
+        held = rules.node_memory.get(record.partition or "", 0.0)
     return Request(
         processors=record.cpus,
         nodes=nodes,
@@ -338,6 +407,7 @@ def _request(record: JobRecord, waits: tuple[tuple[int | str, str], ...], memory
         name=record.name,
         dependencies=waits,
         array=record.array,
+        unmodelled=unmodelled_of(record, rules, memory=memory and bool(nodes) and held > 0),
     )
 
 
@@ -432,6 +502,10 @@ def _job(given: Given) -> JobRecord:
         comment=given.text("comment"),
         mark=own_mark(given.text("admin_comment"), f"{given.number('eligible_time') or 0:.0f}"),
         dependency=given.text("dependency"),
+        required=given.text("required_nodes"),
+        excluded=given.text("excluded_nodes"),
+        features=given.text("features"),
+        array_limit=given.whole("array_max_tasks") or 0 if of_array else 0,
         array=array if of_array else None,
         tasks=(tasks if task is None else str(task)) if of_array else "",
         started=float(started) if started else None,

@@ -18,10 +18,18 @@ from simmodel.twin.slurm.answers import read_answer, read_document
 from simmodel.twin.slurm.checking import check_rest, check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.hands import SlurmHands
-from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, job_state, jobs_in, queue_of
+from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, Rules, job_state, jobs_in, queue_of
 from simmodel.twin.slurm.program import SlurmError
 from simmodel.twin.slurm.rest import SlurmRest
-from simmodel.twin.slurm.squeue import NodesOut, node_sizes, nodes_out, records_in, with_marks
+from simmodel.twin.slurm.squeue import (
+    NodesOut,
+    node_sizes,
+    nodes_out,
+    records_in,
+    rules_in,
+    with_array_limits,
+    with_marks,
+)
 from simmodel.twin.source import Source
 from simmodel.twin.sources import source_settings
 
@@ -156,6 +164,8 @@ class SlurmSource(PolledSource):
         self.priorities = priorities
         self.marks = marks
         self._nodes: frozenset[str] | None = None  # the names of the last answer
+        self._config: str | None = None
+        self._rules = Rules()
         self._as_of = 0.0  # the instant of the last answer in JSON
 
     def state(self) -> State:
@@ -167,6 +177,7 @@ class SlurmSource(PolledSource):
             limit_from=self.requested,
             memory=self.memory,
             priorities=self.priorities,
+            rules=self._rules,
             refused=self.refused,
         )
         return State(jobs, down, draining)
@@ -180,13 +191,22 @@ class SlurmSource(PolledSource):
         if not names or not names >= self._nodes:
             raise SlurmError("sinfo: must tell all nodes of partitions")
         self._nodes = names
-        records: Iterable[JobRecord] = records_in(jobs, refused=self.refused)
-        if self.marks:
-            try:
+        try:
+            self._rules = rules_in(self._settings(), nodes)
+            records: Iterable[JobRecord] = records_in(jobs, refused=self.refused)
+            if any(each["task"].isdecimal() and each["state"] == "PENDING" for each in jobs):
+                records = with_array_limits(records, self.commands.rows("arrays"))
+            if self.marks:
                 records = tuple(with_marks(records, self.commands.rows("marks")))
-            except InputError as error:
-                raise SlurmError(str(error)) from None
-        return records, node_sizes(nodes), nodes_out(nodes)
+            return records, node_sizes(nodes), nodes_out(nodes)
+        except InputError as error:
+            raise SlurmError(str(error)) from None
+
+    def _settings(self) -> str:
+        """Return Slurm's settings, asked for once: with others, the platform is another one, too."""
+        if self._config is None:
+            self._config = "" if self._rest is not None else self.commands.read("config")
+        return self._config
 
     def _by_json(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
         """Return the same from answers in JSON."""
@@ -205,6 +225,12 @@ class SlurmSource(PolledSource):
             raise SlurmError(f"answer in JSON: {error}") from None
         self._as_of = min(as_of, self._clock())
         out = tuple(tuple(node.name for node in told if node.service == each) for each in ("down", "draining"))
+        rows = (
+            {"name": node.name, "partition": name, "memory": f"{node.memory / 2**20:.0f}"}
+            for node in told
+            for name in node.partitions
+        )
+        self._rules = rules_in(self._settings(), rows)
         sizes: dict[str, int] = {}
         for node in told:
             for name in node.partitions:

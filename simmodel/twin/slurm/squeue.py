@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -12,10 +13,10 @@ from simmodel.errors import InputError, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm import values
-from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord, own_mark
+from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord, Rules, own_mark
 from simmodel.twin.slurm.records import service_of
 
-__all__ = ["NodesOut", "Row", "node_sizes", "nodes_out", "records_in", "with_marks"]
+__all__ = ["NodesOut", "Row", "node_sizes", "nodes_out", "records_in", "rules_in", "with_array_limits", "with_marks"]
 
 Row: TypeAlias = Mapping[str, str]
 """Texts by field of :data:`~simmodel.twin.slurm.commands.TABLES`."""
@@ -104,6 +105,10 @@ def _record(row: Row) -> JobRecord:
         started=values.instant(row["start"]),
         ended=values.instant(row["end"]),
         nodes=tuple((name, 0) for name in names),
+        required=_text(row["required"]) or "",
+        excluded=_text(row["excluded"]) or "",
+        features=_text(row["features"]) or "",
+        sharing="" if row["exclusive"] in ("NO", "OK") else row["exclusive"].lower(),
     )
 
 
@@ -121,6 +126,41 @@ def with_marks(records: Iterable[JobRecord], rows: Iterable[Row]) -> Iterator[Jo
         if mark is None and "PENDING" in record.states:
             raise InputError(f"must tell the mark of job {record.job}", "squeue")
         yield record if mark is None or values.is_none(mark) else attrs.evolve(record, mark=mark)
+
+
+def with_array_limits(records: Iterable[JobRecord], rows: Iterable[Row]) -> Iterator[JobRecord]:
+    """Yield jobs with how many tasks of their array may run at once, from the table ``arrays``."""
+    limits = {row["array"]: values.whole(row["tasks"].rpartition("%")[2]) for row in rows if "%" in row["tasks"]}
+    for record in records:
+        limit = limits.get(str(record.array))
+        yield attrs.evolve(record, array_limit=limit) if limit else record
+
+
+def rules_in(config: str, nodes: Iterable[Row]) -> Rules:
+    """Return the rules of a Slurm from ``scontrol show config`` and the table ``nodes``.
+
+    >>> nodes = [{"name": "n1", "memory": "8", "partition": "a*"}, {"name": "n2", "memory": "8", "partition": "a*"}]
+    >>> rules = rules_in("SelectTypeParameters = CR_CORE_MEMORY", [*nodes, {**nodes[0], "partition": "b"}])
+    >>> rules.memory, sorted(rules.parts), dict(rules.node_memory)["a"]
+    (True, ['b'], 8388608.0)
+    """
+    told = dict(re.findall(r"^(\w+)\s*=\s*(\S+)", config, re.MULTILINE))
+    members: dict[str, set[str]] = {}
+    memory: dict[str, set[float]] = {}
+    for row in nodes:
+        if not all(map(values.is_readable, row.values())):
+            raise InputError("must be printable", "sinfo", "row")
+        name = row["partition"].removesuffix("*")
+        members.setdefault(name, set()).add(row["name"])
+        memory.setdefault(name, set()).add((values.whole(row["memory"]) or 0) * 2.0**20)
+    return Rules(
+        memory="MEMORY" in told.get("SelectTypeParameters", "").upper(),
+        preemption="" if told.get("PreemptType", "preempt/none") == "preempt/none" else told.get("PreemptMode", "on"),
+        parts=frozenset(
+            name for name, own in members.items() if any(own & other and other - own for other in members.values())
+        ),
+        node_memory={name: sizes.pop() for name, sizes in memory.items() if len(sizes) == 1},
+    )
 
 
 def _at_least_one(row: Row, place: str) -> int:

@@ -88,6 +88,8 @@ class Scheduler:
         if "--json" in words:
             return self.document(words[0], rows)
         if words[0] == "scontrol":
+            if words[-1] == "config":
+                return b"SelectTypeParameters    = CR_CORE_MEMORY\nPreemptType = preempt/none\n"
             if words[-1] == "node":
                 return "".join(f"NodeName={each['N']} CPUs=4 Partitions=batch \n" for each in NODES).encode()
             found = [each for each in rows if words[-1] in ("job", each["A"])]

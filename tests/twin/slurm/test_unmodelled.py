@@ -1,0 +1,108 @@
+"""What Slurm heeds of a job and the mirror does not is told wherever its start is: no bare "starts now"."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from simmodel.cli import main
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.platform.toml import write_toml
+from simmodel.twin.advisor import Advisor
+from simmodel.twin.mirror import Mirror
+from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.twin import Twin
+from tests.helpers.slurm_stub import JOB, NODE, write_stub
+
+SPEC = ClusterSpec(
+    name="alps",
+    partitions=[PartitionSpec(name="batch", nodes=[NodeSpec(names="n[1-4]", count=4, cores=4, memory=2000 * 2**20)])],
+)
+NODES = [{**NODE, "N": f"n{each}"} for each in range(1, 5)]
+MEMORY = "SelectTypeParameters    = CR_CORE_MEMORY"
+
+
+def source_of(folder: Path, job: dict[str, str], config: str = "", *, memory: bool = True) -> SlurmSource:
+    shared = [{**node, "P": "high"} for node in NODES[:2]]
+    write_stub(folder, [{**JOB, "D": "1", "C": "1", **job}], [*NODES, *shared], config)
+    return SlurmSource("alps", SlurmCommands(folder=str(folder)), memory=memory)
+
+
+def config_of(folder: Path, commands: Path) -> Path:
+    """Write the configuration of a twin of the Slurm in a folder, and return its path."""
+    write_toml(SPEC, folder / "platform.toml")
+    config = folder / "twin.toml"
+    source = f'[source]\nkind = "slurm"\nfolder = "{commands}"\n'
+    config.write_text(f'cluster = "alps"\nplatform = "platform.toml"\npolicy = "fcfs"\n{source}')
+    return config
+
+
+@pytest.mark.parametrize(
+    ("job", "config", "memory", "marks"),
+    [
+        ({}, "", True, ()),
+        ({"n": "n1"}, "", True, ("nodes n1 (-w)",)),
+        ({"x": "n[1-2]"}, "", True, ("without nodes n[1-2] (-x)",)),
+        ({"f": "ib&ssd"}, "", True, ("constraint ib&ssd (-C)",)),
+        ({"F": "4", "K": "5", "limit": "5-9%2"}, "", True, ("array limit %2",)),
+        ({"h": "USER"}, "", True, ("sharing of nodes: user",)),
+        ({"P": "high"}, "", True, ("the nodes of partition high",)),
+        ({}, "PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE", True, ("preemption (REQUEUE)",)),
+        ({}, MEMORY, False, ("memory",)),
+        ({}, MEMORY, True, ()),
+    ],
+)
+def test_what_is_not_modelled_of_a_job(
+    tmp_path: Path, job: dict[str, str], config: str, memory: bool, marks: tuple[str, ...]
+) -> None:
+    source = source_of(tmp_path, job, config, memory=memory)
+    report = source.report()
+    assert report is not None
+    assert source.trouble is None
+    assert report.jobs[0].request.unmodelled == marks
+
+
+def test_a_job_without_memory_takes_that_of_its_nodes(tmp_path: Path) -> None:
+    report = source_of(tmp_path, {"D": "4", "C": "4"}, MEMORY).report()
+    assert report is not None
+    assert report.jobs[0].request.memory_per_node == 2000 * 2**20
+    report = source_of(tmp_path, {"D": "4", "C": "4", "m": "100M"}, MEMORY).report()
+    assert report is not None
+    assert report.jobs[0].request.memory_per_node == 100 * 2**20
+
+
+def test_advice_and_status_tell_it(tmp_path: Path) -> None:
+    source = source_of(tmp_path, {"n": "n1"})
+    twin = Twin(source, Mirror(SPEC, "alps"), Advisor("fcfs", fallback="fcfs"))
+    twin.step()
+    twin.decide()
+    assert twin.last is not None
+    assert dict(twin.last.unmodelled) == {"7": ("nodes n1 (-w)",)}
+    assert twin.last.of(twin.last.document()) == twin.last
+    assert twin.status.unmodelled == 1
+
+
+def test_predictions_and_explanations_tell_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "Läufe of Slurm"
+    folder.mkdir()
+    source_of(folder, {"n": "n1", "S": "99999999999"})
+    config = config_of(tmp_path, folder)
+    table = tmp_path / "starts.csv"
+    assert main(["twin", "predict", str(config), "--draws", "5", "--table", str(table)]) == 0
+    said = capsys.readouterr().out
+    assert "not modelled" in said
+    assert "e-0" not in said  # all draws are now, and so is their mean
+    assert next(csv.DictReader(table.open(encoding="utf-8")))["unmodelled"] == "nodes n1 (-w)"
+    assert main(["twin", "explain", str(config), "7"]) == 0
+    said = capsys.readouterr().out
+    assert "caution: not modelled: nodes n1 (-w)" in said
+    assert "caution: the scheduler expects a later start" in said
+
+
+def test_without_a_good_answer_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source_of(tmp_path, {})
+    (tmp_path / "squeue").write_text("#!/bin/sh\n")
+    config = config_of(tmp_path, tmp_path)
+    assert main(["twin", "predict", str(config)]) == 2
+    assert "squeue: its answer must begin with a header" in capsys.readouterr().err
