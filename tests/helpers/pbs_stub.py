@@ -102,9 +102,10 @@ def qstat():
         answer(Jobs=found)
 
 def qselect():
-    mark = words[words.index("-l") + 1].rpartition(".eq.")[2]
+    at = words[words.index("-a") + 1].rpartition(".eq.")[2] if "-a" in words else None
     for key, job in state["jobs"].items():
-        if job["job_state"] == words[words.index("-s") + 1] and job["Resource_List"].get("simmodel_mark") == mark:
+        begin = time.strftime("%Y%m%d%H%M.%S", time.gmtime(job.get("Execution_Time", 0)))
+        if job["job_state"] == words[words.index("-s") + 1] and at in (None, begin):
             print(key)
 
 def qalter():
@@ -286,7 +287,7 @@ class PbsStub:
         self.last += 1
         resources = {"ncpus": cpus, "nodect": 1, "place": "free", "select": f"1:ncpus={cpus}", "walltime": walltime}
         if hold:
-            resources["simmodel_mark"] = HELD
+            resources["simmodel_mark"] = f"{HELD}@{int(self.now + hold)}"
         job: dict[str, Any] = {
             "Job_Name": "sim",
             "Job_Owner": "ada@login.example",

@@ -75,8 +75,9 @@ def hold(job: "Any") -> None:
     """Give a job its mark, and then an execution time."""
     import time
 
-    job.Resource_List["simmodel_mark"] = "simmodel-held"
-    job.Execution_Time = int(time.time() + float(SETTINGS["maximum_delay"]))
+    until = int(time.time() + float(SETTINGS["maximum_delay"]))
+    job.Resource_List["simmodel_mark"] = "simmodel-held@" + str(until)
+    job.Execution_Time = until
 
 
 def named(job: "Any", whole: str, array: str, task: str) -> "dict[str, str]":

@@ -7,8 +7,12 @@ trap 'rmdir "$heartbeat.releasing"' EXIT
 TZ=UTC
 export TZ
 now=$(date +%Y%m%d%H%M.%S)
-qselect -s W -l simmodel_mark.eq.simmodel-held |
+qselect -s W |
   while read -r job; do
+    until=$(qstat -f -F json "$job" | sed -n 's/.*"simmodel_mark" *: *"simmodel-held@\([0-9]*\)".*/\1/p')
+    [ -n "$until" ] || continue
+    at=$(date -d "@$until" +%Y%m%d%H%M.%S)
+    qselect -s W -a ".eq.$at" | grep -qxF "$job" || continue # its execution time is its user's
     qalter -a "$now" "$job"
   done
 rm -f "$heartbeat"

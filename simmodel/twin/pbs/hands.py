@@ -13,7 +13,7 @@ from time import time
 from types import MappingProxyType
 
 from simmodel.errors import InputError, shown
-from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, Command, HandsError, JobNow, Mode
+from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, Command, HandsError, JobNow, Mode, mark_parts
 from simmodel.twin.events import job_id
 from simmodel.twin.pbs.commands import PbsCommands, PbsError
 from simmodel.twin.pbs.documents import Document, table_of, text_of
@@ -26,7 +26,7 @@ __all__ = ["EXPRESS", "HIGHEST", "START", "WRITES", "PbsHands"]
 WRITES: Mapping[Command, tuple[str, ...]] = MappingProxyType(
     {
         "release": ("qalter", "-a", "{now}", "{job}"),
-        "prefer": ("qalter", "-p", "{value}", "-l", f"{MARK}={PREFERRED}{{home}}", "{job}"),
+        "prefer": ("qalter", "-p", "{value}", "-l", f"{MARK}={PREFERRED}@{{value}}{{home}}", "{job}"),
         "unprefer": ("qalter", "-p", "0", "-l", f"{MARK}=none", "{job}"),
     }
 )
@@ -131,7 +131,7 @@ class PbsHands:
         name = pbs_id(job)
         if "[" in name:
             raise HandsError(f"job {job}: PBS changes no single tasks of an array")
-        if abs(int(value)) > HIGHEST:
+        if command != "release" and abs(int(value)) > HIGHEST:
             raise HandsError(f"job {job}: the priority must be at most {HIGHEST}, got {value}")
         if command == "release":
             self._run(WRITES[command], job=name, now=f"{datetime.fromtimestamp(self._clock(), UTC):%Y%m%d%H%M.%S}")
@@ -206,17 +206,27 @@ class PbsHands:
         preference = int(number(text_of(given, "Priority")) or 0)
         if self.express is not None and _home(mark) and text_of(given, "queue") != self.express:
             preference = 0  # marked, and not moved yet, or moved back already
+        home = _home(mark)
+        (known, value), waiting = mark_parts(mark.partition(".")[0] if home else mark), word in ("Q", "W", "H", "T")
+        ahead = word == "W" and until is not None and until > self._clock()
+        changed = ""
+        if ahead and not (known == HELD and until == value):
+            changed = f"its execution time, {until:.0f} s, is its user's or an administrator's"
+        elif known == PREFERRED and waiting and number(text_of(given, "Priority")) != value:
+            changed = f"its priority, {preference}, is its user's or an administrator's"
         return JobNow(
             job=job,
             submit=submit,
-            waiting=word in ("Q", "W", "H", "T"),
-            held=word == "W" and mark == HELD and until is not None and until > self._clock(),
+            waiting=waiting,
+            held=ahead and not changed,
             preference=preference,
-            mark=mark.partition(".")[0] if _home(mark) else mark,
+            mark=known,
+            recorded=value or 0,
+            changed=changed,
         )
 
 
 def _home(mark: str) -> str:
     """Return the queue from which a marked job was moved; empty: from none."""
     start, _, queue = mark.partition(".")
-    return queue if start == PREFERRED else ""
+    return queue if mark_parts(start)[0] == PREFERRED else ""

@@ -13,7 +13,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, shown
 from simmodel.platform.strict import inside
-from simmodel.twin.acting.actions import HELD
+from simmodel.twin.acting.actions import HELD, mark_parts
 from simmodel.twin.events import JobReport, JobState, Request
 from simmodel.twin.job_history import natural_order
 from simmodel.twin.pbs.documents import Document, table_of, text_of
@@ -189,7 +189,8 @@ def _state(given: Document) -> JobState:
     if word == "H" or holds:
         return "waiting" if holds <= {"s"} and waits and told else "held"
     if word == "W":
-        return "waiting" if mark_of(given) == HELD else "held"
+        word, until = mark_parts(mark_of(given))
+        return "waiting" if word == HELD and instant(text_of(given, "Execution_Time")) == until else "held"
     comment = text_of(given, "comment")
     return "held" if not told or _HOLDS.match(comment[:1000]) else "waiting"
 

@@ -147,7 +147,7 @@ def test_jobs_are_held_while_the_heartbeat_says_so(
         (tmp_path / "heartbeat").write_text(beat.format(now=int(time()), old=int(time()) - 99))
     new = happen(pbs, QUEUEJOB, job())
     assert (new.Execution_Time is not None, new.Resource_List.get("simmodel_mark")) == (
-        held, "simmodel-held" if held else None
+        held, f"simmodel-held@{new.Execution_Time}" if held else None
     )  # fmt: skip
     if held:
         assert abs(new.Execution_Time - time() - 600) < 60

@@ -16,7 +16,7 @@ from tests.helpers.pbs_stub import START, PbsStub
 
 SENT = {
     "release": [["qalter", "-a", "202311142213.20", "1"]],
-    "prefer": [["qalter", "-p", "5", "-l", f"simmodel_mark={PREFERRED}", "1"]],
+    "prefer": [["qalter", "-p", "5", "-l", f"simmodel_mark={PREFERRED}@5", "1"]],
     "unprefer": [["qalter", "-p", "0", "-l", "simmodel_mark=none", "1"]],
 }
 HOSTILE = (
@@ -74,7 +74,7 @@ def test_priorities_are_read_back_and_those_of_others_stay(pbs: PbsStub) -> None
     pbs.submit(Priority=7)
     hands = pbs.hands("priority")
     assert [perform(hands, action("prefer", value=900)).what for _ in range(2)] == ["done", "already"]
-    assert (pbs.job(1)["Priority"], pbs.job(1)["Resource_List"]["simmodel_mark"]) == (900, PREFERRED)
+    assert (pbs.job(1)["Priority"], pbs.job(1)["Resource_List"]["simmodel_mark"]) == (900, f"{PREFERRED}@900")
     assert perform(hands, action("prefer", 2, value=900)).sentence == "its priority or its note is somebody else's"
     assert perform(hands, action("unprefer")).what == "done"
     assert perform(hands, action("unprefer")).what == "already"
@@ -97,7 +97,7 @@ def test_everything_is_given_back_once(pbs: PbsStub) -> None:
 
 def test_a_move_that_was_cut_off_is_finished(pbs: PbsStub) -> None:
     pbs.submit()
-    pbs.alter(1, Priority=900, Resource_List={"ncpus": 1, "simmodel_mark": f"{PREFERRED}.workq"})
+    pbs.alter(1, Priority=900, Resource_List={"ncpus": 1, "simmodel_mark": f"{PREFERRED}@900.workq"})
     hands = pbs.hands("priority", express="express")
     assert perform(hands, action("prefer", value=900)).what == "done"
     assert (pbs.job(1)["queue"], pbs.writes()[-1]) == ("express", ["qmove", "express", "1"])
@@ -150,7 +150,27 @@ def test_a_queue_for_preferred_jobs_must_be_a_name(queue: str) -> None:
 
 def test_the_commands_are_told_as_they_are_sent() -> None:
     hands = PbsHands(mode="priority", express="short", start=True)
-    assert hands.words("prefer").endswith(f"-l simmodel_mark={PREFERRED}.{{queue}} {{job}}; qmove {{queue}} {{job}}")
+    assert hands.words("prefer").endswith(
+        f"-l simmodel_mark={PREFERRED}@{{value}}.{{queue}} {{job}}; qmove {{queue}} {{job}}"
+    )
     assert PbsHands(start=True).words("release") == "qalter -a {now} {job}; qrun {job}"
     assert PbsHands().words("unprefer") == "qalter -p 0 -l simmodel_mark=none {job}"
     assert HELD == "simmodel-held"  # the hook writes it
+
+
+def test_what_a_user_has_changed_since_is_left_and_said(pbs: PbsStub) -> None:
+    pbs.submit(hold=600.0)
+    pbs.submit()
+    hands = pbs.hands("observe", allowed=("release", "prefer", "unprefer"))
+    perform(hands, action("prefer", 2, value=10))
+    pbs.alter(1, Execution_Time=START + 90_000)
+    pbs.alter(2, Priority=-5)
+    before = pbs.writes()
+    found = perform(hands, action("release"))
+    assert (found.what, found.sentence.partition(",")[0]) == ("refused", "its execution time")
+    assert perform(hands, action("unprefer", 2)).what == "refused"
+    assert [each.partition(",")[0] for each in restore(hands).left] == [
+        "job 1: its execution time",
+        "job 2: its priority",
+    ]
+    assert pbs.writes() == before

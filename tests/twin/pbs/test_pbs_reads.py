@@ -183,7 +183,7 @@ def test_a_request_has_what_its_job_says() -> None:
         ({"job_state": "H", "Hold_Types": "us", "depend": "afterok:3.pbs@pbs"}, "held"),
         ({"job_state": "H", "Hold_Types": "s", "depend": "afternotok:3.pbs@pbs"}, "held"),
         ({"job_state": "W", "Execution_Time": "99"}, "held"),
-        ({"job_state": "W", "Execution_Time": "99", "Resource_List": {"simmodel_mark": "simmodel-held"}}, "waiting"),
+        ({"job_state": "W", "Execution_Time": "99", "Resource_List": {"simmodel_mark": "simmodel-held@99"}}, "waiting"),
         ({"job_state": "T"}, "waiting"),
         *(({"job_state": word}, "running") for word in "RESU"),
         ({"job_state": "F", "Exit_status": "0"}, "completed"),
