@@ -51,12 +51,12 @@ class Identified:
     name
         the parameter
     low, high
-        the interval of its value
+        the interval of its value; of a choice twice the best one
     verdict
         ``"identified"``, ``"flat"``: the record does not tell its values apart, or ``"ridged"``: only together with
-        another parameter
+        other parameters
     other
-        that parameter
+        those parameters; of a choice the choices that are as good as the best one
     """
 
     name: str
@@ -72,7 +72,7 @@ class Identified:
         if self.verdict == "ridged":
             return f"{self.name} is known only together with {self.other}: one makes up for the other"
         if parameter.choices:
-            return f"{self.name} is not identifiable: the record does not tell its choices apart"
+            return f"{self.name} is not identifiable: the record does not tell {self.low} from {self.other}"
         values = f"{_text(self.low)} to {_text(self.high)}"
         return f"{self.name} is not identifiable: the record does not tell its values from {values} apart"
 
@@ -321,12 +321,16 @@ def identified(
             tail = (1 - level) / 2
             low, high = np.quantile(estimates[:, column], [tail, 1 - tail]).tolist()
             alike = _indistinguishable(fit, local, times, scans.get(i, []), rng)
-            low, high = min([low, best[i], *alike]), max([high, best[i], *alike])
             if parameter.choices:
-                verdict, other = ("flat" if alike else "identified"), ""
-            else:
-                names = [space.names[j] for j in part.parameters]
-                verdict, other = _verdict(estimates, column, high - low, names)
+                value, others = parameter.value(best[i]), ", ".join(str(parameter.value(at)) for at in alike)
+                verdict = "flat" if alike else "identified"
+                found[i] = Identified(name=parameter.name, low=value, high=value, verdict=verdict, other=others)
+                continue
+            low, high = min([low, best[i], *alike]), max([high, best[i], *alike])
+            names = [space.names[j] for j in part.parameters]
+            values = [float(parameter.value(at)) for at in (low, best[i], high)]
+            wide = high - low >= _WIDE or values[2] - values[0] > abs(values[1])
+            verdict, other = _verdict(estimates, column, wide, names)
             found[i] = Identified(
                 name=parameter.name, low=parameter.value(low), high=parameter.value(high), verdict=verdict, other=other
             )
@@ -342,14 +346,24 @@ def _estimates(fit: Fit, near: Neighbourhood, local: _Local, part: Block, rng: n
     return np.asarray(points[np.argmin(logs, axis=1)])
 
 
-def _verdict(estimates: Array, column: int, width: float, names: Sequence[str]) -> tuple[str, str]:
-    if width < _WIDE:
+def _verdict(estimates: Array, column: int, wide: bool, names: Sequence[str]) -> tuple[str, str]:
+    """Return whether a parameter is known, and with which others if only a combination of them is.
+
+    It is known only together with others if they explain nearly all of the variance of its estimates: then a
+    combination of them is known far better than each alone, whatever the ranges are.
+    """
+    if not wide:
         return "identified", ""
-    spread = estimates.std(axis=0)
-    for other in range(len(names)):
-        varied = other != column and spread[other] > 0.05 and spread[column] > 0
-        if varied and abs(np.corrcoef(estimates[:, column], estimates[:, other])[0, 1]) > _ALIKE:
-            return "ridged", names[other]
+    away = estimates - estimates.mean(axis=0)
+    varying = [other for other in range(len(names)) if other != column and away[:, other].any()]
+    variance = float((away[:, column] ** 2).mean())
+    if varying and variance > 0:
+        slopes = np.linalg.lstsq(away[:, varying], away[:, column], rcond=None)[0]
+        left = away[:, column] - away[:, varying] @ slopes
+        if float((left**2).mean()) < (1 - _ALIKE**2) * variance:
+            shares = np.abs(slopes) * away[:, varying].std(axis=0)
+            strong = [names[other] for other, share in zip(varying, shares, strict=True) if share > 0.3 * shares.max()]
+            return "ridged", " and ".join(strong)
     return "flat", ""
 
 
@@ -374,6 +388,8 @@ def _positions(parameter: Parameter, at: float) -> list[float]:
     if parameter.choices:
         return [parameter.unit(each) for each in parameter.choices if each != parameter.value(at)]
     wanted = [0.0, at / 2, (1 + at) / 2, 1.0]
+    if parameter.low < 0 < parameter.high and parameter.holds(-parameter.value(at)):
+        wanted.append(parameter.unit(-parameter.value(at)))  # its mirror image
     if parameter.whole:  # whose effect may jump: values nearby tell how wide the interval is at least
         near = max(1, round(_NEARBY * parameter.value(at)))
         values = [parameter.value(at) + side * near for side in (-1, 1)]
