@@ -38,7 +38,7 @@ class ChangingLinks(Fluid):
         self._listeners: list[Callable[[Link], object]] = []
         self._resting: list[tuple[Route, Callable[[], object], str]] = []  # who waits until a route is up
         for link in links.values():
-            if link.spec.profile or link.varies:
+            if link.spec.profile or link.varies or link.turning:
                 link.alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
         super().__init__(env, model.bandwidth_factor)
 

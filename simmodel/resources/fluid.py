@@ -271,6 +271,11 @@ class Fluid:
                 groups += self._sharing.tell()
                 self._tell_load(groups, channels)
             self._pipes_touched.clear()
+            if self._on_load and (
+                sharing._changed or sharing._seeds
+            ):  # a channel has another capacity because of its load
+                self.settle()
+                return
         if len(calendar) > 64 + 2 * self._busy:
             calendar[:] = [entry for entry in calendar if entry[2].due == entry[0]]
             heapify(calendar)

@@ -40,8 +40,8 @@ class Link(Channel, Model):
     observer listens); ``transfers`` the number of those that move over it, if ``carries`` depends on it.
 
     A model derives from it and overrides one or more of :meth:`carries`, :meth:`limit` (with :meth:`until`, if limits
-    change with time), :meth:`delay` and :meth:`expected`; they are questions and change nothing. Its options are
-    ``self.spec.options``.
+    change with time), :meth:`delay` and :meth:`expected`; they are questions and change nothing. What it remembers of
+    its load changes in :meth:`turns`. Its options are ``self.options``.
 
     >>> Link(LinkSpec(name="wan", bandwidth="1GBps"))
     <Link wan of 1e+09 B/s, 0 used>
@@ -49,18 +49,21 @@ class Link(Channel, Model):
 
     __slots__ = (
         *("alarm", "bandwidth", "down", "latency", "options", "routes"),
-        *("set_at", "spec", "transfers", "used_by", "withheld"),
+        *("set_at", "spec", "transfers", "turn_at", "turned", "used_by", "withheld"),
     )
 
     counts: ClassVar[bool] = False
     """Whether the bytes/s that it carries depend on the model."""
     varies: ClassVar[bool] = False
     """Whether the limits of its transfers change with time."""
+    turning: ClassVar[bool] = False
+    """Whether the model is told of its load."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.counts = cls.carries is not Link.carries
         cls.varies = cls.until is not Link.until
+        cls.turning = cls.turns is not Link.turns
 
     def __init__(self, spec: LinkSpec) -> None:
         super().__init__(spec.name, spec.bandwidth)
@@ -74,6 +77,8 @@ class Link(Channel, Model):
         self.transfers = 0
         self.set_at = -inf
         self.withheld = 0.0  # bytes/s that transfers do not have
+        self.turn_at = inf  # when its model is told of the load again, at the latest
+        self.turned = (-inf, 0)  # an instant, and how often its capacity has changed at it because of its load
         self.alarm: Alarm | None = None
 
     def __repr__(self) -> str:
@@ -94,6 +99,15 @@ class Link(Channel, Model):
 
     def until(self, now: float) -> float:
         """Return the instant (s) after ``now`` at which limits change next; default: infinity, they stay."""
+        return inf
+
+    def turns(self, now: float, load: float) -> float:
+        """Note the bytes/s over it from an instant (s) on; return the instant at which to be called again, or infinity.
+
+        It is called whenever the load may have changed, and at the instant that it returned; :meth:`carries` is asked
+        afterwards, and if its answer has changed so may the load. For links with a memory, such as a token bucket:
+        the state up to ``now`` follows from the load of the call before.
+        """
         return inf
 
     def delay(self) -> float:

@@ -6,17 +6,20 @@ is done where a transfer gets its bundle, where one leaves a bundle that is not 
 
 from __future__ import annotations
 
-from math import inf
+from collections.abc import Iterable
+from math import inf, nextafter
+from typing import Any
 
 from simmodel.errors import InputError
 from simmodel.resources.changing import ChangingLinks
 from simmodel.resources.flow import KEPT, Bundle
-from simmodel.resources.links import Link, Route
+from simmodel.resources.links import Link, Route, profile_at
 from simmodel.resources.transfer import Transfer
 
 __all__ = ["ModelledLinks"]
 
 _NEAR = 1e-15  # of the clock: what would end this close to a new limit ends with the old one
+_TURNS = 100  # changes of a link's capacity at one instant because of its load
 
 
 class ModelledLinks(ChangingLinks):
@@ -80,16 +83,59 @@ class ModelledLinks(ChangingLinks):
         super()._follow_profile(link)
         if link.varies:
             self._follow_limits(link)
+        if link.turn_at <= self.env._now:
+            self._turn(link)
 
     def _next_change(self, link: Link, after: float) -> float:
         """Return the next change of a link whose profile changes at ``after``: that, or one of its model."""
+        now = self.env._now
+        if now < link.turn_at < after:
+            after = link.turn_at
         if not link.varies:
             return after
-        now = self.env._now
         until = link.until(now)
         if not until > now:
             raise InputError(f"until must return an instant after {now!r}, got {until!r}", place=f"link {link.name}")
         return min(after, until)
+
+    def _find_hooks(self) -> None:
+        super()._find_hooks()
+        if any(link.turning for link in self.links.values()):
+            self._on_load += (self._turn,)
+
+    def _turn(self, link: Link) -> None:
+        """Tell a link with a memory of its load, and give it the capacity that follows."""
+        if not link.turning:
+            return
+        now = self.env._now
+        link.turn_at = at = link.turns(now, link.load)
+        before = link.capacity
+        link.fit()
+        number = link.turned[1] + 1 if link.turned[0] == now else 1
+        if link.capacity != before:  # told again once the rates are solved
+            link.turned = now, number
+            if number > _TURNS:
+                message = f"carries must come to rest at an instant, but changes with each turn: {before:g}, then"
+                raise InputError(f"{message} {link.capacity:g} bytes/s, at {now:g} s", place=f"link {link.name}")
+            self._capacity_changed(link, link.spec.sharing == "shared")
+        elif at == now and number <= _TURNS:  # by rounding
+            link.turn_at = nextafter(now, inf)
+            link.turned = link.turn_at, number
+        elif not at > now:
+            raise InputError(f"turns must return an instant after {now!r}, got {at!r}", place=f"link {link.name}")
+        if link.alarm is not None and link.used_by:
+            link.alarm.set(self._next_change(link, profile_at(link.spec, now)[2]))
+
+    def own_states(self) -> tuple[tuple[str, Any], ...]:
+        """Return what the models of its links remember, by link, for snapshots."""
+        found = [(link.name, link.own_state()) for link in self.links.values() if type(link) is not Link]
+        return tuple(each for each in found if each[1] is not None)
+
+    def restore_own(self, states: Iterable[tuple[str, Any]]) -> None:
+        """Take back what the models of its links remember."""
+        for name, values in states:
+            self.links[name].restore_own(values)
+            self.links[name].fit()
 
     def _follow_limits(self, link: Link) -> None:
         """Give the transfers over a link their limits of this instant."""

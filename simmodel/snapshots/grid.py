@@ -204,6 +204,8 @@ class GridSnapshot(BrokerSnapshot):
         the planned events that may share an instant, in order
     assumed
         further outages to come: see :meth:`assuming`
+    links
+        what the models of links remember, by link
 
     ``simulate(snapshot)`` and :meth:`Grid.from_snapshot <simmodel.systems.grid.system.Grid.from_snapshot>` continue
     from it.
@@ -230,6 +232,7 @@ class GridSnapshot(BrokerSnapshot):
     past: tuple[tuple[Count, str], ...] = ()
     order: tuple[tuple[int | str, ...], ...] = ()
     assumed: tuple[SiteOutageSpec, ...] = ()
+    links: tuple[tuple[str, Any], ...] = ()
 
     @property
     def tally(self) -> tuple[int, int]:

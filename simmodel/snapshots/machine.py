@@ -203,6 +203,8 @@ class MachineSnapshot(Snapshot):
         for each family, the position of its reconfiguration time in the interval of a processor
     alarms
         instants (s) at which the policy asked to decide
+    links
+        what the models of links remember, by link
     """
 
     system: ClassVar[str] = "machine"
@@ -224,6 +226,7 @@ class MachineSnapshot(Snapshot):
     order: tuple[int, ...] = ()
     loads: tuple[tuple[str, float], ...] = ()
     alarms: tuple[Instant, ...] = ()
+    links: tuple[tuple[str, Any], ...] = ()
 
     def __repr__(self) -> str:
         running, _ = self.tally

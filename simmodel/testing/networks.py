@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from simmodel.resources.network import Network
 from simmodel.resources.transfer import Transfer
 from simmodel.scheduling.observer import Observer
 from simmodel.testing.job_runs import check_jobs
+from simmodel.testing.resources import CLOCK
 from simmodel.work.job import Job
 
 __all__ = ["check_link", "check_rule"]
@@ -33,6 +35,7 @@ def check_link(model: type[Any], options: Mapping[str, Any]) -> None:
         a check fails; the message says what the model does wrong
     """
     own = LinkSpec(name="own", bandwidth=100.0, latency=0.25, between=("a", "b"), model=model, options=options)
+    _check_questions(own)
     spec = NetworkSpec(links=[own, LinkSpec(name="lan", bandwidth=60.0)])
     _check_network(spec, model)
 
@@ -73,6 +76,29 @@ class _Watch(Observer):
 def _answers(link: Link, transfer: Transfer) -> list[float]:
     now = transfer.env.now
     return [link.carries(2), link.limit(transfer, now), link.until(now), link.expected(transfer, now), link.delay()]
+
+
+def _check_questions(spec: LinkSpec) -> None:
+    """Check that the answers of a link follow neither the clock nor the past unless it says so."""
+    network = Network(Environment(), [spec])
+    link = network.links[spec.name]
+    name = type(link).__name__
+    transfer = network.transfer(1e9, source="a", destination="b")
+    before: tuple[float, float] | None = None
+    for now in CLOCK:
+        kept = deepcopy(vars(link))
+        limit = link.limit(transfer, now)
+        link.carries(1), link.expected(transfer, now), link.delay(), link.until(now)
+        changed = [each for each, value in vars(link).items() if each not in kept or kept[each] != value]
+        assert not changed, (
+            f"{name}: a question changes {', '.join(changed)}: what a link remembers of the past changes in "
+            "turns(now, load), which is called whenever its load changes"
+        )
+        assert link.varies or before is None or before[1] == limit, (
+            f"{name}: limit is {before[1]:g} bytes/s at {before[0]:g} s and {limit:g} at {now:g} s, but is asked only "
+            "when a transfer begins: until(now) returns the next instant at which limits change"
+        )
+        before = now, limit
 
 
 def _check_network(spec: NetworkSpec, model: type[Any]) -> None:

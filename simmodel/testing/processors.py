@@ -68,8 +68,8 @@ def _first_change(spec: MachineSpec, model: type[SharedProcessor]) -> float:
             break  # it changes when it is asked: the runs will tell
         if before is not None and before[0] == place.rated:
             assert first == before[2], (
-                f"{model.__name__}: rates are {before[2]} at {before[1]:g} s and {first} at {now:g} s for "
-                "the same tasks, but are asked at starts and ends only: until(now) returns the next instant from which they may "
+                f"{model.__name__}: rates are {before[2]} at {before[1]:g} s and {first} at {now:g} s for the same "
+                "tasks, but are asked at starts and ends only: until(now) returns the next instant from which they may "
                 "differ (or the model calls rates_changed() then)"
             )
         before = place.rated, now, first

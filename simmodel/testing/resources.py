@@ -12,7 +12,7 @@ from simmodel.resources.models import BASES, kind_of_model
 
 __all__ = ["CHECKS", "CLOCK", "check_resource"]
 
-CLOCK = sorted((i + 0.37) / 20 * period for period in (1, 60, 3600, 86400, 7 * 86400) for i in range(20))
+CLOCK = sorted((i + 0.37) / 97 * period for period in (1, 60, 3600, 86400, 7 * 86400) for i in range(97))
 """Instants (s) in all parts of a second, a minute, an hour, a day and a week, for models that follow the clock."""
 
 CHECKS = Entries[Callable[[Any, Mapping[str, Any]], None]](

@@ -2,8 +2,10 @@
 
 from math import inf, sqrt
 from random import Random
+from typing import ClassVar
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from simmodel import Task, Workflow, simulate
 from simmodel.environment import Environment
@@ -11,8 +13,9 @@ from simmodel.errors import InputError, SnapshotError
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, NetworkSpec, ProcessorSpec
 from simmodel.platform.toml import from_dict, to_dict
 from simmodel.records.network_recorder import NetworkRecorder
-from simmodel.resources import Link, Network
+from simmodel.resources import Link, Network, Option
 from simmodel.runs import start
+from simmodel.testing import check_resource
 from simmodel.work.task import DataObject
 from tests.helpers.network_flows import run
 
@@ -333,3 +336,171 @@ def test_a_link_with_a_model_is_stored_in_documents_and_trusted_only_on_request(
     made = machine(slots=["ram", "vram"], slot="1s")
     assert from_dict(to_dict(made)) == made
     assert ("links[0].model", "tdma") in [*made.models()]
+
+
+# ---------------------------------------------------------------------- links with a memory
+
+
+class TokenBucket(Link):
+    """A link at full bandwidth as long as there are tokens: `rate` come a second, of which at most `burst` are kept."""
+
+    takes: ClassVar = {"rate": Option(unit="B/s", above=0), "burst": Option(unit="B", above=0)}
+    used, since, flow = 0.0, 0.0, 0.0  # the tokens taken at an instant (s), and the bytes/s from it on
+
+    def carries(self, transfers):
+        return self.bandwidth if self.used < self.options["burst"] else self.options["rate"]
+
+    def turns(self, now, load):
+        burst, rate = self.options["burst"], self.options["rate"]
+        self.used = min(max(0.0, self.used + (self.flow - rate) * (now - self.since)), burst)
+        self.since, self.flow = now, load
+        return now + (burst - self.used) / (load - rate) if load > rate else inf
+
+    def own_state(self):
+        return [self.used, self.since, self.flow]
+
+    def restore_own(self, values):
+        self.used, self.since, self.flow = values
+
+
+class Stateless(TokenBucket):
+    own_state = Link.own_state
+
+
+class Remembers(Link):
+    """A token bucket without turns: it counts the tokens where its limits are asked."""
+
+    takes = TokenBucket.takes
+    used, since = 0.0, 0.0
+
+    def limit(self, transfer, now):
+        self.used = max(0.0, self.used - self.options["rate"] * (now - self.since))
+        self.since = now
+        return self.bandwidth if self.used < self.options["burst"] else self.options["rate"]
+
+
+class ByTheClock(Link):
+    """Slow in the last minute of each hour, which it does not say."""
+
+    takes: ClassVar = {}
+
+    def limit(self, transfer, now):
+        return 1.0 if now % 3600 >= 3540 else inf
+
+
+class Restless(Link):
+    """Each load gives it another capacity, at once."""
+
+    takes: ClassVar = {}
+    flips = False
+
+    def carries(self, transfers):
+        return 50.0 if self.flips else 100.0
+
+    def turns(self, now, load):
+        self.flips = not self.flips
+        return inf
+
+
+class Past(Link):
+    takes: ClassVar = {}
+
+    def turns(self, now, load):
+        return now - 1.0
+
+
+def bucket(model=TokenBucket, **options):
+    options = {"rate": 30.0, "burst": 140.0} if model is TokenBucket else options
+    return LinkSpec(name="wan", bandwidth=100.0, between=("a", "b"), model=model, options=options)
+
+
+def bucket_ends(sizes, starts):
+    """The ends of transfers over the bucket, from one event to the next."""
+    left, found = dict(enumerate(sizes)), {}
+    now, tokens = 0.0, 140.0
+    while left:
+        here = [i for i in left if starts[i] <= now]
+        load = (100.0 if tokens > 1e-9 else 30.0) if here else 0.0
+        steps = [starts[i] - now for i in left if starts[i] > now]
+        if here:
+            steps.append(min(left[i] for i in here) * len(here) / load)
+        if load > 30:
+            steps.append(tokens / 70)
+        step = min(steps)
+        tokens = min(140.0, tokens + (30 - load) * step)
+        now += step
+        for i in here:
+            left[i] -= load / len(here) * step
+            if left[i] < 1e-9:
+                found[i] = now
+                del left[i]
+    return [found[i] for i in range(len(sizes))]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "starts", "expected"),
+    [
+        ([1000], [0.0], [2 + 800 / 30]),  # 140 tokens last 2 s, as 30 of 100 B/s come back
+        ([1000, 1000], [0.0, 0.0], [62.0, 62.0]),  # 200 B in 2 s, 1,800 B at 30 B/s
+        ([100, 1000], [0.0, 2.0], [1.0, 32.0]),  # 100 tokens at 2 s last 100/70 s: 142.86 B, and 857.14 B at 30 B/s
+        ([140], [1e6], [1e6 + 1.4]),
+    ],
+)
+def test_a_token_bucket_by_hand(sizes, starts, expected):
+    flows = [(i, size, "a", start) for i, (size, start) in enumerate(zip(sizes, starts, strict=True))]
+    found = ends(network(bucket()), *flows)
+    assert [found[i] for i in range(len(sizes))] == pytest.approx(expected, rel=1e-14)
+
+
+def test_a_transfer_below_the_rate_of_the_tokens_uses_none():
+    made = network(bucket())
+    slow = made.transfer(1000, route=["wan"], rate_cap=20.0)
+    made.env.run()
+    assert slow.end == 50.0
+    again = made.transfer(200, route=["wan"])
+    made.env.run()
+    assert again.end == 52.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(1, 500), st.floats(0, 40)), min_size=1, max_size=6),
+    st.sampled_from([0.0, 1e6]),
+    st.sampled_from(["maxmin", "equal-split"]),
+    st.booleans(),
+)
+def test_token_buckets_against_a_loop_of_events(flows, begin, rule, seen):
+    sizes, starts = [size for size, _ in flows], [begin + start for _, start in flows]
+    made = network(bucket(), model=rule)
+    if seen:
+        made.env.observe(NetworkRecorder(made))
+    found = ends(made, *((i, size, "a", start) for i, (size, start) in enumerate(zip(sizes, starts, strict=True))))
+    assert [found[i] for i in range(len(sizes))] == pytest.approx(bucket_ends(sizes, starts), abs=1e-6)
+
+
+def test_a_read_of_a_rate_sees_the_capacity_that_follows_from_the_load():
+    made = network(bucket())
+    moving = made.transfer(1000, route=["wan"])
+    made.env.run(until=10)
+    assert moving.rate == 30.0
+    moving.cancel()
+    made.env.run(until=14)  # 120 tokens are back
+    assert made.transfer(1000, route=["wan"]).rate == 100.0
+
+
+def test_links_with_a_memory_are_checked():
+    check_resource(TokenBucket, rate="30B/s", burst=140)
+    with pytest.raises(AssertionError, match=r"Stateless, continued from its snapshot .*own_state"):
+        check_resource(Stateless, rate="30B/s", burst=140)
+    with pytest.raises(AssertionError, match=r"Remembers: a question changes used, since: .*turns\(now, load\)"):
+        check_resource(Remembers, rate="30B/s", burst=140)
+    with pytest.raises(AssertionError, match=r"ByTheClock: limit is inf bytes/s at .* and 1 at .*until\(now\)"):
+        check_resource(ByTheClock)
+
+
+def test_models_that_turn_wrongly_are_errors():
+    for model, says in ((Restless, "link wan: carries must come to rest at an instant"), (Past, "after 0, got -1.0")):
+        made = network(bucket(model))
+        made.transfer(1000, route=["wan"])
+        with pytest.raises(InputError, match=says):
+            made.env.run()

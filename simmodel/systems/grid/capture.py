@@ -75,6 +75,7 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
         stranded=tuple((fetch.file, fetch.site.number) for fetch in data._stranded),
         past=tuple(grid.outages.past()),
         order=tuple(item.key for item in agenda(grid)),
+        links=data.network.own_states(),
     )
 
 

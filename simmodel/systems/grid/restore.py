@@ -240,6 +240,7 @@ class _RestoredGrid(Restored):
         for site, state in zip(grid.places, snapshot.sites, strict=True):
             self._storage(site, state)
         data.catalogue.restore(snapshot.catalogue)
+        data.network.restore_own(snapshot.links)
         for each in snapshot.transfers:
             data.go_on(fetches[each.fetch], each.left, each.lag, each.start)
         data.network.settle()

@@ -91,6 +91,7 @@ def capture_machine(machine: MachineState) -> MachineSnapshot:
         streams=stream_states(machine.env),
         submitted=len(machine.tasks),
         alarms=tuple(sorted(machine.scheduler.alarms)),
+        links=machine.network.own_states(),
     )
 
 

@@ -65,6 +65,7 @@ class _Restored:
         machine, snapshot = self.machine, self.snapshot
         restore_streams(machine.env, snapshot)
         machine.loads.update(snapshot.loads)
+        machine.network.restore_own(snapshot.links)
         self._data()
         self._tasks()
         self._pools()
