@@ -7,10 +7,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from simmodel.display import counted
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, SimmodelError, unknown
 from simmodel.twin.acting.actions import MODES
 from simmodel.twin.mirror import Mirror
-from simmodel.twin.serving import StatusServer
+from simmodel.twin.serving import StatusServer, asked
 from simmodel.twin.source import RemoteSource
 from simmodel.twin.status import Status
 from simmodel.writing import check_output
@@ -54,9 +54,23 @@ def check_config(config: TwinConfig, *, trust: bool = False) -> Iterator[str]:
         check_output(config.path(config.audit))
         yield f"audit log {config.audit}: can be written"
     if config.serve is not None:
-        with closing(StatusServer(Status(cluster=config.cluster), config.serve.port)) as server:
-            yield f"status: can be served at http://127.0.0.1:{server.port}"
+        yield _check_port(config.cluster, config.serve.port)
     yield from check_act(config, spec)
+
+
+def _check_port(cluster: str, port: int) -> str:
+    """Return that a status can be served on a port, or that a twin of the cluster does so already."""
+    try:
+        with closing(StatusServer(Status(cluster=cluster), port)) as server:
+            return f"status: can be served at http://127.0.0.1:{server.port}"
+    except InputError:
+        try:
+            there = asked(port).get("cluster")
+        except SimmodelError:
+            there = None
+        if there != cluster:
+            raise
+        return f"status: a twin of {cluster} runs and serves it at http://127.0.0.1:{port}"
 
 
 def check_act(config: TwinConfig, spec: ClusterSpec) -> Iterator[str]:

@@ -15,11 +15,13 @@ from simmodel.twin import JobReport, Request, StateReport
 from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.checking import check_act, check_config, check_source
 from simmodel.twin.config import AdviseSettings, read_config
+from simmodel.twin.serving import StatusServer
 from simmodel.twin.slurm.checking import check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.program import SlurmError
 from simmodel.twin.slurm.source import SlurmSource
 from simmodel.twin.sources.lines import LinesSource
+from simmodel.twin.status import Status
 from tests.helpers.refusing_slurm import Stub
 from tests.helpers.slurm_cluster import SlurmCluster
 from tests.helpers.slurm_stub import JOB
@@ -60,6 +62,17 @@ def test_the_port_of_the_status_is_tried(folder: Path) -> None:
         taken.listen()
         with pytest.raises(InputError, match="must be a free port"):
             said(folder, f"[serve]\nport = {taken.getsockname()[1]}\n")
+
+
+def test_a_twin_that_runs_has_its_port(folder: Path) -> None:
+    with closing(StatusServer(Status(cluster="alps"))) as server:
+        lines = said(folder, f"[serve]\nport = {server.port}\n")
+        assert f"status: a twin of alps runs and serves it at http://127.0.0.1:{server.port}" in lines
+    with (
+        closing(StatusServer(Status(cluster="other"))) as server,
+        pytest.raises(InputError, match="must be a free port"),
+    ):
+        said(folder, f"[serve]\nport = {server.port}\n")
 
 
 def test_the_command_prints_the_sentences(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

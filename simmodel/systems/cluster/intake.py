@@ -9,6 +9,7 @@ from simmodel.errors import InputError, unknown
 from simmodel.systems.cluster.arrivals import Arrivals, PlainJobs, chunks_of
 from simmodel.systems.cluster.choices import able, check_partitions, places_of
 from simmodel.systems.cluster.replay import (
+    as_queue,
     check_names,
     check_specs,
     known_here,
@@ -93,7 +94,7 @@ class Intake:
             if it names an unknown queue or partition
         """
         core = self._core
-        spec = core.io.timed_job(spec)
+        spec = as_queue(core.io.timed_job(spec), self._queueing.rules, core.pools)
         number = self.submitted if number is None else number
         index = number - self.offset if row is None else row
         run = spec.seconds()
@@ -161,6 +162,7 @@ class Intake:
 
     def check_names(self, job: Job, label: object) -> None:
         """Check that the queue and the partitions of a job exist here."""
+        job = as_queue(job, self._queueing.rules, self._core.pools)
         check_names(job, label, self._queueing.rules, self._core.pools)
         check_partitions(job, self._core, label)
 

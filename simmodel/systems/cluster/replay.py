@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["LeftOut", "check_names", "check_specs", "known_here", "name_of", "needs_specs", "note_left_out", "specs"]
+__all__ = [
+    "LeftOut",
+    "as_queue",
+    "check_names",
+    "check_specs",
+    "known_here",
+    "name_of",
+    "needs_specs",
+    "note_left_out",
+    "specs",
+]
 
 _DETAILS = ("preceding", "priority", "cancel", "checkpoint_interval")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
@@ -106,8 +116,20 @@ def _count_left_out(workload: Workload, report: Report) -> None:
         report.repaired["GPUs or memory not on the platform: request ignored"] += int(asked.sum())
 
 
+def as_queue(spec: Job, queues: Collection[str], partitions: Collection[str]) -> Job:
+    """Return a job whose partition is here the name of a queue as one of that queue.
+
+    So a log of a scheduler runs on the platform that describes it: partitions that share nodes are queues there.
+    """
+    name = spec.partition
+    if name is None or str(name) in partitions or str(name) not in queues:
+        return spec
+    return attrs.evolve(spec, partition=None, queue=str(name))
+
+
 def known_here(offers: Offers, spec: Job, report: Report) -> Job:
     """Return the job of a log without a queue or partition that this platform does not have; count the repair."""
+    spec = as_queue(spec, offers.queues, offers.partitions)
     if spec.queue is not None and offers.queues and str(spec.queue) not in offers.queues:
         report.repaired["queue not on the platform: ignored"] += 1
         spec = attrs.evolve(spec, queue=None)

@@ -46,10 +46,14 @@ def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
         return order
     if scheduler != "sched/backfill":
         notes.add(_WHERE, f"SchedulerType={scheduler}", "taken as sched/backfill")
+    policy = "conservative" if order == "fcfs" else f"{order}+conservative"
     notes.add(
-        _WHERE, "backfills in cycles, by default every 30 s", "simmodel decides whenever a job is submitted or ends"
+        _WHERE,
+        "backfills in cycles, by default every 30 s",
+        f"simmodel decides whenever a job is submitted or ends: {policy} is an approximation, and {order} may explain "
+        "more of the starts; 'simmodel identify' tells from a log",
     )
-    return "conservative" if order == "fcfs" else f"{order}+conservative"
+    return policy
 
 
 def _told(settings: Mapping[str, str], name: str) -> str:

@@ -192,6 +192,20 @@ def test_unknown_queues_and_partitions():
         Cluster(env, spec).submit(Job(run=1, partition="c"))
 
 
+def test_a_partition_that_is_a_queue_here_is_that_queue():
+    """As on the platform of a Slurm whose partitions share nodes: its own log runs there."""
+    queues = [QueueSpec(name=name, partition="batch", max_running=1) for name in ("batch", "high")]
+    spec = ClusterSpec(partitions=[PartitionSpec(name="batch", processors=9)], queues=queues)
+    starts = [0.0, 5.0, 10.0]
+    jobs = [Job(run=5, partition="high") for _ in range(3)]
+    assert simulate(spec, jobs, "fcfs").jobs["start"].tolist() == starts
+    assert simulate(spec, [Job(run=5, queue="high") for _ in range(3)], "fcfs").jobs["start"].tolist() == starts
+    log = Workload({"submit": [0.0] * 3, "run": [5.0] * 3, "processors": [1] * 3, "partition": ["high"] * 3})
+    found = simulate(spec, log, "fcfs")
+    assert found.jobs["start"].tolist() == starts
+    assert not found.report.repaired
+
+
 def test_queues_and_partitions_of_another_machine_are_left_out_of_a_log_and_counted():
     columns = {
         "submit": [0, 0, 0],
