@@ -1,6 +1,5 @@
 """What ``simmodel twin check`` says of a configuration."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from socket import socket
@@ -95,9 +94,9 @@ class Told(SlurmCommands):
         """Return what a command prints."""
         return str(self.texts[name])
 
-    def rows(self, name: str) -> Iterator[dict[str, str]]:
-        """Yield the rows of a table."""
-        yield from self.texts[name]
+    def rows(self, name: str) -> list[dict[str, str]]:
+        """Return the rows of a table."""
+        return list(self.texts[name])
 
 
 def test_what_slurm_tells() -> None:

@@ -52,6 +52,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="the instant, in seconds since 1970, that is 0 in simulations (default: 0, as for the twin)",
     )
+    parser.add_argument(
+        "--log",
+        type=source,
+        metavar="LOG",
+        help="recorded starts of the cluster: the policy is the one that explains most of them (default: the one that "
+        "the settings amount to)",
+    )
     shown = parser.add_argument_group("display")
     shown.add_argument("-q", "--quiet", action="store_true", help="do not list on standard error what is not expressed")
 
@@ -63,9 +70,12 @@ def run(options: argparse.Namespace) -> None:
     """
     import sys
 
+    from simmodel.catalogue import load_workload
     from simmodel.errors import printable
 
     found = _pbs(options) if options.scheduler == "pbs" else _slurm(options)
+    if options.log is not None:
+        found = found.explained_by(load_workload(options.log))
     print(found.toml(), end="")
     if not options.quiet:
         for each in found.unsupported:

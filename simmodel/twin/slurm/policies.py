@@ -51,7 +51,7 @@ def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
         _WHERE,
         "backfills in cycles, by default every 30 s",
         f"simmodel decides whenever a job is submitted or ends: {policy} is an approximation, and {order} may explain "
-        "more of the starts; 'simmodel identify' tells from a log",
+        "more of the starts; --log tells which",
     )
     return policy
 

@@ -1,11 +1,14 @@
 """``simmodel twin describe``."""
 
+import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from simmodel.cli import main
 from simmodel.platform import read_toml
+from tests.helpers.data_files import data_file
 from tests.helpers.slurm_texts import TEXTS
 
 
@@ -40,6 +43,27 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert said.err == ""
     assert 'name = "course"\nstart = 3600.0\nend = 18000.0\n' in said.out
+
+
+@pytest.mark.parametrize(("run", "policies"), [("defaults", ["fcfs"]), ("fast", ["easy", "conservative"])])
+def test_the_policy_explains_recorded_starts_of_slurm(
+    run: str, policies: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = [str(data_file(f"slurm/runs/{run}/scontrol_{name}.txt")) for name in ("config", "nodes", "partitions")]
+    lines = ["job,submit,wait,run,processors,requested"]
+    for line in data_file(f"slurm/runs/{run}/jobcomp.txt").read_text().splitlines():
+        cells = dict(re.findall(r"(\w+)=(\S*)", line))
+        submit, start, end = (datetime.fromisoformat(cells[f"{name}Time"]) for name in ("Submit", "Start", "End"))
+        seconds = (submit.timestamp(), (start - submit).seconds, (end - start).seconds)
+        lines.append(
+            f"{cells['JobId']},{','.join(map(str, seconds))},{cells['NodeCnt']},{60 * int(cells['TimeLimit'])}"
+        )
+    log = tmp_path / "starts.csv"
+    log.write_text("\n".join(lines) + "\n")
+    assert main(["twin", "describe", "slurm", "-q", "--timezone", "UTC", "--log", str(log), "--from", *told]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[0].removeprefix("# policy: ") in policies
+    assert "# recorded starts explained within 5 s: " in said
 
 
 @pytest.mark.parametrize(
