@@ -37,13 +37,17 @@ class ChangingLinks(Fluid):
         self._on_link: tuple[Callable[..., object], ...] = ()
         self._listeners: list[Callable[[Link], object]] = []
         self._resting: list[tuple[Route, Callable[[], object], str]] = []  # who waits until a route is up
+        self._turning: tuple[Callable[[Link], object], ...] = ()  # what tells links with a memory of their loads
         for link in links.values():
+            if link.turning:
+                self._turning = (self._turn,)
             if link.spec.profile or link.varies or link.turning:
                 link.alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
         super().__init__(env, model.bandwidth_factor)
 
     def _find_hooks(self) -> None:
         super()._find_hooks()
+        self._on_load += self._turning
         self._on_link = self.env.hooks("link_changed")
 
     def on_link_change(self, listener: Callable[[Link], object]) -> None:
@@ -255,3 +259,6 @@ class ChangingLinks(Fluid):
 
     def _next_change(self, link: Link, after: float) -> float:
         return after
+
+    def _turn(self, link: Link) -> None:
+        """Tell a link with a memory of its load."""

@@ -40,8 +40,8 @@ class ManyCores(Processor):
     def admits(self, task: LiveTask, running: Collection[LiveTask]) -> bool:
         """Return whether the head of the queue, which finds its cores free, may start now; asked again at each end.
 
-        It may read what the model remembers, but changes nothing: policies ask it too (:meth:`fits`). A model whose
-        answer changes at other instants calls :meth:`wake` then.
+        Policies ask too (:meth:`fits`), so a yes is no start: what the model notes of a task, such as its slices, counts
+        once the task is among those that run. A model whose answer changes at other instants calls :meth:`wake` then.
 
         Parameters
         ----------

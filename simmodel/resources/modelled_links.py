@@ -98,11 +98,6 @@ class ModelledLinks(ChangingLinks):
             raise InputError(f"until must return an instant after {now!r}, got {until!r}", place=f"link {link.name}")
         return min(after, until)
 
-    def _find_hooks(self) -> None:
-        super()._find_hooks()
-        if any(link.turning for link in self.links.values()):
-            self._on_load += (self._turn,)
-
     def _turn(self, link: Link) -> None:
         """Tell a link with a memory of its load, and give it the capacity that follows."""
         if not link.turning:
