@@ -169,7 +169,7 @@ def test_what_a_twin_may_change_is_told(tmp_path: Path, folder: Path) -> None:
     )
     assert list(check_act(acting, config.spec())) == [
         "mode hold-and-release in batch: at most 100 actions an hour and 10 a second",
-        "it may release jobs: scontrol update JobId={job} StartTime=now",
+        "it may release jobs: scontrol update JobId={job} StartTime=now AdminComment=simmodel-released@{value}",
         "no job waits longer than 90 s for it",
         "1 waiting job marked by a twin now",
         f"stop file {folder / 'stop'}: is not there",
