@@ -205,6 +205,7 @@ def _broker(options: argparse.Namespace, plugin: str) -> str:
         policy(plugin)
     except InputError:
         message = f"the plug-in {plugin!r} is no known broker (a library of CGSim cannot be loaded): pass --broker NAME"
+        message += " ('recorded' repeats the sites in its jobs)"
         raise InputError(message, options.config, "Plugin") from None
     return plugin
 

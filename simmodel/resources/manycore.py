@@ -40,7 +40,7 @@ class ManyCores(Processor):
     def admits(self, task: LiveTask, running: Collection[LiveTask]) -> bool:
         """Return whether the head of the queue, which finds its cores free, may start now; asked again at each end.
 
-        Policies ask too (:meth:`fits`), so a yes is no start: what the model notes of a task, such as its slices, counts
+        Policies ask too (:meth:`fits`), so a yes is no start: what a model notes of a task, such as its slices, counts
         once the task is among those that run. A model whose answer changes at other instants calls :meth:`wake` then.
 
         Parameters

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from simmodel import simulate, start
+from simmodel.cli import main
 from simmodel.environment import Environment
 from simmodel.formats.cgsim import read_cgsim, read_cgsim_sites
 from simmodel.formats.cgsim_jobs import read_cgsim_jobs
@@ -102,6 +103,24 @@ def test_the_events_of_the_toy_run_are_cgsims(tmp_path):
         assert its_metadata.keys() == metadata.keys()
         for key in ("site", "host", "source_site", "destination_site", "cores", "flops", "site_cpu_util"):
             assert its_metadata.get(key) == pytest.approx(metadata.get(key))
+
+
+def test_cgsims_own_configuration_needs_a_broker_whose_name_the_refusal_says(tmp_path, capsys):
+    names = {
+        "toy_data": ("toy_new_site_info.json", "toy_new_site_conn_info.json", "toy_job.csv"),
+        "c": ("toy_config.json",),
+    }
+    for folder, files in names.items():
+        (tmp_path / folder).mkdir()
+        for name in files:
+            content = read_bytes(data_file(f"cgsim/{name}.gz"))[0].replace(b"homogenous_", b"")
+            (tmp_path / folder / name).write_bytes(content)
+    config = str(tmp_path / "c" / "toy_config.json")
+    assert main(["grid", config]) == 2
+    assert "the plug-in 'simple' is no known broker" in (said := capsys.readouterr().err)
+    assert "'recorded' repeats the sites in its jobs" in said
+    assert main(["grid", config, "--broker", "recorded"]) == 0
+    assert "20 completed" in capsys.readouterr().out
 
 
 def test_the_mimicked_jobs_all_end(tmp_path):
