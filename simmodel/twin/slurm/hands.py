@@ -6,15 +6,14 @@ that none waits longer whatever dies, and a release does not send a job to the e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from time import time
 from types import MappingProxyType
 
-from simmodel.errors import InputError, shown
+from simmodel.errors import shown
 from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, RELEASED, Command, HandsError, JobNow, Mode, mark_parts
 from simmodel.twin.events import job_id
-from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.commands import UNKNOWN_JOB, SlurmCommands, check_id
 from simmodel.twin.slurm.program import SlurmError, run_program
 
 __all__ = ["WRITES", "SlurmHands"]
@@ -35,8 +34,6 @@ administrator was faster.
 _FIELDS = ("JobID", "ArrayJobID", "ArrayTaskID", "State", "SubmitTime", "EligibleTime", "Nice", "admin_comment")
 _WIDTH = 32
 _LOOK = ("squeue", "--noheader", "--all", "--array", f"--Format={','.join(f'{name}:{_WIDTH}' for name in _FIELDS)}")
-_JOB = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?", re.ASCII)
-_UNKNOWN = "Invalid job id"
 
 
 class SlurmHands:
@@ -79,9 +76,9 @@ class SlurmHands:
     def look(self, job: int | str) -> JobNow | None:
         """Return a job as Slurm has it now; ``None`` if Slurm does not know it."""
         try:
-            rows = self._rows("--states=all", f"--jobs={_checked(job)}")
+            rows = self._rows("--states=all", f"--jobs={check_id(job)}")
         except HandsError as error:
-            if _UNKNOWN in str(error):
+            if UNKNOWN_JOB in str(error):
                 return None
             raise
         return next((row for row in rows if row.job == job_id(job)), None)
@@ -95,7 +92,7 @@ class SlurmHands:
         if command not in self.commands:
             names = ", ".join(self.commands) or "none"
             raise HandsError(f"{command!r} is no command of this mode: {names}")
-        words = [word.format(job=_checked(job), value=abs(int(value))) for word in WRITES[command]]
+        words = [word.format(job=check_id(job), value=abs(int(value))) for word in WRITES[command]]
         self._run(words)
 
     def _rows(self, *words: str) -> list[JobNow]:
@@ -107,13 +104,6 @@ class SlurmHands:
             return run_program(words, folder=reads.folder, conf=reads.conf, timeout=reads.timeout)
         except SlurmError as error:
             raise HandsError(str(error)) from None
-
-
-def _checked(job: int | str) -> str:
-    text = str(job)
-    if not _JOB.fullmatch(text):
-        raise InputError(f"must be an id such as 12 or 12_1, got {shown(text)}", place="job")
-    return text
 
 
 def _row(line: str, now: float) -> JobNow:
