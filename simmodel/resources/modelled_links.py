@@ -19,6 +19,7 @@ from simmodel.resources.transfer import Transfer
 __all__ = ["ModelledLinks"]
 
 _NEAR = 1e-15  # of the clock: what would end this close to a new limit ends with the old one
+_ROUNDED = 4  # steps between floats within which rounding is over
 _TURNS = 100  # changes of a link's capacity at one instant because of its load
 
 
@@ -113,8 +114,8 @@ class ModelledLinks(ChangingLinks):
                 message = f"carries must come to rest at an instant, but changes with each turn: {before:g}, then"
                 raise InputError(f"{message} {link.capacity:g} bytes/s, at {now:g} s", place=f"link {link.name}")
             self._capacity_changed(link, link.spec.sharing == "shared")
-        elif at == now and number <= _TURNS:  # by rounding
-            link.turn_at = nextafter(now, inf)
+        elif at == now:  # by rounding: the change is an instant away, or an excess of load over nothing left is none
+            link.turn_at = nextafter(now, inf) if number <= _ROUNDED else inf
             link.turned = link.turn_at, number
         elif not at > now:
             raise InputError(f"turns must return an instant after {now!r}, got {at!r}", place=f"link {link.name}")

@@ -15,6 +15,7 @@ from simmodel.platform.toml import from_dict, to_dict
 from simmodel.records.network_recorder import NetworkRecorder
 from simmodel.resources import Link, Network, Option
 from simmodel.runs import start
+from simmodel.scheduling.observer import Observer
 from simmodel.testing import check_resource
 from simmodel.work.task import DataObject
 from tests.helpers.network_flows import run
@@ -476,6 +477,47 @@ def test_token_buckets_against_a_loop_of_events(flows, begin, rule, seen):
         made.env.observe(NetworkRecorder(made))
     found = ends(made, *((i, size, "a", start) for i, (size, start) in enumerate(zip(sizes, starts, strict=True))))
     assert [found[i] for i in range(len(sizes))] == pytest.approx(bucket_ends(sizes, starts), abs=1e-6)
+
+
+class Tokens(Observer):
+    """Keeps account of the tokens of buckets by the loads that observers are told."""
+
+    def __init__(self, env):
+        self.env, self.least, self._of = env, inf, {}
+
+    def link_load_changed(self, link):
+        if isinstance(link, TokenBucket) and link.spec.sharing == "shared":
+            assert link.load <= link.capacity * (1 + 1e-9)
+            burst, rate = link.options["burst"], link.options["rate"]
+            tokens, load, since = self._of.get(link.name, (burst, 0.0, 0.0))
+            tokens = min(burst, tokens + (rate - load) * (self.env.now - since))
+            self.least = min(self.least, tokens)
+            self._of[link.name] = tokens, link.load, self.env.now
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_buckets_in_a_row_never_spend_tokens_that_they_have_not(seed):
+    rng = Random(seed)
+    env = Environment(seed=1)
+
+    def made(name, **options):
+        given = {"rate": rng.uniform(5, 90), "burst": rng.uniform(1, 200)}
+        return LinkSpec(name=name, bandwidth=100.0, latency=rng.random(), model=TokenBucket, options=given, **options)
+
+    links = [made("x"), made("y"), made("z"), made("pipe", sharing="fatpipe"), LinkSpec(name="plain", bandwidth=60.0)]
+    net = Network(env, links)
+    env.observe(watch := Tokens(env))
+    sent = []
+    for _ in range(30):
+        route = rng.sample([each.name for each in links], rng.randint(1, 4))
+        more = {"weight": rng.choice([1, 2]), "rate_cap": rng.choice([None, 25.0])}
+        size = rng.uniform(1, 400)
+        env.call_at(rng.uniform(0, 60), lambda a=size, b=route, c=more: sent.append(net.transfer(a, route=b, **c)))
+    env.call_at(20, lambda: net.fail("x"))
+    env.call_at(30, lambda: net.restore("x"))
+    env.run()
+    assert [each.status for each in sent] == ["done"] * 30
+    assert watch.least >= -1e-9
 
 
 def test_a_read_of_a_rate_sees_the_capacity_that_follows_from_the_load():
