@@ -17,7 +17,7 @@ from simmodel.experiments.calibrated import Calibration
 from simmodel.experiments.calls import map_calls
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.fitting import ENDS, Block, Fit, blocks_of, times_of, trial_losses
-from simmodel.experiments.identifiability import Runner, identified, possible_times, refined, surroundings
+from simmodel.experiments.identifiability import Runner, fitted, identified, possible_times, refined, surroundings
 from simmodel.experiments.losses import Criterion, GivenLoss
 from simmodel.experiments.models import Outputs, Varied
 from simmodel.experiments.observations import GivenRecord, Observations, Times
@@ -194,6 +194,8 @@ def _examined(found: Calibration, parts: Sequence[Block], run: Runner, seed: int
     best, times = near.point, near.times
     for turn in range(_ROUNDS):
         best, times = refined(found.fit, parts, attrs.evolve(near, point=best, times=times), run, seed + turn)
+    for _ in range(2):
+        best, times = fitted(found.fit, parts, attrs.evolve(near, point=best, times=times), run)
     known = identified(found.fit, parts, near, best, times, run, seed=seed, level=found.level)
     return attrs.evolve(found, values=space.values(best), times_after=times, identified=tuple(known))
 

@@ -22,13 +22,14 @@ from simmodel.experiments.fitting import Block, Fit, times_of
 from simmodel.experiments.losses import Criterion
 from simmodel.experiments.observations import Cell, Observations, Times
 from simmodel.experiments.parameters import Parameter
+from simmodel.metrics.statistics import t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array: TypeAlias = "NDArray[np.float64]"
 
-__all__ = ["Identified", "Neighbourhood", "identified", "possible_times", "refined", "surroundings"]
+__all__ = ["Identified", "Neighbourhood", "fitted", "identified", "possible_times", "refined", "surroundings"]
 
 _STEP = 0.02  # of the range, to each side, for the linear times
 _DRAWS, _CANDIDATES = 200, 400
@@ -53,8 +54,8 @@ class Identified:
     low, high
         the interval of its value; of a choice twice the best one
     verdict
-        ``"identified"``, ``"flat"``: the record does not tell its values apart, or ``"ridged"``: only together with
-        other parameters
+        ``"identified"``, ``"flat"``: the record does not tell its values apart, ``"ridged"``: only together with other
+        parameters, or ``"no interval"``: the record tells it by queue times alone, of which no honest interval is known
     other
         those parameters; of a choice the choices that are as good as the best one
     """
@@ -69,6 +70,8 @@ class Identified:
         """Return what the record does not say of it; empty if it is identified."""
         if self.verdict == "identified":
             return ""
+        if self.verdict == "no interval":
+            return f"{self.name} has no interval: only queue times tell of it, in which jobs depend on each other"
         if self.verdict == "ridged":
             return f"{self.name} is known only together with {self.other}: one makes up for the other"
         if parameter.choices:
@@ -316,10 +319,15 @@ def identified(
         if local is None:
             continue
         estimates = _estimates(fit, near, local, part, rng)
+        squares = _LeastSquares.of(near, local, part)
         for column, i in enumerate(part.parameters):
             parameter = space.parameters[i]
             tail = (1 - level) / 2
             low, high = np.quantile(estimates[:, column], [tail, 1 - tail]).tolist()
+            alone = squares is not None and bool(squares.known[column])
+            if squares is not None and alone:
+                centre, half = best[i] + squares.step[column], squares.half_widths(level)[column]
+                low, high = centre - half, centre + half
             alike = _indistinguishable(fit, local, times, scans.get(i, []), rng)
             if parameter.choices:
                 value, others = parameter.value(best[i]), ", ".join(str(parameter.value(at)) for at in alike)
@@ -331,10 +339,122 @@ def identified(
             values = [float(parameter.value(at)) for at in (low, best[i], high)]
             wide = high - low >= _WIDE or values[2] - values[0] > abs(values[1])
             verdict, other = _verdict(estimates, column, wide, names)
-            found[i] = Identified(
-                name=parameter.name, low=parameter.value(low), high=parameter.value(high), verdict=verdict, other=other
-            )
+            low, high = max(low, 0.0), min(high, 1.0)
+            ends = (parameter.value(low), parameter.value(high))
+            if verdict == "identified" and not alone and not _QUEUES.isdisjoint(local.observed.quantities):
+                verdict, ends = "no interval", (None, None)
+            found[i] = Identified(name=parameter.name, low=ends[0], high=ends[1], verdict=verdict, other=other)
     return [found[i] for i in sorted(found)]
+
+
+_QUEUES = frozenset(("queue_time", "start"))  # quantities in which jobs depend on each other
+_BLOCKS = 12  # of jobs in order of time, between which errors may vary together
+_SINGULAR = 1e-6  # of the largest singular value: below, a direction is not determined
+
+
+@attrs.frozen(eq=False)
+class _LeastSquares:
+    """The least squares of the logarithms of what jobs have by themselves, linear around a point.
+
+    Parameters
+    ----------
+    step
+        from the point to it, by parameter of the part, in the unit cube
+    known
+        which parameters these quantities determine
+    left, inverse
+        the errors that it leaves, one per job and quantity, and the pseudo-inverse of the slopes
+    block
+        the block of jobs in order of time of each error
+    """
+
+    step: Array
+    known: NDArray[np.bool_]
+    left: Array
+    inverse: Array
+    block: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, near: Neighbourhood, local: _Local, part: Block) -> _LeastSquares | None:
+        """Return that of a part; ``None`` if there are only queue times, or too few jobs."""
+        own = list(part.parameters)
+        slopes, errors, blocks = [], [], []
+        for cell in local.cells:
+            rows = local.rows[cell.rows]
+            order = np.arange(len(rows)) * _BLOCKS // max(len(rows), 1)
+            for name in near.slopes:
+                times, recorded = near.times[name][rows], local.observed.jobs[name][cell.rows]
+                positive = (times > 0) & (recorded > 0)
+                if name not in _QUEUES and positive.any():
+                    slopes.append((near.slopes[name][own][:, rows[positive]] / times[positive]).T)
+                    errors.append(np.log(recorded[positive] / times[positive]))
+                    blocks.append(order[positive])
+        if sum(map(len, errors)) <= len(own):
+            return None
+        jacobian, error = np.concatenate(slopes), np.concatenate(errors)
+        _, singular, right = np.linalg.svd(jacobian, full_matrices=True)
+        rank = int((singular > _SINGULAR * singular.max()).sum()) if singular.max() > 0 else 0
+        inverse = np.linalg.pinv(jacobian, rcond=_SINGULAR)
+        step = inverse @ error
+        known = np.abs(right[rank:]).max(axis=0, initial=0.0) < 1e-3
+        left = np.asarray(error - jacobian @ step, dtype=np.float64)
+        return cls(step, known, left, np.asarray(inverse, dtype=np.float64), np.concatenate(blocks))
+
+    def half_widths(self, level: float) -> Array:
+        """Return half the width of each interval: for independent jobs, or for blocks of them, whichever is larger."""
+        count, size = len(self.left), len(self.step)
+        effects = self.left[:, None] * self.inverse.T
+        blocks = np.stack([effects[self.block == each].sum(axis=0) for each in range(_BLOCKS)])
+        alone = np.sqrt((effects**2).sum(axis=0) * count / (count - size)) * t_quantile((1 + level) / 2, count - size)
+        together = np.sqrt((blocks**2).sum(axis=0) * _BLOCKS / (_BLOCKS - 1)) * t_quantile((1 + level) / 2, _BLOCKS - 1)
+        return np.asarray(np.maximum(alone, together), dtype=np.float64)
+
+
+def fitted(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner) -> tuple[Array, Times]:
+    """Return the point of the least squares of what jobs have by themselves, where that is better, and its times.
+
+    Where queue times are observed, too, what walltimes determine is asked of walltimes: queues, in which a late job
+    delays the next ones, say less of it. Otherwise the best values are those of the loss.
+    """
+    assert fit.observed is not None
+    if _QUEUES.isdisjoint(fit.observed.quantities):
+        return near.point, near.times
+    locals_ = [_Local.of(fit.observed, part) for part in parts]
+    proposed = near.point.copy()
+    before: list[float | None] = []
+    for part, local in zip(parts, locals_, strict=True):
+        found = None if local is None else _LeastSquares.of(near, local, part)
+        own = list(part.parameters)
+        if found is not None:
+            whole = [bool(parameter.whole or parameter.choices) for parameter in _parameters(fit, part)]
+            moved = np.where(found.known & ~np.array(whole), proposed[own] + found.step, proposed[own])
+            proposed[own] = np.clip(moved, 0.0, 1.0)
+        before.append(None if local is None else _squares(near.times, local))
+    [times] = run([fit.varied.space.values(proposed)])
+    point, kept = near.point.copy(), {name: values.copy() for name, values in near.times.items()}
+    for part, local, old in zip(parts, locals_, before, strict=True):
+        if times is not None and local is not None and old is not None and (_squares(times, local) or 0.0) < old:
+            point[list(part.parameters)] = proposed[list(part.parameters)]
+            rows = _rows(fit.observed, part)
+            for name in kept:
+                kept[name][rows] = times[name][rows]
+    return point, kept
+
+
+def _parameters(fit: Fit, part: Block) -> list[Parameter]:
+    return [fit.varied.space.parameters[i] for i in part.parameters]
+
+
+def _squares(times: Times, local: _Local) -> float | None:
+    """Return the sum of squares of the logarithms of what jobs have by themselves; ``None`` if there is nothing."""
+    found = []
+    for cell in local.cells:
+        for name in local.observed.quantities:
+            if name not in _QUEUES:
+                simulated, recorded = times[name][local.rows[cell.rows]], local.observed.jobs[name][cell.rows]
+                positive = (simulated > 0) & (recorded > 0)
+                found.append(float((np.log(recorded[positive] / simulated[positive]) ** 2).sum()))
+    return sum(found) if found else None
 
 
 def _estimates(fit: Fit, near: Neighbourhood, local: _Local, part: Block, rng: np.random.Generator) -> Array:

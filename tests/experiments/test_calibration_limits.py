@@ -30,7 +30,7 @@ def test_intervals_are_near_the_hidden_values_and_a_flat_parameter_is_named() ->
     found = calibrate(line, RECORD, ranges, budget=70, level=0.99)
     speed, setup, cores = found.identified
     assert 1.3 < speed.low < 1.55 < speed.high < 1.8
-    assert 20 < setup.low < 75 < setup.high < 120
+    assert 20 < setup.low < 60 < setup.high < 120
     assert (speed.verdict, setup.verdict) == ("identified", "identified")
     assert (cores.verdict, cores.low, cores.high) == ("flat", 1, 100)
     assert "cores is not identifiable: the record does not tell its values from 1 to 100 apart" in found.limits
