@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
@@ -17,7 +17,6 @@ from simmodel.referee.redirected import Redirected
 from simmodel.referee.telling import Change, table_lines, told_of
 from simmodel.results.told import Told
 from simmodel.scheduling.registry import policy as policy_of
-from simmodel.systems.machine.system import Machine
 from simmodel.units import show_quantity
 from simmodel.work.table import Table
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from simmodel.results.machine import MachineResult
     from simmodel.runs.scenario import Scenario
+    from simmodel.systems.machine.system import Machine
     from simmodel.view.style import Size
 
 __all__ = ["TaskExplanation", "explain_task"]
@@ -140,8 +140,7 @@ def _with_refusals(scenario: Scenario, spans: Table, name: int | str) -> Table:
     if not any(isinstance(each.model, str) for each in scenario.platform.processors) or not queued:
         return spans
     simulation = scenario.start()
-    machine = simulation.system
-    assert isinstance(machine, Machine)
+    machine = cast("Machine", simulation.system)
     for i in queued:
         simulation.run((float(spans["since"][i]) + float(spans["until"][i])) / 2)
         task = next((each for each in machine.tasks if str(each.id) == str(name)), None)

@@ -271,9 +271,7 @@ class Fluid:
                 groups += self._sharing.tell()
                 self._tell_load(groups, channels)
             self._pipes_touched.clear()
-            if self._on_load and (
-                sharing._changed or sharing._seeds
-            ):  # a channel has another capacity because of its load
+            if self._on_load and sharing.waiting:  # a channel has another capacity because of its load
                 self.settle()
                 return
         if len(calendar) > 64 + 2 * self._busy:
