@@ -32,7 +32,8 @@ from simmodel import (
     snapshot_of,
     start,
 )
-from simmodel.platform import ClusterSpec, PartitionSpec
+from simmodel.generators import exponential
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, SiteSpec
 
 PROBE = load_workload("probe-4")
 NODE = load_platform("hetsim-slow")
@@ -135,6 +136,10 @@ def test_numbers_of_numpy_are_numbers(number: Any) -> None:
         (
             lambda: simulate(4, [Job(run=5)], lambda view: [Start(job) for job in view.waiting]),
             "must name its place, as in Start(job, view.places[0]); places of this scheduler: ",
+        ),
+        (
+            lambda: SiteSpec(name="a", hosts=[NodeSpec(count=1, cores=4)], overhead=exponential(mean=300)),
+            "must be seconds, or a distribution of seconds such as DelaySpec(distribution='exponential', mean=300)",
         ),
         (lambda: simmodel.LinkSpec, "No simmodel attribute LinkSpec; it is in simmodel.platform"),
     ],

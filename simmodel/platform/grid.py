@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import ceil, exp, inf, isfinite, log, log1p, sqrt
+from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, shown, unknown
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.placements import placement_text
@@ -68,6 +69,9 @@ class DelaySpec(Fields):
         """Return a delay: a number or a text such as ``"5min"`` is a constant one, zero is none."""
         if value is None or isinstance(value, DelaySpec):
             return value
+        if not isinstance(value, Real | str):
+            given = f"DelaySpec(distribution='exponential', mean=300), got {shown(value)}"
+            raise InputError(f"must be seconds, or a distribution of seconds such as {given}")
         delay = cls(mean=value)
         return delay if delay.mean else None
 
