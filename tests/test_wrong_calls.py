@@ -130,12 +130,8 @@ def test_numbers_of_numpy_are_numbers(number: Any) -> None:
             "must be several specs, as in a list",
         ),
         (
-            lambda: Job(workflow=FLOW, machine="multicore-2x10"),
-            "machine: must be a MachineSpec, as load_platform('multicore-2x10') returns, got a text",
-        ),
-        (
             lambda: simulate(4, [Job(run=5)], lambda view: [Start(job) for job in view.waiting]),
-            "must name its place, as in Start(job, view.places[0]); places of this scheduler: ",
+            "must name a place of this scheduler (",
         ),
         (
             lambda: SiteSpec(name="a", hosts=[NodeSpec(count=1, cores=4)], overhead=exponential(mean=300)),

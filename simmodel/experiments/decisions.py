@@ -4,8 +4,8 @@ A difference is looked at several times, and there are several of them, so each 
 probability that any of them is decided wrongly is at most one minus the level (Bonferroni's inequality). The number of
 looks is that of a sequence which doubles up to its budget. A difference that was decided stays decided.
 
-Intervals of Student's t miss the mean of skewed differences on one side: a mean on the side of the short tail says little
-until the long one has been seen. Such a difference is decided once its number is above 25 times its squared skewness.
+Intervals of Student's t miss the mean of skewed differences on one side: a mean on the side of the short tail says
+little until the long one has been seen. Such a difference is decided once there are 25 times its squared skewness of it.
 
 Source: W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, section 2.15.
 """

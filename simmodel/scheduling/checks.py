@@ -61,7 +61,7 @@ def why_not_known(work: object, place: object, places: Sequence[Place]) -> str |
     if not isinstance(work, LiveJob | LiveTask):
         return f"must name a job or task of the view, got {work!r}"
     if place is None:
-        return f"must name its place, as in Start(job, view.places[0]); places of this scheduler: {_names(places)}"
+        return f"must name a place of this scheduler ({_names(places)}), as in Start(job, view.places[0])"
     if not any(place is each for each in places):
         return f"must name a place of this scheduler ({_names(places)}), got {place!r}"
     return None

@@ -310,8 +310,6 @@ class Job(Fields):
     def _check_workflow(self) -> None:
         if self.machine is None:
             raise ValueError("machine: must be the MachineSpec of the nodes in which the workflow runs, got None")
-        if isinstance(self.machine, str):
-            raise ValueError(f"machine: must be a MachineSpec, as load_platform({self.machine!r}) returns, got a text")
         if self.body is not None:
             raise ValueError(f"body: must be left out beside a workflow, got {self.body!r}")
         if self.keeps_work:

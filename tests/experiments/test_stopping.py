@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from simmodel import InputError, Workload, replicate, simulate
-from simmodel.experiments.stopping import chosen_seeds, goal_of, in_rounds, looks
+from simmodel.experiments.decisions import Decisions
+from simmodel.experiments.stopping import Goal, Seeds, chosen_seeds, goal_of, in_rounds, looks
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval
 
 LOAD = 0.5
@@ -166,7 +167,8 @@ def test_skewed_differences_of_equal_means_are_seldom_decided(draw: str) -> None
     mean = {"log-normal": np.exp(1.125), "normal": 0.0, "exponential": 1.0}[draw]
     wrong = 0
     for _ in range(150):
-        drawn = {"log-normal": rng.lognormal(0, 1.5, 480), "normal": rng.normal(size=480), "exponential": rng.exponential(size=480)}
+        drawn = {"log-normal": rng.lognormal(0, 1.5, 480), "normal": rng.normal(size=480)}
+        drawn["exponential"] = rng.exponential(size=480)
         decisions = Decisions.of(Goal("wait_mean"), [("p", "w", "a", "b")], Seeds(30, 480), 0.95)
         for count in (30, 60, 120, 240, 480):
             decisions.look(lambda _, values=drawn[draw][:count]: values - mean)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 
 import pytest
 
-from simmodel import Simulation, Start, simulate, start
+from simmodel import Simulation, Start, environment, simulate, start
 from simmodel.errors import PolicyError
 
-USUAL = gc.get_threshold()
+USUAL = (700, 10, 10)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no simulation of another test, which something still holds, keep the collector at rest."""
+    before = gc.get_threshold()
+    monkeypatch.setattr(environment, "_quiet", environment._Quiet())
+    gc.set_threshold(*USUAL)
+    yield
+    gc.set_threshold(*before)
 
 
 def resting() -> bool:

@@ -130,7 +130,7 @@ def writing(table, candidates, count):
     [
         (Fickle, "Fickle: an answer changes when it is asked twice"),
         (Closed, "Closed: transfers never end"),
-        (Counting, "Counting, continued from its snapshot at"),
+        (Counting, r"Counting: a question changes seen: .* turns\(now, load\)"),
         (Greedy, "Greedy: link own: Greedy.rates give"),
         (Starving, "Starving: transfers never end"),
         (Full, "Full: accesses never end|Full: files still wait for room at the end"),

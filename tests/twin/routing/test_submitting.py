@@ -57,6 +57,7 @@ exec python3 {folder}/rows.py "$@"
 ROWS = r"""
 import os, re, sys
 format = next(word for word in sys.argv if word.startswith("--format="))[9:]
+print(re.sub("%([A-Za-z])", "HEADING", format))
 if os.path.exists("FOLDER/taken"):
     for line in open("FOLDER/taken"):
         job, comment = line.rstrip("\n").split(" ", 1)

@@ -54,6 +54,7 @@ def check(slurm: SlurmCluster, jobs: int) -> None:
     assert not all(exact)
 
 
+@pytest.mark.exhaustive  # alone: the jobs of other tests on the same cluster are told, too
 def test_the_printed_share_is_that_of_the_table(slurm: SlurmCluster) -> None:
     check(slurm, 15)
 

@@ -93,7 +93,7 @@ def test_predictions_and_explanations_tell_it(tmp_path: Path, capsys: pytest.Cap
     said = capsys.readouterr().out
     assert "not modelled" in said
     assert "e-0" not in said  # all draws are now, and so is their mean
-    assert next(csv.DictReader(table.open(encoding="utf-8")))["unmodelled"] == "nodes n1 (-w)"
+    assert next(csv.DictReader(table.read_text("utf-8").splitlines()))["unmodelled"] == "nodes n1 (-w)"
     assert main(["twin", "explain", str(config), "7"]) == 0
     said = capsys.readouterr().out
     assert "caution: not modelled: nodes n1 (-w)" in said
