@@ -5,7 +5,8 @@ probability that any of them is decided wrongly is at most one minus the level (
 looks is that of a sequence which doubles up to its budget. A difference that was decided stays decided.
 
 Intervals of Student's t miss the mean of skewed differences on one side: a mean on the side of the short tail says
-little until the long one has been seen. Such a difference is decided once there are 25 times its squared skewness of it.
+little until the long one has been seen. Such a difference is decided once it has been seen 25 times as often as its
+squared skewness.
 
 Source: W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, section 2.15.
 """
