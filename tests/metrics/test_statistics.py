@@ -22,7 +22,7 @@ from simmodel.metrics.statistics import (
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 19, 29, 99, 1000, 100_000])
 @pytest.mark.parametrize("probability", [0.5, 0.6, 0.9, 0.975, 0.9995, 0.999999])
 def test_quantiles_of_t(freedom, probability):
-    assert t_quantile(probability, freedom) == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-8, abs=1e-9)  # SciPy 1.12
+    assert t_quantile(probability, freedom) == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-8, abs=1e-9)
 
 
 @given(st.floats(0.001, 0.999), st.floats(0.5, 500))
