@@ -25,7 +25,9 @@ from simmodel.experiments.parameters import GivenSpace, Model, Space
 from simmodel.experiments.search_methods import search_named
 from simmodel.experiments.searching import search
 from simmodel.experiments.separation import Searches
+from simmodel.experiments.solving import is_smooth, solution
 from simmodel.experiments.trials import Study
+from simmodel.records.observers import Bar, progress_bar
 from simmodel.runs.scenario import Scenario
 
 __all__ = ["calibrate"]
@@ -38,7 +40,7 @@ def calibrate(
     record: GivenRecord | None,
     parameters: GivenSpace,
     loss: AnyLoss = "walltime",
-    method: str = "cmaes",
+    method: str | None = None,
     *,
     budget: int = 100,
     population: int | None = None,
@@ -71,7 +73,9 @@ def calibrate(
         with their weights, or ``function(returned, record)``, which returns a number or numbers by site. Losses are
         averaged geometrically over sites and classes of jobs, each of which counts once
     method
-        ``"random"``, ``"grid"``, ``"sobol"``, ``"cmaes"``, ``"tpe"`` or ``"gp"`` (Gaussian process)
+        ``"random"``, ``"grid"``, ``"sobol"``, ``"cmaes"``, ``"tpe"`` or ``"gp"`` (Gaussian process). Default: the
+        least squares of the logarithms of walltimes, from several starts, for a function of at most 12 numbers with
+        the loss ``"walltime"``, and without a study; else ``"cmaes"``
     budget
         the number of trials in all
     population
@@ -121,11 +125,23 @@ def calibrate(
     {'speed': 1.6, 'setup': 25.0}
     """
     space = Space.of(parameters, model)
-    search_named(method)
+    search_named(method or _METHOD)
     _check_numbers(budget, population)
     model = _with_seed(model, space, seed)
     fit = _fit(model, record, space, loss, holdout)
     times = times_of_current(fit) if fit.observed is not None else None
+    begin = _start(space, model, start)
+
+    def run(several: Sequence[Mapping[str, Any]]) -> list[Times | None]:
+        return map_calls(possible_times, fit, several, executor, progress)
+
+    if method is None and study is None and population is None and not stop_early and is_smooth(fit):
+        with progress_bar(budget, "trial", progress) as bar:
+            solved = solution(fit, begin, budget, partial(_watched, bar, fit, executor), level, seed)
+        if solved is not None:
+            solved = attrs.evolve(solved, before=space.current(model), times_before=times)
+            return attrs.evolve(solved, identified=()) if intervals is False else solved
+    method = method or _METHOD
     searches = Searches(
         space,
         fit.blocks,
@@ -133,7 +149,7 @@ def calibrate(
         seed=seed,
         size=population or _generation(fit.blocks, separable),
         budget=budget,
-        start=_start(space, model, start),
+        start=begin,
         separable=separable,
         stop_early=stop_early,
     )
@@ -165,13 +181,10 @@ def calibrate(
     parts = fit.blocks if separate else (_whole(fit),)
     runs = 2 + 7 * max(len(part.parameters) for part in parts)
     wanted = runs <= max(budget, _CHEAP) if intervals is None else intervals
-
-    def run(several: Sequence[Mapping[str, Any]]) -> list[Times | None]:
-        return map_calls(possible_times, fit, several, executor, progress)
-
     return _examined(found, parts, run, seed) if wanted else _rerun(found)
 
 
+_METHOD = "cmaes"  # where least squares do not apply
 _ROUNDS = 3  # in which the best values are refined, a run each
 _CHEAP = 30  # runs that are always made to find intervals
 
@@ -188,16 +201,24 @@ def _rerun(found: Calibration) -> Calibration:
 def _examined(found: Calibration, parts: Sequence[Block], run: Runner, seed: int) -> Calibration:
     """Return a calibration with refined values, and with intervals."""
     space = found.fit.varied.space
-    near = surroundings(found.fit, parts, space.point(found.values), run)
+    near = surroundings(found.fit, parts, space.point(found.values), run, fine=is_smooth(found.fit))
     if near is None:
         return _rerun(found)
     best, times = near.point, near.times
     for turn in range(_ROUNDS):
         best, times = refined(found.fit, parts, attrs.evolve(near, point=best, times=times), run, seed + turn)
+    searched = times
     for _ in range(2):
-        best, times = fitted(found.fit, parts, attrs.evolve(near, point=best, times=times), run)
+        best, times = fitted(found.fit, parts, attrs.evolve(near, point=best, times=times), run, searched)
     known = identified(found.fit, parts, near, best, times, run, seed=seed, level=found.level)
     return attrs.evolve(found, values=space.values(best), times_after=times, identified=tuple(known))
+
+
+def _watched(bar: Bar, fit: Fit, executor: Executor | None, several: Sequence[Mapping[str, Any]]) -> list[Times | None]:
+    """Return the times of runs; a step of the bar for each that is a trial: slopes take several at once."""
+    found = map_calls(possible_times, fit, several, executor, False)
+    bar.update(1)
+    return found
 
 
 def _check_early(fit: Fit) -> None:

@@ -11,7 +11,8 @@ Source: B. Efron, "Bootstrap methods: another look at the jackknife", Annals of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from math import log
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
@@ -19,26 +20,30 @@ import numpy as np
 
 from simmodel.errors import SimmodelError
 from simmodel.experiments.fitting import Block, Fit, times_of
-from simmodel.experiments.losses import Criterion
+from simmodel.experiments.least_squares import QUEUES, LeastSquares, Logarithms, fine_step
+from simmodel.experiments.losses import Criterion, RelativeError
 from simmodel.experiments.observations import Cell, Observations, Times
 from simmodel.experiments.parameters import Parameter
-from simmodel.metrics.statistics import t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array: TypeAlias = "NDArray[np.float64]"
 
-__all__ = ["Identified", "Neighbourhood", "fitted", "identified", "possible_times", "refined", "surroundings"]
+__all__ = ["WORSE", "Identified", "Neighbourhood", "fitted", "identified", "possible_times", "refined", "surroundings"]
 
 _STEP = 0.02  # of the range, to each side, for the linear times
 _DRAWS, _CANDIDATES = 200, 400
 _FAR = 5.0  # logarithm of the factor by which times grow at most
 _WIDE = 0.5  # share of a range from which on an interval says too little
+_NARROW = 0.05  # share of a range below which one says enough, however small its value
 _ALIKE = 0.9  # correlation of the estimates of two parameters on a ridge
 _NEARBY = 0.03  # of a whole number, to each side
+_STAYS = 0.3  # of the errors: the change of times that counts as none
 _NEAR = 0.005  # relative difference of losses that counts as none
 
+WORSE = 1.05
+"""How many times the best loss least squares may have: more is a sign that odd jobs count."""
 Runner: TypeAlias = "Callable[[Sequence[Mapping[str, Any]]], list[Times | None]]"
 """Runs the model with several values and returns the times of each run; ``None`` if it failed."""
 
@@ -55,9 +60,12 @@ class Identified:
         the interval of its value; of a choice twice the best one
     verdict
         ``"identified"``, ``"flat"``: the record does not tell its values apart, ``"ridged"``: only together with other
-        parameters, or ``"no interval"``: the record tells it by queue times alone, of which no honest interval is known
+        parameters, ``"several"``: values apart from each other fit as well, or ``"no interval"``: the record tells it
+        by queue times alone, of which no honest interval is known
     other
-        those parameters; of a choice the choices that are as good as the best one
+        those parameters, or those values; of a choice the choices that are as good as the best one
+    together
+        the sum or product of the parameters that is known, with its interval
     """
 
     name: str
@@ -65,6 +73,21 @@ class Identified:
     high: Any
     verdict: str
     other: str = ""
+    together: str = ""
+
+    def besides(self, parameter: Parameter, at: float, alike: Sequence[float]) -> Identified:
+        """Return it with other positions that fit as well, where these are not in its interval."""
+        values = [float(parameter.value(each)) for each in alike]
+        values = [each for each in values if not self.low <= each <= self.high]
+        if not values or self.verdict == "ridged":
+            return self
+        low, high = min([self.low, *values]), max([self.high, *values])
+        if self.verdict == "flat":
+            return attrs.evolve(self, low=low, high=high)
+        best = float(parameter.value(at))
+        sign = all(abs(each + best) <= 0.5 * (self.high - self.low) for each in values)
+        other = "sign" if sign else " and ".join(f"{each:.4g}" for each in values)
+        return attrs.evolve(self, low=low, high=high, verdict="several", other=other)
 
     def sentence(self, parameter: Parameter) -> str:
         """Return what the record does not say of it; empty if it is identified."""
@@ -73,7 +96,12 @@ class Identified:
         if self.verdict == "no interval":
             return f"{self.name} has no interval: only queue times tell of it, in which jobs depend on each other"
         if self.verdict == "ridged":
-            return f"{self.name} is known only together with {self.other}: one makes up for the other"
+            why = self.together or "one makes up for the other"
+            return f"{self.name} is known only together with {self.other}: {why}"
+        if self.verdict == "several":
+            if self.other == "sign":
+                return f"{self.name} is known only up to its sign"
+            return f"{self.name} is not unique: {self.other} fits as well"
         if parameter.choices:
             return f"{self.name} is not identifiable: the record does not tell {self.low} from {self.other}"
         values = f"{_text(self.low)} to {_text(self.high)}"
@@ -110,20 +138,26 @@ class Neighbourhood:
 
 
 def possible_times(fit: Fit, values: Mapping[str, Any]) -> Times | None:
-    """Return the times of a run with these values; ``None`` if it failed."""
+    """Return the times of a run with these values; ``None`` if it failed, or one is infinite."""
     try:
-        return times_of(fit, values)
+        found = times_of(fit, values)
+        return None if any(np.isinf(times).any() for times in found.values()) else found
     except (SimmodelError, ArithmeticError, ValueError, LookupError, TypeError):
         return None
 
 
-def surroundings(fit: Fit, parts: Sequence[Block], point: Array, run: Runner) -> Neighbourhood | None:
-    """Return the neighbourhood of a point; parts, which act on different jobs, are moved at once."""
+def surroundings(
+    fit: Fit, parts: Sequence[Block], point: Array, run: Runner, *, fine: bool = False
+) -> Neighbourhood | None:
+    """Return the neighbourhood of a point; parts, which act on different jobs, are moved at once.
+
+    With ``fine`` the steps are those of a smooth function; otherwise they are long enough for times that jump.
+    """
     space = fit.varied.space
     moves: list[dict[int, float]] = []
     for turn in range(max(len(part.parameters) for part in parts)):
         for side in (-1, 1):
-            moves += [{i: _moved(space.parameters[i], point[i], side) for i in _turn(parts, turn)}]
+            moves += [{i: _moved(space.parameters[i], point[i], side, fine) for i in _turn(parts, turn)}]
     points = [point, *(_replaced(point, move) for move in moves)]
     found = run([space.values(each) for each in points])
     if found[0] is None or any(each is None for each in found):
@@ -149,11 +183,11 @@ def _turn(parts: Sequence[Block], turn: int) -> list[int]:
     return [part.parameters[turn] for part in parts if turn < len(part.parameters)]
 
 
-def _moved(parameter: Parameter, at: float, side: int) -> float:
+def _moved(parameter: Parameter, at: float, side: int, fine: bool) -> float:
     """Return a position a step away; of whole numbers: that of another one; of choices: the same one."""
     if parameter.choices:
         return at
-    step = _STEP
+    step = fine_step(parameter, at) if fine else min(_STEP, at / 2 or _STEP)
     if parameter.whole:
         value = parameter.value(at)
         near = min(max(value + side * max(1, round(0.02 * value)), parameter.low), parameter.high)
@@ -310,24 +344,29 @@ def identified(
     """
     assert fit.observed is not None
     space = fit.varied.space
-    scans = _scans(fit, parts, best, run)
     near = attrs.evolve(near, point=best, times=times)
     found: dict[int, Identified] = {}
+    for part in parts:
+        logs = Logarithms.of(fit.observed, part)
+        if logs is not None:
+            squares = LeastSquares.at(logs, near.slopes, times, part.parameters)
+            found.update(_by_squares(fit, part, squares, best, run, level))
+    scans = _scans(fit, parts, best, run, found)
     for number, part in enumerate(parts):
         rng = np.random.default_rng([seed, 3, number])
         local = _Local.of(fit.observed, part)
         if local is None:
             continue
-        estimates = _estimates(fit, near, local, part, rng)
-        squares = _LeastSquares.of(near, local, part)
+        unsettled = any(i not in found for i in part.parameters)
+        estimates = _estimates(fit, near, local, part, rng) if unsettled else np.zeros((0, 0))
         for column, i in enumerate(part.parameters):
             parameter = space.parameters[i]
+            if i in found:
+                alike = _indistinguishable(fit, local, times, scans.get(i, []), rng)
+                found[i] = found[i].besides(parameter, best[i], alike)
+                continue
             tail = (1 - level) / 2
             low, high = np.quantile(estimates[:, column], [tail, 1 - tail]).tolist()
-            alone = squares is not None and bool(squares.known[column])
-            if squares is not None and alone:
-                centre, half = best[i] + squares.step[column], squares.half_widths(level)[column]
-                low, high = centre - half, centre + half
             alike = _indistinguishable(fit, local, times, scans.get(i, []), rng)
             if parameter.choices:
                 value, others = parameter.value(best[i]), ", ".join(str(parameter.value(at)) for at in alike)
@@ -336,104 +375,183 @@ def identified(
                 continue
             low, high = min([low, best[i], *alike]), max([high, best[i], *alike])
             names = [space.names[j] for j in part.parameters]
-            values = [float(parameter.value(at)) for at in (low, best[i], high)]
-            wide = high - low >= _WIDE or values[2] - values[0] > abs(values[1])
-            verdict, other = _verdict(estimates, column, wide, names)
-            low, high = max(low, 0.0), min(high, 1.0)
+            verdict, other = _verdict(estimates, column, _is_wide(parameter, low, best[i], high), names)
             ends = (parameter.value(low), parameter.value(high))
-            if verdict == "identified" and not alone and not _QUEUES.isdisjoint(local.observed.quantities):
+            if verdict == "identified" and not QUEUES.isdisjoint(local.observed.quantities):
                 verdict, ends = "no interval", (None, None)
             found[i] = Identified(name=parameter.name, low=ends[0], high=ends[1], verdict=verdict, other=other)
     return [found[i] for i in sorted(found)]
 
 
-_QUEUES = frozenset(("queue_time", "start"))  # quantities in which jobs depend on each other
-_BLOCKS = 12  # of jobs in order of time, between which errors may vary together
-_SINGULAR = 1e-6  # of the largest singular value: below, a direction is not determined
+def _by_squares(
+    fit: Fit, part: Block, squares: LeastSquares, best: Array, run: Runner, level: float
+) -> dict[int, Identified]:
+    """Return what is known of the parameters of a part of which walltimes tell; with queues, those that they fix."""
+    assert fit.observed is not None
+    own, parameters = list(part.parameters), _parameters(fit, part)
+    queues = not QUEUES.isdisjoint(fit.observed.quantities)
+    centre = best[own] + squares.step(best[own], 0.0, np.zeros(len(own), dtype=bool))
+    half = squares.half_widths(level)
+    low, high = np.minimum(centre - half, best[own]), np.maximum(centre + half, best[own])
+    rough = [
+        2 * width >= min(abs(float(parameter.value(at))) / _span(parameter, at), _WIDE)
+        for parameter, at, width in zip(parameters, best[own], half.tolist(), strict=True)
+    ]
+    found: dict[int, Identified] = {}
+    for group in [] if queues else squares.groups(half, rough):
+        what = _combination(fit, part, squares, group, best, run, level)
+        for column in group:
+            others = " and ".join(parameters[j].name for j in group if j != column)
+            ends = (parameters[column].value(low[column]), parameters[column].value(high[column]))
+            found[own[column]] = Identified(
+                name=parameters[column].name, low=ends[0], high=ends[1], verdict="ridged", other=others, together=what
+            )
+    for column, parameter in enumerate(parameters):
+        if own[column] in found or parameter.choices or parameter.whole or half[column] >= 1:
+            continue
+        wide = _is_wide(parameter, low[column], best[own[column]], high[column])
+        if not (wide and queues):
+            ends = (parameter.value(low[column]), parameter.value(high[column]))
+            verdict = "flat" if wide else "identified"
+            found[own[column]] = Identified(name=parameter.name, low=ends[0], high=ends[1], verdict=verdict)
+    return found
 
 
-@attrs.frozen(eq=False)
-class _LeastSquares:
-    """The least squares of the logarithms of what jobs have by themselves, linear around a point.
+def _span(parameter: Parameter, at: float) -> float:
+    """Return by how much the value changes with a unit of the position, at a position."""
+    if parameter.scale.startswith("log"):
+        return abs(float(parameter.value(at))) * log(parameter.high / parameter.low)
+    return float(parameter.high - parameter.low)
 
-    Parameters
-    ----------
-    step
-        from the point to it, by parameter of the part, in the unit cube
-    known
-        which parameters these quantities determine
-    left, inverse
-        the errors that it leaves, one per job and quantity, and the pseudo-inverse of the slopes
-    block
-        the block of jobs in order of time of each error
+
+def _combination(
+    fit: Fit, part: Block, squares: LeastSquares, group: Sequence[int], best: Array, run: Runner, level: float
+) -> str:
+    """Return the sum or the product of parameters that is known, with its interval; empty if it is neither.
+
+    Two of them are moved far along the line on which the combination stays: the times must stay, too.
     """
-
-    step: Array
-    known: NDArray[np.bool_]
-    left: Array
-    inverse: Array
-    block: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, near: Neighbourhood, local: _Local, part: Block) -> _LeastSquares | None:
-        """Return that of a part; ``None`` if there are only queue times, or too few jobs."""
-        own = list(part.parameters)
-        slopes, errors, blocks = [], [], []
-        for cell in local.cells:
-            rows = local.rows[cell.rows]
-            order = np.arange(len(rows)) * _BLOCKS // max(len(rows), 1)
-            for name in near.slopes:
-                times, recorded = near.times[name][rows], local.observed.jobs[name][cell.rows]
-                positive = (times > 0) & (recorded > 0)
-                if name not in _QUEUES and positive.any():
-                    slopes.append((near.slopes[name][own][:, rows[positive]] / times[positive]).T)
-                    errors.append(np.log(recorded[positive] / times[positive]))
-                    blocks.append(order[positive])
-        if sum(map(len, errors)) <= len(own):
-            return None
-        jacobian, error = np.concatenate(slopes), np.concatenate(errors)
-        _, singular, right = np.linalg.svd(jacobian, full_matrices=True)
-        rank = int((singular > _SINGULAR * singular.max()).sum()) if singular.max() > 0 else 0
-        inverse = np.linalg.pinv(jacobian, rcond=_SINGULAR)
-        step = inverse @ error
-        known = np.abs(right[rank:]).max(axis=0, initial=0.0) < 1e-3
-        left = np.asarray(error - jacobian @ step, dtype=np.float64)
-        return cls(step, known, left, np.asarray(inverse, dtype=np.float64), np.concatenate(blocks))
-
-    def half_widths(self, level: float) -> Array:
-        """Return half the width of each interval: for independent jobs, or for blocks of them, whichever is larger."""
-        count, size = len(self.left), len(self.step)
-        effects = self.left[:, None] * self.inverse.T
-        blocks = np.stack([effects[self.block == each].sum(axis=0) for each in range(_BLOCKS)])
-        alone = np.sqrt((effects**2).sum(axis=0) * count / (count - size)) * t_quantile((1 + level) / 2, count - size)
-        together = np.sqrt((blocks**2).sum(axis=0) * _BLOCKS / (_BLOCKS - 1)) * t_quantile((1 + level) / 2, _BLOCKS - 1)
-        return np.asarray(np.maximum(alone, together), dtype=np.float64)
+    parameters = [_parameters(fit, part)[column] for column in group]
+    own = [part.parameters[column] for column in group]
+    if any(each.choices or each.whole for each in parameters):
+        return ""
+    values = np.array([float(each.value(at)) for each, at in zip(parameters, best[own], strict=True)])
+    spans = np.array([_span(each, at) for each, at in zip(parameters, best[own], strict=True)])
+    forms: list[tuple[bool, Array, Array]] = []
+    for product in (False, True) if (values > 0).all() else (False,):
+        scales = spans / values if product else spans
+        shares = squares.shares(group, scales)
+        moved = None if shares is None else _along(parameters, values, shares, product=product)
+        if shares is not None and moved is not None:
+            point = best.copy()
+            point[own] = [each.unit(value) for each, value in zip(parameters, moved.tolist(), strict=True)]
+            forms.append((product, shares, point))
+    runs = run([fit.varied.space.values(each[2]) for each in forms]) if forms else []
+    away = [
+        np.inf if times is None else float(np.sqrt(np.mean((squares.logs.errors(times) - squares.errors) ** 2)))
+        for times in runs
+    ]
+    noise = float(np.sqrt(np.mean(squares.errors**2)))
+    if not away or min(away) > max(_STAYS * noise, _STAYS**4):
+        return ""
+    product, shares, _ = forms[int(np.argmin(away))]
+    one = squares.merged(group, shares * (spans / values if product else spans))
+    half = float(one.half_widths(level, most=np.inf)[-1])
+    value = float(np.prod(values**shares) if product else values @ shares)
+    names = [each.name for each in parameters]
+    text = _product(names, shares.tolist()) if product else _sum(names, shares.tolist())
+    return f"{text} = {value:.4g} ± {half * (value if product else 1):.2g}"
 
 
-def fitted(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner) -> tuple[Array, Times]:
+def _along(parameters: Sequence[Parameter], values: Array, shares: Array, *, product: bool) -> Array | None:
+    """Return values with the same sum or product, two of them far from these; ``None`` if their ranges do not let."""
+    numbers = np.log(values) if product else values
+    ends = np.array([[each.low, each.high] for each in parameters], dtype=np.float64)
+    if product:
+        ends = np.log(np.maximum(ends, 1e-3 * values[:, None]))
+    best: tuple[float, Array] | None = None
+    for i in range(len(values)):
+        for j in range(len(values)):
+            for side in (-1.0, 1.0) if i != j else ():
+                slope = -shares[i] / shares[j]
+                room_i = ends[i][1] - numbers[i] if side > 0 else numbers[i] - ends[i][0]
+                room_j = (ends[j][1] - numbers[j] if side * slope > 0 else numbers[j] - ends[j][0]) / abs(slope)
+                most = log(2) if product else 0.5 * float(np.abs(shares * values).sum()) / abs(shares[i])
+                step = min(room_i, room_j, most)
+                far = step * abs(shares[i])
+                if step > 0 and (best is None or far > best[0]):
+                    moved = numbers.copy()
+                    moved[i] += side * step
+                    moved[j] += side * step * slope
+                    best = far, moved
+    if best is None:
+        return None
+    return np.exp(best[1]) if product else best[1]
+
+
+def _sum(names: Sequence[str], shares: Sequence[float]) -> str:
+    """Return the text of a sum.
+
+    >>> _sum(["pilot", "stage", "idle"], [1.0, 2.0, -1.5])
+    'pilot + 2 stage - 1.5 idle'
+    """
+    found = ""
+    for name, share in zip(names, shares, strict=True):
+        sign = " - " if share < 0 else " + "
+        found += (sign if found else "") + ("" if abs(share) == 1 else f"{abs(share):.2g} ") + name
+    return found
+
+
+def _product(names: Sequence[str], shares: Sequence[float]) -> str:
+    """Return the text of a product of powers.
+
+    >>> _product(["a", "b", "c"], [1.0, 2.0, -1.0])
+    'a * b^2 / c'
+    """
+    found = ""
+    for name, share in zip(names, shares, strict=True):
+        sign = " / " if share < 0 else " * "
+        found += (sign if found else "") + name + ("" if abs(share) == 1 else f"^{abs(share):.2g}")
+    return found
+
+
+def _is_wide(parameter: Parameter, low: float, at: float, high: float) -> bool:
+    """Whether an interval of positions is half a range, or as wide as its value where that is no small part of it."""
+    low, high = max(low, 0.0), min(high, 1.0)
+    ends = [float(parameter.value(each)) for each in (low, at, high)]
+    return high - low >= _WIDE or (high - low >= _NARROW and ends[2] - ends[0] > abs(ends[1]))
+
+
+def fitted(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner, searched: Times) -> tuple[Array, Times]:
     """Return the point of the least squares of what jobs have by themselves, where that is better, and its times.
 
-    Where queue times are observed, too, what walltimes determine is asked of walltimes: queues, in which a late job
-    delays the next ones, say less of it. Otherwise the best values are those of the loss.
+    What walltimes determine is asked of walltimes by their logarithms, which is more precise than any mean of errors,
+    and than queues, in which a late job delays the next ones. Values that other losses are asked for stay, and so do
+    those of walltimes if odd jobs make their loss much larger than that of the times that the search found.
     """
     assert fit.observed is not None
-    if _QUEUES.isdisjoint(fit.observed.quantities):
+    alone = QUEUES.isdisjoint(fit.observed.quantities)
+    if alone and not decides(fit):
         return near.point, near.times
-    locals_ = [_Local.of(fit.observed, part) for part in parts]
+    logs = [Logarithms.of(fit.observed, part) for part in parts]
     proposed = near.point.copy()
-    before: list[float | None] = []
-    for part, local in zip(parts, locals_, strict=True):
-        found = None if local is None else _LeastSquares.of(near, local, part)
+    weighed: list[tuple[Logarithms, LeastSquares] | None] = []
+    for part, each in zip(parts, logs, strict=True):
         own = list(part.parameters)
-        if found is not None:
+        found = None if each is None else LeastSquares.at(each, near.slopes, near.times, own)
+        if each is not None and found is not None:
             whole = [bool(parameter.whole or parameter.choices) for parameter in _parameters(fit, part)]
-            moved = np.where(found.known & ~np.array(whole), proposed[own] + found.step, proposed[own])
-            proposed[own] = np.clip(moved, 0.0, 1.0)
-        before.append(None if local is None else _squares(near.times, local))
+            unknown = found.half_widths(0.95) >= 1
+            proposed[own] += found.step(proposed[own], 0.0, np.array(whole) | unknown)
+        weighed.append(None if each is None or found is None else (each, found))
     [times] = run([fit.varied.space.values(proposed)])
     point, kept = near.point.copy(), {name: values.copy() for name, values in near.times.items()}
-    for part, local, old in zip(parts, locals_, before, strict=True):
-        if times is not None and local is not None and old is not None and (_squares(times, local) or 0.0) < old:
+    for part, both in zip(parts, weighed, strict=True):
+        if times is None or both is None:
+            continue
+        own_logs, squares = both
+        old, new = (float(((own_logs.errors(each) * squares.weights) ** 2).sum()) for each in (near.times, times))
+        if new < old and (not alone or _loss_in(fit, part, times) < WORSE * _loss_in(fit, part, searched)):
             point[list(part.parameters)] = proposed[list(part.parameters)]
             rows = _rows(fit.observed, part)
             for name in kept:
@@ -441,20 +559,20 @@ def fitted(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner) -
     return point, kept
 
 
+def decides(fit: Fit) -> bool:
+    """Whether least squares decide on the values: if walltimes alone are asked for, in the mean."""
+    losses = [] if fit.criterion is None else list(fit.criterion.losses.values())
+    plain = [isinstance(each, RelativeError) and each.average == "sums" for each in losses]
+    return bool(plain) and all(plain) and all(each.quantity == "walltime" for each in losses)
+
+
+def _loss_in(fit: Fit, part: Block, times: Times) -> float:
+    losses = fit.losses(times)
+    return losses[part.label] if part.label in losses else losses["loss"]
+
+
 def _parameters(fit: Fit, part: Block) -> list[Parameter]:
     return [fit.varied.space.parameters[i] for i in part.parameters]
-
-
-def _squares(times: Times, local: _Local) -> float | None:
-    """Return the sum of squares of the logarithms of what jobs have by themselves; ``None`` if there is nothing."""
-    found = []
-    for cell in local.cells:
-        for name in local.observed.quantities:
-            if name not in _QUEUES:
-                simulated, recorded = times[name][local.rows[cell.rows]], local.observed.jobs[name][cell.rows]
-                positive = (simulated > 0) & (recorded > 0)
-                found.append(float((np.log(recorded[positive] / simulated[positive]) ** 2).sum()))
-    return sum(found) if found else None
 
 
 def _estimates(fit: Fit, near: Neighbourhood, local: _Local, part: Block, rng: np.random.Generator) -> Array:
@@ -487,13 +605,18 @@ def _verdict(estimates: Array, column: int, wide: bool, names: Sequence[str]) ->
     return "flat", ""
 
 
-def _scans(fit: Fit, parts: Sequence[Block], best: Array, run: Runner) -> dict[int, list[tuple[float, Times]]]:
-    """Return the times with each parameter moved over its range, the others at their best: by parameter, position."""
+def _scans(
+    fit: Fit, parts: Sequence[Block], best: Array, run: Runner, settled: Container[int]
+) -> dict[int, list[tuple[float, Times]]]:
+    """Return the times with each parameter moved over its range, the others at their best: by parameter, position.
+
+    Of those that are settled, only the mirror image is looked at.
+    """
     space = fit.varied.space
     moves: list[dict[int, float]] = []
     for turn in range(max(len(part.parameters) for part in parts)):
-        wanted = {i: _positions(space.parameters[i], best[i]) for i in _turn(parts, turn)}
-        for step in range(max(len(each) for each in wanted.values())):
+        wanted = {i: _positions(space.parameters[i], best[i], i in settled) for i in _turn(parts, turn)}
+        for step in range(max((len(each) for each in wanted.values()), default=0)):
             moves += [{i: each[step] for i, each in wanted.items() if step < len(each)}]
     found: dict[int, list[tuple[float, Times]]] = {}
     runs = run([space.values(_replaced(best, move)) for move in moves])
@@ -504,10 +627,10 @@ def _scans(fit: Fit, parts: Sequence[Block], best: Array, run: Runner) -> dict[i
     return found
 
 
-def _positions(parameter: Parameter, at: float) -> list[float]:
+def _positions(parameter: Parameter, at: float, settled: bool) -> list[float]:
     if parameter.choices:
         return [parameter.unit(each) for each in parameter.choices if each != parameter.value(at)]
-    wanted = [0.0, at / 2, (1 + at) / 2, 1.0]
+    wanted = [] if settled else [0.0, at / 2, (1 + at) / 2, 1.0]
     if parameter.low < 0 < parameter.high and parameter.holds(-parameter.value(at)):
         wanted.append(parameter.unit(-parameter.value(at)))  # its mirror image
     if parameter.whole:  # whose effect may jump: values nearby tell how wide the interval is at least

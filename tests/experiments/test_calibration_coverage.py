@@ -58,14 +58,17 @@ def test_intervals_of_regressions_cover(kind: str, runs: int) -> None:
     assert (share >= 0.9 - slack).all(), share
     assert (share <= 0.98 + slack).all(), share
     ours, theirs = (float(np.median([each[i] for each in found])) for i in (1, 2))
+    print(f"\n{kind}: {share.round(3)} covered, errors of the speed {ours:.2%}, of SciPy {theirs:.2%}")
     assert ours <= 1.5 * theirs + 0.002
 
 
-def crowded_sites(
-    seed: int, queues: bool, sites: int = 4, count: int = 100
-) -> tuple[list[bool], list[float], list[float]]:
-    """Return whether intervals hold the speeds of sites that fill, their errors, and those of median(cpu/wall)."""
+def crowded_sites(seed: int, queues: str, most: int) -> tuple[list[bool], list[float], list[float]]:
+    """Return whether intervals hold the speeds of sites that fill, their errors, and those of median(cpu/wall).
+
+    Queue times are not observed, observed, or observed with noise of 10 %.
+    """
     rng = np.random.default_rng(seed)
+    sites, count = int(rng.integers(most * 2 // 5, most + 1)), 100
     cores, speeds = rng.integers(8, 49, sites), np.exp(rng.uniform(np.log(0.5), np.log(2), sites))
     waits = rng.uniform(60, 900, sites)
 
@@ -90,6 +93,9 @@ def crowded_sites(
 
     jobs = Scenario(platform=grid(speeds, waits), workload=workload(True), policy="recorded").run().jobs
     log = Table({name: jobs[name] for name in ("job", "site", "processors", "submit", "start", "end")})
+    if queues == "noisy":
+        start = jobs["submit"] + (jobs["start"] - jobs["submit"]) * rng.lognormal(0, 0.1, len(jobs))
+        log = log.with_columns(start=start, end=start + jobs["end"] - jobs["start"])
     ranges: dict[str, Any] = {f"sites.S{i}.speed": (0.25, 4, "log") for i in range(sites)}
     if queues:
         ranges |= {f"sites.S{i}.overhead.mean": (10, 3600, "log") for i in range(sites)}
@@ -109,11 +115,12 @@ def crowded_sites(
     return inside, errors, closed
 
 
-@pytest.mark.parametrize("runs", [2, pytest.param(50, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("queues", [False, True])
-def test_speeds_of_sites_that_fill(queues: bool, runs: int) -> None:
-    found = [crowded_sites(seed, queues) for seed in range(runs)]
+@pytest.mark.parametrize(("runs", "most"), [(1, 6), pytest.param(200, 15, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("queues", ["", "exact", "noisy"])
+def test_speeds_of_sites_that_fill(queues: str, runs: int, most: int) -> None:
+    found = [crowded_sites(seed, queues, most) for seed in range(runs)]
     share = np.mean([inside for each in found for inside in each[0]])
-    assert share >= (0.9 if runs > 10 else 0.75)
     ours, closed = (float(np.median([error for each in found for error in each[i]])) for i in (1, 2))
-    assert ours <= 1.5 * closed + 0.002
+    print(f"\n{queues or 'walltimes'}: {share:.1%} covered, errors {ours:.2%}, of the median {closed:.2%}")
+    assert (0.9 if runs > 10 else 0.5) <= share <= (0.98 if runs > 10 else 1)
+    assert ours <= 1.5 * closed + (0 if runs > 10 else 0.01)

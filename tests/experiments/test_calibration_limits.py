@@ -40,7 +40,7 @@ def test_intervals_are_near_the_hidden_values_and_a_flat_parameter_is_named() ->
 def test_two_parameters_that_make_up_for_each_other_are_named() -> None:
     found = calibrate(line, RECORD, {"speed": (0.25, 4, "log"), "efficiency": (0.25, 4, "log")}, budget=60)
     assert [each.verdict for each in found.identified] == ["ridged", "ridged"]
-    assert found.limits[0] == "speed is known only together with efficiency: one makes up for the other"
+    assert found.limits[0].startswith("speed is known only together with efficiency: speed * efficiency = 1.")
 
 
 def test_the_refined_values_are_no_worse_than_the_best_trial() -> None:
@@ -111,7 +111,8 @@ def best_line(cpu: Any, wall: Any) -> tuple[float, float]:
 def test_what_the_jobs_of_bnl_tell() -> None:
     sums, ratios = bnl("walltime"), bnl("walltime-ratios")
     assert int(sums.errors["jobs"][0]) == 65
-    assert (round(sums.loss_before, 3), round(sums.loss, 3)) == (0.038, 0.036)
+    assert (round(sums.loss_before, 3), round(sums.loss, 3)) == (0.038, 0.037)  # of logarithms; the least loss is:
+    assert round(bnl("walltime", method="cmaes", intervals=False).loss, 3) == 0.036
     assert (round(ratios.loss_before, 3), round(ratios.loss, 3)) == (0.081, 0.072)
     assert any("BNL: at most 4 of the 65 jobs run at once" in sentence for sentence in ratios.limits)
     assert any("described, not explained" in sentence for sentence in ratios.limits)
