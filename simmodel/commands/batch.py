@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.outputs import (
-    add_database,
-    add_output,
-    add_picture,
-    label,
-    picture,
-    write_and_say,
-)
-from simmodel.commands.shared import add_log, add_machine, add_policy, add_rules, chosen_policy, run_options
-from simmodel.commands.values import seconds
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
+from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
+from simmodel.commands.values import output, seconds
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -23,23 +17,27 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_log(parser)
-    add_policy(parser)
-    add_machine(parser)
-    add_rules(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "schedule", "OUT.csv", "one line per job; times as in the log")
-    add_output(files, "json", "OUT.json", "metrics, counts and the scenario, which repeats the run")
-    add_database(files, " or --stream")
-    text = "read the log in chunks and write jobs as they end, to an SQLite file or a folder NAME.parquet"
-    add_output(files, "stream", "OUT", text)
-    files.add_argument("--events", action="store_true", help="record each state change too, for --db")
-    add_output(files, "trace", "OUT.json", "a trace for ui.perfetto.dev")
-    add_picture(files, "the run on one page")
-    add_output(files, "snapshot", "OUT.json", "the state at --at, for 'simmodel whatif'")
-    files.add_argument("--at", type=seconds, metavar="TIME", help="time of the snapshot; the run stops there")
+add = arguments(
+    LOG,
+    POLICY,
+    MACHINE,
+    RULES,
+    files(
+        argument("--schedule OUT.csv", "one line per job; times as in the log", output),
+        argument("--json OUT.json", "metrics, counts and the scenario, which repeats the run", output),
+        database(" or --stream"),
+        argument(
+            "--stream OUT",
+            "read the log in chunks and write jobs as they end, to an SQLite file or a folder NAME.parquet",
+            output,
+        ),
+        argument("--events", "record each state change too, for --db"),
+        argument("--trace OUT.json", "a trace for ui.perfetto.dev", output),
+        plot("the run on one page"),
+        argument("--snapshot OUT.json", "the state at --at, for 'simmodel whatif'", output),
+        argument("--at TIME", "time of the snapshot; the run stops there", seconds),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -72,19 +70,17 @@ def run(options: argparse.Namespace) -> None:
     result = simulation.run().result()
     if options.stream is not None:
         said = [result.summary(), f"  jobs written to {options.stream}"]
-        write_and_say(said, options, {"json": result.to_json})
+        write_and_say(options, said, json=result.to_json)
         return
     write_and_say(
-        [result.summary()],
         options,
-        {
-            "schedule": result.schedule_csv,
-            "json": result.to_json,
-            "db": lambda path: result.to_sqlite(path, force=options.force),
-            "trace": result.to_perfetto,
-            "plot": picture(lambda: result.plot.overview()),
-            "snapshot": lambda path: simulation.snapshot().to_json(path),
-        },
+        [result.summary()],
+        schedule=result.schedule_csv,
+        json=result.to_json,
+        db=lambda path: result.to_sqlite(path, force=options.force),
+        trace=result.to_perfetto,
+        plot=picture(lambda: result.plot.overview()),
+        snapshot=lambda path: simulation.snapshot().to_json(path),
     )
 
 

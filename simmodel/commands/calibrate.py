@@ -5,27 +5,22 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.shared import add_workers
-from simmodel.commands.studies import Findings, add_config, add_results, carry_out, configured
+from simmodel.commands.studies import Experiment, Findings, experiment
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from simmodel.experiments.configuration import Configuration, Shape
+    from simmodel.experiments.configuration import Configuration
 
-__all__ = ["EXAMPLES", "add", "perform", "run", "shape"]
+__all__ = ["EXAMPLES", "EXPERIMENT", "add", "run"]
 
 EXAMPLES = ("simmodel calibrate size-from-starts --table values.csv",)
 
-_METHOD = ("name", "budget", "population", "seed", "holdout", "separable", "stop_early", "intervals", "level", "start")
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_config(parser)
-    add_workers(parser)
-    text = "the errors of each site and class before and after"
-    add_results(parser, "the values before and after, with their intervals", text, "calibration.png")
+add = experiment(
+    "the values before and after, with their intervals",
+    "the errors of each site and class before and after",
+    "calibration.png",
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -35,18 +30,10 @@ def run(options: argparse.Namespace) -> None:
     record (a log with recorded starts, or columns; default: the workload), the loss (a name, or weights by name) and
     the method: "random", "grid", "sobol", "cmaes", "tpe" or "gp", with its budget.
     """
-    carry_out(configured(options, shape()), options, perform)
+    EXPERIMENT.run(options)
 
 
-def shape() -> Shape:
-    """Return the keys of the file."""
-    from simmodel.experiments.configuration import Shape
-
-    return Shape("calibrate", _METHOD, ("record", "loss"))
-
-
-def perform(configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
-    """Run the experiment."""
+def _perform(configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
     from simmodel.experiments.calibration import calibrate
 
     loss: Any = configuration.document["loss"].data if "loss" in configuration.document else "walltime"
@@ -71,3 +58,7 @@ def _record(configuration: Configuration) -> Any:
         return None if given is None else given.table()
     path = configuration.folder / given.text()
     return path if path.exists() else given.text()
+
+
+_METHOD = ("name", "budget", "population", "seed", "holdout", "separable", "stop_early", "intervals", "level", "start")
+EXPERIMENT = Experiment("calibrate", _METHOD, ("record", "loss"), _perform)

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.outputs import add_output, add_picture, label, picture, write_and_say
-from simmodel.commands.shared import (
-    POLICIES,
-    add_log,
-    add_machine,
-    add_rules,
-    add_workers,
-    process_pool,
-    run_options,
-    split_names,
-)
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.outputs import files, label, picture, plot, write_and_say
+from simmodel.commands.shared import LOG, MACHINE, POLICIES, RULES, WORKERS, process_pool, run_options, split_names
+from simmodel.commands.values import output
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -24,16 +17,17 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_log(parser)
-    parser.add_argument("--policies", required=True, metavar="A,B,C", help=POLICIES)
-    add_machine(parser)
-    add_rules(parser)
-    add_workers(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "table", "OUT.csv", "all metrics, one line per policy")
-    add_picture(files, "the metrics as bars", usual="comparison.png")
+add = arguments(
+    LOG,
+    argument("--policies A,B,C", POLICIES, required=True),
+    MACHINE,
+    RULES,
+    WORKERS,
+    files(
+        argument("--table OUT.csv", "all metrics, one line per policy", output),
+        plot("the metrics as bars", "comparison.png"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -46,9 +40,5 @@ def run(options: argparse.Namespace) -> None:
         found = compare(platform, options.log, policies, executor=executor, **given)
     first = found.results[0]
     head = f"{label(options.log)}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
-    write_and_say(
-        [head, "", found.summary(), *first.report.lines()],
-        options,
-        {"table": found.table.to_csv, "plot": picture(found.plot)},
-        indent="",
-    )
+    said = [head, "", found.summary(), *first.report.lines()]
+    write_and_say(options, said, "", table=found.table.to_csv, plot=picture(found.plot))

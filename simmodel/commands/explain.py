@@ -5,19 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simmodel.commands.options import add_kind_options, kind_options
-from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
-from simmodel.commands.shared import (
-    add_log,
-    add_machine,
-    add_policy,
-    add_rules,
-    add_trust,
-    chosen_policy,
-    run_options,
-    see_working_folder,
-)
-from simmodel.commands.values import seconds, source
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.options import kind_arguments, kind_options
+from simmodel.commands.outputs import files, picture, plot, write_and_say
+from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, TRUST, chosen_policy, run_options, see_working_folder
+from simmodel.commands.values import output, seconds, source
 from simmodel.errors import InputError
 from simmodel.platform.options import BrokerOptions, MachineOptions
 
@@ -29,25 +21,22 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_log(parser)
-    parser.add_argument("job", metavar="JOB", help="the id of a job, or of a task of a machine")
-    parser.add_argument(
-        "--at", type=seconds, metavar="TIME", help="the instant, on a cluster (default: that of its submission)"
-    )
-    add_policy(parser)
-    parser.add_argument("--broker", metavar="NAME", help="policy of a broker or a grid, whose places have --policy")
-    add_machine(parser)
-    parser.add_argument(
-        "--clusters", type=source, metavar="A,B,...", help="a broker over numbers of processors, platforms or files"
-    )
-    add_rules(parser)
-    add_kind_options(parser, [MachineOptions, BrokerOptions])
-    add_trust(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "json", "OUT.json", "the explanation")
-    add_picture(files, "what stood in the way, over time", usual="why.png")
+add = arguments(
+    LOG,
+    argument("job JOB", "the id of a job, or of a task of a machine"),
+    argument("--at TIME", "the instant, on a cluster (default: that of its submission)", seconds),
+    POLICY,
+    argument("--broker NAME", "policy of a broker or a grid, whose places have --policy"),
+    MACHINE,
+    argument("--clusters A,B,...", "a broker over numbers of processors, platforms or files", source),
+    RULES,
+    kind_arguments(MachineOptions, BrokerOptions),
+    TRUST,
+    files(
+        argument("--json OUT.json", "the explanation", output),
+        plot("what stood in the way, over time", "why.png"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -61,9 +50,7 @@ def run(options: argparse.Namespace) -> None:
 
     platform, policy, given = _run(options)
     found = explain(platform, options.log, policy, options.job, options.at, **given)
-    write_and_say(
-        [found.report()], options, {"json": lambda path: found.to_json(path), "plot": picture(found.plot)}, indent=""
-    )
+    write_and_say(options, [found.report()], "", json=lambda path: found.to_json(path), plot=picture(found.plot))
 
 
 def _run(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:

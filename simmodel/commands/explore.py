@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.machine import WORKLOAD, add_config
-from simmodel.commands.options import add_kind_options, kind_options, options_of
-from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import POLICIES, add_trust, add_until, add_workers, process_pool, split_names
-from simmodel.commands.studies import add_study, kept_runs
-from simmodel.commands.values import number, source
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.machine import CONFIG, WORKLOAD
+from simmodel.commands.options import kind_arguments, kind_options
+from simmodel.commands.outputs import files, picture, plot, write_and_say
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.shared import POLICIES, TRUST, UNTIL, WORKERS, process_pool, split_names
+from simmodel.commands.studies import kept_runs, kept_study
+from simmodel.commands.values import output, share, source
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -22,49 +23,39 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "--platforms",
+def _seeds(text: str) -> int | list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    several = "," in text
+    if not parts or not all(part.isdecimal() for part in parts) or (not several and int(parts[0]) < 1):
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, or seeds separated by commas, got {text!r}")
+    numbers = [int(part) for part in parts]
+    if len(set(numbers)) < len(numbers):
+        raise argparse.ArgumentTypeError(f"must name each seed once, got {text!r}")
+    return numbers if several else numbers[0]
+
+
+add = arguments(
+    argument(
+        "--platforms A,B,C",
+        "files, names from 'simmodel list platforms' or numbers of processors",
+        source,
         required=True,
-        type=source,
-        metavar="A,B,C",
-        help="files, names from 'simmodel list platforms' or numbers of processors",
-    )
-    parser.add_argument(
-        "--workloads",
-        required=True,
-        nargs="+",
-        type=source,
-        metavar="WORKLOAD",
-        help=f"separated by spaces; each is {WORKLOAD}",
-    )
-    parser.add_argument("--policies", required=True, metavar="A,B,C", help=POLICIES)
-    parser.add_argument(
-        "--seeds", type=_seeds, default=10, metavar="N|A,B,C", help="number of seeds, or the seeds (default: 10)"
-    )
-    parser.add_argument(
-        "--metrics", metavar="A,B,C", help="metrics in the printed table and the picture; the files have all"
-    )
-    parser.add_argument(
-        "--level",
-        type=number("a number between 0 and 1", lambda value: 0 < value < 1),
-        default=0.95,
-        metavar="P",
-        help="confidence level of the intervals (default: 0.95)",
-    )
-    add_workers(parser)
-    add_study(parser, "the same command goes on")
-    rules = parser.add_argument_group("simulation")
-    add_config(rules)
-    add_kind_options(rules, [*options_of("tasks"), *options_of("jobs")])
-    add_until(rules)
-    add_trust(rules)
-    add_progress(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "table", "OUT.csv", "means and intervals, one line per combination")
-    add_output(files, "samples", "OUT.csv", "all metrics, one line per run")
-    add_picture(files, "means with their intervals", usual="exploration.png")
+    ),
+    argument("--workloads WORKLOAD", f"separated by spaces; each is {WORKLOAD}", source, nargs="+", required=True),
+    argument("--policies A,B,C", POLICIES, required=True),
+    argument("--seeds N|A,B,C", "number of seeds, or the seeds (default: 10)", _seeds, default=10),
+    argument("--metrics A,B,C", "metrics in the printed table and the picture; the files have all"),
+    argument("--level P", "confidence level of the intervals (default: 0.95)", share, default=0.95),
+    WORKERS,
+    kept_study("the same command goes on"),
+    group("simulation", CONFIG, kind_arguments("tasks", "jobs"), UNTIL, TRUST),
+    PROGRESS,
+    files(
+        argument("--table OUT.csv", "means and intervals, one line per combination", output),
+        argument("--samples OUT.csv", "all metrics, one line per run", output),
+        plot("means with their intervals", "exploration.png"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -111,23 +102,10 @@ def run(options: argparse.Namespace) -> None:
             **given,
         )
     write_and_say(
-        [repr(found).strip("<>"), "", found.summary(metrics)],
         options,
-        {
-            "table": found.table.to_csv,
-            "samples": found.samples.to_csv,
-            "plot": picture(lambda: found.plot(metrics)),
-        },
-        indent="",
+        [repr(found).strip("<>"), "", found.summary(metrics)],
+        "",
+        table=found.table.to_csv,
+        samples=found.samples.to_csv,
+        plot=picture(lambda: found.plot(metrics)),
     )
-
-
-def _seeds(text: str) -> int | list[int]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    several = "," in text
-    if not parts or not all(part.isdecimal() for part in parts) or (not several and int(parts[0]) < 1):
-        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, or seeds separated by commas, got {text!r}")
-    numbers = [int(part) for part in parts]
-    if len(set(numbers)) < len(numbers):
-        raise argparse.ArgumentTypeError(f"must name each seed once, got {text!r}")
-    return numbers if several else numbers[0]

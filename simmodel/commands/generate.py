@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.shared import add_seed
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.shared import SEED
 from simmodel.commands.values import at_least_one, output, positive, seconds, source
 from simmodel.errors import InputError, unknown
 from simmodel.writing import STDOUT
@@ -21,21 +22,22 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("model", type=source, metavar="MODEL", help="lublin, poisson, or a TOML file of settings")
-    parser.add_argument("--jobs", type=at_least_one, metavar="N", help="number of jobs (default: 5000)")
-    parser.add_argument("--processors", type=at_least_one, metavar="N", help="of the machine (default: 256)")
-    add_seed(parser)
-    parser.add_argument("--load", type=positive, metavar="RHO", help="scale the gaps to this offered load, such as 0.9")
-    parser.add_argument("--estimates", action="store_true", help="draw requested times as users estimate them")
-    parser.add_argument("-o", "--output", type=output, metavar="OUT.swf", help="default: standard output")
-    lublin = parser.add_argument_group("lublin")
-    lublin.add_argument("--classes", metavar="A,B", help="batch,interactive (default) or typeless")
-    poisson = parser.add_argument_group("poisson")
-    poisson.add_argument("--gap", type=seconds, metavar="TIME", help="mean time between submissions (default: 60)")
-    poisson.add_argument("--run", type=seconds, metavar="TIME", help="mean run time (default: 3600)")
-    poisson.add_argument("--size", type=at_least_one, metavar="N", help="processors per job (default: 1)")
+add = arguments(
+    argument("model MODEL", "lublin, poisson, or a TOML file of settings", source),
+    argument("--jobs N", "number of jobs (default: 5000)", at_least_one),
+    argument("--processors N", "of the machine (default: 256)", at_least_one),
+    SEED,
+    argument("--load RHO", "scale the gaps to this offered load, such as 0.9", positive),
+    argument("--estimates", "draw requested times as users estimate them"),
+    argument("-o --output OUT.swf", "default: standard output", output),
+    group("lublin", argument("--classes A,B", "batch,interactive (default) or typeless")),
+    group(
+        "poisson",
+        argument("--gap TIME", "mean time between submissions (default: 60)", seconds),
+        argument("--run TIME", "mean run time (default: 3600)", seconds),
+        argument("--size N", "processors per job (default: 1)", at_least_one),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.outputs import add_database, add_output, add_picture, picture, write_and_say
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import add_seed, add_trust, add_until, see_working_folder
-from simmodel.commands.values import one_of, source
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.outputs import database, files, picture, plot, write_and_say
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
+from simmodel.commands.values import output, source
 
 if TYPE_CHECKING:
     from simmodel.formats.cgsim import CGSimStudy
@@ -23,55 +24,43 @@ EXAMPLES = (
     "simmodel grid tiers-30 --broker data-locality --data-policy prefetch --db events.sqlite",
 )
 
-SCHEMAS = ("simmodel", "cgsim-states", "cgsim-events")
 
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "config",
-        type=source,
-        metavar="CONFIG",
-        help="a configuration of CGSim (JSON), a platform of sites (TOML), or a name",
-    )
-    parts = parser.add_argument_group("parts")
-    parts.add_argument(
-        "--sites", type=source, metavar="FILE", help="sites of CGSim (JSON), instead of those that CONFIG names"
-    )
-    parts.add_argument(
-        "--connections", type=source, metavar="FILE", help="connections of CGSim, instead of those of CONFIG"
-    )
-    parts.add_argument(
-        "--jobs",
-        type=source,
-        metavar="FILE",
-        help="jobs: CSV or SQLite of CGSim, any log, or a name (default: those of CONFIG)",
-    )
-    parts.add_argument("--skip-bad-rows", action="store_true", help="skip bad rows of CGSim's jobs, counted by reason")
-    policies = parser.add_argument_group("policies")
-    policies.add_argument("--broker", metavar="NAME", help="see 'simmodel list brokers' (default: that of CONFIG)")
-    policies.add_argument("--policy", metavar="NAME", help="the policy of the sites (default: fcfs)")
-    policies.add_argument(
-        "--data-policy", metavar="NAME", help="who moves and copies files, such as prefetch (default: nearest)"
-    )
-    add_until(policies)
-    add_seed(policies)
-    add_trust(policies)
-    add_progress(parser)
-    files = parser.add_argument_group("output files")
-    add_database(files)
-    text = "write jobs as they end, to an SQLite file or a folder NAME.parquet; jobs are read in chunks"
-    add_output(files, "stream", "OUT", text)
-    files.add_argument(
-        "--schema",
-        type=one_of(SCHEMAS),
-        default="simmodel",
-        metavar=f"{{{','.join(SCHEMAS)}}}",
-        help="layout of --db and --csv: our own events and jobs (default), or CGSim's states or events",
-    )
-    add_output(files, "csv", "DIR", "the same tables as CSV")
-    add_output(files, "json", "OUT.json", "metrics and counts")
-    add_picture(files, "the run on one page")
+add = arguments(
+    argument("config CONFIG", "a configuration of CGSim (JSON), a platform of sites (TOML), or a name", source),
+    group(
+        "parts",
+        argument("--sites FILE", "sites of CGSim (JSON), instead of those that CONFIG names", source),
+        argument("--connections FILE", "connections of CGSim, instead of those of CONFIG", source),
+        argument("--jobs FILE", "jobs: CSV or SQLite of CGSim, any log, or a name (default: those of CONFIG)", source),
+        argument("--skip-bad-rows", "skip bad rows of CGSim's jobs, counted by reason"),
+    ),
+    group(
+        "policies",
+        argument("--broker NAME", "see 'simmodel list brokers' (default: that of CONFIG)"),
+        argument("--policy NAME", "the policy of the sites (default: fcfs)"),
+        argument("--data-policy NAME", "who moves and copies files, such as prefetch (default: nearest)"),
+        UNTIL,
+        SEED,
+        TRUST,
+    ),
+    PROGRESS,
+    files(
+        database(),
+        argument(
+            "--stream OUT",
+            "write jobs as they end, to an SQLite file or a folder NAME.parquet; jobs are read in chunks",
+            output,
+        ),
+        argument(
+            "--schema {simmodel,cgsim-states,cgsim-events}",
+            "layout of --db and --csv: our own events and jobs (default), or CGSim's states or events",
+            default="simmodel",
+        ),
+        argument("--csv DIR", "the same tables as CSV", output),
+        argument("--json OUT.json", "metrics and counts", output),
+        plot("the run on one page"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -121,9 +110,8 @@ def run(options: argparse.Namespace) -> None:
     result = simulation.result()
     if options.stream is not None:
         said.append(f"  jobs written to {options.stream}")
-    options.db = options.csv = options.stream = None  # written already
-    pictures = {} if options.plot is None else {"plot": picture(lambda: result.plot.overview(links))}
-    write_and_say([result.summary(), *said], options, {"json": result.to_json, **pictures})
+    drawn = picture(lambda: result.plot.overview(links))
+    write_and_say(options, [result.summary(), *said], json=result.to_json, plot=drawn)
 
 
 def _record_links(grid: Any) -> NetworkRecorder | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.judging import add_judging, add_schedule, judging
-from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import POLICIES, add_machine, add_workers, process_pool, split_names
-from simmodel.commands.values import at_least_one
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.judging import JUDGED, SCHEDULE, judging
+from simmodel.commands.outputs import files, picture, plot, write_and_say
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.shared import MACHINE, POLICIES, WORKERS, process_pool, split_names
+from simmodel.commands.values import at_least_one, output
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -18,24 +19,26 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_schedule(parser)
-    parser.add_argument("--policies", metavar="A,B,C", help=f"{POLICIES} (default: the usual batch policies)")
-    add_machine(parser)
-    rules = parser.add_argument_group("rules")
-    add_judging(rules)
-    rules.add_argument(
-        "--sample",
-        type=at_least_one,
-        metavar="N",
-        help="judge so many starts, in stretches spread evenly over the log (default: all)",
-    )
-    add_workers(parser)
-    add_progress(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "table", "OUT.csv", "one line a policy: what it explains")
-    add_picture(files, "what the best policies explain, over time", usual="policies.png")
+add = arguments(
+    SCHEDULE,
+    argument("--policies A,B,C", f"{POLICIES} (default: the usual batch policies)"),
+    MACHINE,
+    group(
+        "rules",
+        JUDGED,
+        argument(
+            "--sample N",
+            "judge so many starts, in stretches spread evenly over the log (default: all)",
+            at_least_one,
+        ),
+    ),
+    WORKERS,
+    PROGRESS,
+    files(
+        argument("--table OUT.csv", "one line a policy: what it explains", output),
+        plot("what the best policies explain, over time", "policies.png"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -46,4 +49,4 @@ def run(options: argparse.Namespace) -> None:
     with process_pool(options, most=len(policies)) as executor:
         given = judging(options) | {"sample": options.sample, "executor": executor, "progress": options.progress}
         found = identify(**given, candidates=policies)
-    write_and_say([found.report()], options, {"table": found.table.to_csv, "plot": picture(found.plot)}, indent="")
+    write_and_say(options, [found.report()], "", table=found.table.to_csv, plot=picture(found.plot))

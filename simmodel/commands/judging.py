@@ -3,59 +3,43 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simmodel.commands.options import platform_for
-from simmodel.commands.shared import add_log
-from simmodel.commands.values import one_of, seconds, source
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.shared import LOG, chosen_platform
+from simmodel.commands.values import seconds, source
 
-if TYPE_CHECKING:
-    from simmodel.commands.options import TakesArguments
+__all__ = ["JUDGED", "SCHEDULE", "judging"]
 
-__all__ = ["add_judging", "add_schedule", "judging"]
+_RULES = ("decide_on", "event_order", "estimates")
 
-_RULES = {
-    "decide_on": ("instant", "event"),
-    "event_order": ("submits-first", "ends-first"),
-    "estimates": ("requested", "exact", "cqsim"),
-}
-
-
-def add_schedule(parser: argparse.ArgumentParser) -> None:
-    """Add the log, and the schedule of its jobs."""
-    add_log(parser)
-    parser.add_argument(
-        "schedule",
+SCHEDULE = arguments(
+    LOG,
+    argument(
+        "schedule SCHEDULE",
+        "starts of its jobs: a CSV file, Batsim's jobs.csv, CQSim's .rst or SWF (default: the waits of the log)",
+        source,
         nargs="?",
-        type=source,
-        metavar="SCHEDULE",
-        help="starts of its jobs: a CSV file, Batsim's jobs.csv, CQSim's .rst or SWF (default: the waits of the log)",
-    )
+    ),
+)
+"""The log, and the schedule of its jobs."""
 
-
-def add_judging(parser: TakesArguments) -> None:
-    """Add the rules under which a policy is asked."""
-    helps = {
-        "decide_on": "when the policy decides (default: instant)",
-        "event_order": "with --decide-on event (default: submits-first)",
-        "estimates": "the times that it plans with (default: requested)",
-    }
-    for name, values in _RULES.items():
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, type=one_of(values), metavar=f"{{{','.join(values)}}}", help=helps[name])
-    parser.add_argument(
-        "--tolerance", type=seconds, default=0.0, metavar="TIME", help="times that differ by less are the same"
-    )
+JUDGED = arguments(
+    argument("--decide-on {instant,event}", "when the policy decides (default: instant)"),
+    argument("--event-order {submits-first,ends-first}", "with --decide-on event (default: submits-first)"),
+    argument("--estimates {requested,exact,cqsim}", "the times that it plans with (default: requested)"),
+    argument("--tolerance TIME", "times that differ by less are the same", seconds, default=0.0),
+)
+"""The rules under which a policy is asked."""
 
 
 def judging(options: argparse.Namespace) -> dict[str, Any]:
     """Return the log, the schedule, the platform and the rules, as arguments by name."""
-    platform = None if options.platform is None else platform_for("jobs", options.platform)[0]
-    rules = {name: getattr(options, name) for name in _RULES if getattr(options, name) is not None}
+    rules = {name: value for name in _RULES if (value := getattr(options, name)) is not None}
     return {
         "workload": options.log,
         "schedule": options.schedule,
-        "platform": options.processors if options.processors is not None else platform,
+        "platform": chosen_platform(options),
         "tolerance": options.tolerance,
         **rules,
     }

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from simmodel.commands.arguments import argument, arguments
 from simmodel.commands.values import one_of
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -14,17 +15,6 @@ __all__ = ["EXAMPLES", "add", "run"]
 EXAMPLES = ("simmodel list policies", "simmodel list platforms")
 COLUMNS = 100
 """Lines are at most this long."""
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "kind",
-        nargs="?",
-        type=one_of(_LISTS, "kind"),
-        metavar="KIND",
-        help=f"{', '.join(_LISTS)}; default: these names",
-    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -186,3 +176,7 @@ _LISTS: dict[str, Callable[[], Rows]] = {
     "formats": _list_formats,
     "generators": _list_generators,
 }
+
+add = arguments(
+    argument("kind KIND", f"{', '.join(_LISTS)}; default: these names", one_of(_LISTS, "kind"), nargs="?"),
+)

@@ -6,24 +6,18 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.options import TakesArguments, add_kind_options, kind_options, options_of, platform_for
-from simmodel.commands.outputs import (
-    add_database,
-    add_output,
-    add_picture,
-    label,
-    picture,
-    write_and_say,
-)
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import add_seed, add_trust, add_until, see_working_folder
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.options import kind_arguments, kind_options, platform_for
+from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
+from simmodel.commands.progress import DISPLAY
+from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
+from simmodel.commands.values import output, source
 
 if TYPE_CHECKING:
     from simmodel.results.machine import MachineResult
 
-from simmodel.commands.values import source
 
-__all__ = ["EXAMPLES", "WORKLOAD", "add", "add_config", "run", "work_label"]
+__all__ = ["CONFIG", "EXAMPLES", "WORKLOAD", "add", "run", "work_label"]
 
 EXAMPLES = (
     "simmodel machine hetsim-slow-setup layered:n=40,fat=0.5 --policy heft --plot run.png",
@@ -32,35 +26,23 @@ EXAMPLES = (
 WORKLOAD = "a file, a name from 'simmodel list workloads', or a generator such as layered:n=40,fat=0.5"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "platform", type=source, metavar="PLATFORM", help="a file, or a name from 'simmodel list platforms'"
-    )
-    parser.add_argument("workload", type=source, metavar="WORKLOAD", help=WORKLOAD)
-    parser.add_argument(
-        "--policy", default="hrr", metavar="NAME", help="a name from 'simmodel list policies' (default: hrr)"
-    )
-    rules = parser.add_argument_group("simulation")
-    add_config(rules)
-    add_kind_options(rules, options_of("tasks"))
-    add_until(rules)
-    add_seed(rules)
-    add_trust(rules)
-    add_progress(parser).add_argument("--critical", action="store_true", help="print the critical path, step by step")
-    files = parser.add_argument_group("output files")
-    add_output(files, "schedule", "OUT.csv", "one line per task, with the end of each phase")
-    add_output(files, "json", "OUT.json", "metrics, counts and the scenario, which repeats the run")
-    add_database(files)
-    add_output(files, "trace", "OUT.json", "a trace for ui.perfetto.dev")
-    add_picture(files, "the run on one page")
+CONFIG = argument("--config FILE", "HetSim's configuration: ranges of drawn work, reconfiguration", source)
+"""The configuration that completes a machine or its work."""
 
-
-def add_config(parser: TakesArguments) -> None:
-    """Add the configuration that completes a machine or its work."""
-    parser.add_argument(
-        "--config", type=source, metavar="FILE", help="HetSim's configuration: ranges of drawn work, reconfiguration"
-    )
+add = arguments(
+    argument("platform PLATFORM", "a file, or a name from 'simmodel list platforms'", source),
+    argument("workload WORKLOAD", WORKLOAD, source),
+    argument("--policy NAME", "a name from 'simmodel list policies' (default: hrr)", default="hrr"),
+    group("simulation", CONFIG, kind_arguments("tasks"), UNTIL, SEED, TRUST),
+    group("display", DISPLAY, argument("--critical", "print the critical path, step by step")),
+    files(
+        argument("--schedule OUT.csv", "one line per task, with the end of each phase", output),
+        argument("--json OUT.json", "metrics, counts and the scenario, which repeats the run", output),
+        database(),
+        argument("--trace OUT.json", "a trace for ui.perfetto.dev", output),
+        plot("the run on one page"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -86,15 +68,13 @@ def run(options: argparse.Namespace) -> None:
     if options.critical:
         said += ["", *critical_lines(result)]
     write_and_say(
-        said,
         options,
-        {
-            "schedule": result.schedule_csv,
-            "json": result.to_json,
-            "db": lambda path: result.to_sqlite(path, force=options.force),
-            "trace": result.to_perfetto,
-            "plot": picture(result.plot.overview),
-        },
+        said,
+        schedule=result.schedule_csv,
+        json=result.to_json,
+        db=lambda path: result.to_sqlite(path, force=options.force),
+        trace=result.to_perfetto,
+        plot=picture(result.plot.overview),
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.options import add_kind_options, kind_options
-from simmodel.commands.outputs import add_output, add_picture, label, picture, write_and_say
-from simmodel.commands.shared import add_policy, add_rules, add_workers, chosen_policy, process_pool, split_names
-from simmodel.commands.values import at_least_one, one_of, seed, source
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.options import kind_arguments, kind_options
+from simmodel.commands.outputs import files, label, picture, plot, write_and_say
+from simmodel.commands.shared import POLICY, RULES, WORKERS, chosen_policy, process_pool, split_names
+from simmodel.commands.values import at_least_one, output, seed, source
 from simmodel.errors import InputError
 from simmodel.platform.options import BrokerOptions
 
@@ -21,50 +22,36 @@ EXAMPLES = (
     "simmodel meta lublin-128-week --clusters 128,64 --slowdowns 1,1.3 --broker sgs-t,least-loaded",
     "simmodel meta lublin-128-week --clusters kth-sp2,64 --broker random --repeat 3 --plot brokers.png",
 )
-_TIES = ("first", "least-loaded", "home", "random")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "logs",
+add = arguments(
+    argument(
+        "logs LOG",
+        "a log for all clusters, or one per cluster: files, or names from 'simmodel list workloads'",
+        source,
         nargs="+",
-        type=source,
-        metavar="LOG",
-        help="a log for all clusters, or one per cluster: files, or names from 'simmodel list workloads'",
-    )
-    parser.add_argument(
-        "--clusters",
-        required=True,
-        type=source,
-        metavar="A,B,...",
-        help="of each the number of processors, a platform or a file",
-    )
-    parser.add_argument(
-        "--broker",
+    ),
+    argument("--clusters A,B,...", "of each the number of processors, a platform or a file", source, required=True),
+    argument(
+        "--broker NAME[,NAME...]",
+        "names from 'simmodel list brokers'; several are compared (default: sgs-t)",
         default="sgs-t",
-        metavar="NAME[,NAME...]",
-        help="names from 'simmodel list brokers'; several are compared (default: sgs-t)",
-    )
-    parser.add_argument("--slowdowns", metavar="X,Y,...", help="factor of the run times on each cluster (default: 1)")
-    add_kind_options(parser, [BrokerOptions])
-    parser.add_argument(
-        "--ties", type=one_of(_TIES), metavar=f"{{{','.join(_TIES)}}}", help="among equal clusters (default: first)"
-    )
-    parser.add_argument(
-        "--repeat", type=at_least_one, default=1, metavar="N", help="runs of each random broker (default: 1)"
-    )
-    parser.add_argument(
-        "--edges", type=seed, default=0, metavar="N", help="leave the first and last N jobs out of means (default: 0)"
-    )
-    parser.add_argument("--align", action="store_true", help="shift each log so that its first job is submitted at 0")
-    add_workers(parser)
-    add_policy(parser)
-    add_rules(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "json", "OUT.json", "metrics, tables and the scenarios, which repeat the runs")
-    add_output(files, "schedule", "OUT.csv", "one line per job, under the last broker")
-    add_picture(files, "the comparison on one page")
+    ),
+    argument("--slowdowns X,Y,...", "factor of the run times on each cluster (default: 1)"),
+    kind_arguments(BrokerOptions),
+    argument("--ties {first,least-loaded,home,random}", "among equal clusters (default: first)"),
+    argument("--repeat N", "runs of each random broker (default: 1)", at_least_one, default=1),
+    argument("--edges N", "leave the first and last N jobs out of means (default: 0)", seed, default=0),
+    argument("--align", "shift each log so that its first job is submitted at 0"),
+    WORKERS,
+    POLICY,
+    RULES,
+    files(
+        argument("--json OUT.json", "metrics, tables and the scenarios, which repeat the runs", output),
+        argument("--schedule OUT.csv", "one line per job, under the last broker", output),
+        plot("the comparison on one page"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -99,13 +86,11 @@ def run(options: argparse.Namespace) -> None:
     title = f"{', '.join(map(label, options.logs))} on {len(clusters)} clusters under {', '.join(found.results)}"
     said = [title, found.summary(), *(f"  {line}" for line in last.report.lines())]
     write_and_say(
-        said,
         options,
-        {
-            "json": found.to_json,
-            "schedule": lambda path: last.schedule_csv(path),
-            "plot": picture(found.plot),
-        },
+        said,
+        json=found.to_json,
+        schedule=lambda path: last.schedule_csv(path),
+        plot=picture(found.plot),
     )
 
 

@@ -6,25 +6,19 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from simmodel.commands.shared import add_workers
-from simmodel.commands.studies import Findings, add_config, add_results, carry_out, configured
+from simmodel.commands.studies import Experiment, Findings, experiment
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from simmodel.experiments.configuration import Configuration, Shape
+    from simmodel.experiments.configuration import Configuration
     from simmodel.experiments.parameters import Space
 
-__all__ = ["EXAMPLES", "add", "perform", "run", "shape"]
+__all__ = ["EXAMPLES", "EXPERIMENT", "add", "run"]
 
 EXAMPLES = ("simmodel optimise size-cluster --plot",)
 
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_config(parser)
-    add_workers(parser)
-    add_results(parser, "the front, one line per point", "all runs and the front", "front.png")
+add = experiment("the front, one line per point", "all runs and the front", "front.png")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -32,18 +26,10 @@ def run(options: argparse.Namespace) -> None:
 
     The file names the objectives, the choices of the parameters, and the method: "nsga-ii", "random" or "all".
     """
-    carry_out(configured(options, shape()), options, perform)
+    EXPERIMENT.run(options)
 
 
-def shape() -> Shape:
-    """Return the keys of the file."""
-    from simmodel.experiments.configuration import Shape
-
-    return Shape("optimise", ("name", "budget", "population", "maximise", "seed"), ("objectives",))
-
-
-def perform(configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
-    """Run the experiment."""
+def _perform(configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
     from simmodel.experiments import optimise
 
     found = optimise(
@@ -64,3 +50,6 @@ def perform(configuration: Configuration, executor: Executor | None, progress: b
 def _colour(space: Space) -> str | None:
     """Return the first parameter with a few choices, which gives the points of the front their colours."""
     return next((each.name for each in space.parameters if 2 <= len(each.choices) <= 6), None)
+
+
+EXPERIMENT = Experiment("optimise", ("name", "budget", "population", "maximise", "seed"), ("objectives",), _perform)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
+from simmodel.commands.arguments import Declared, TakesArguments
 from simmodel.commands.values import number, one_of, whole
 from simmodel.errors import InputError
 from simmodel.platform.options import ClusterOptions, MachineOptions, Options
@@ -22,15 +22,7 @@ from simmodel.platform.options import ClusterOptions, MachineOptions, Options
 if TYPE_CHECKING:
     from simmodel.systems.kinds import Kind
 
-__all__ = ["TakesArguments", "add_kind_options", "kind_options", "options_of", "platform_for"]
-
-
-class TakesArguments(Protocol):
-    """A parser of arguments, or a group of one."""
-
-    def add_argument(self, *names: str, **how: Any) -> object:
-        """Add an argument."""
-        ...
+__all__ = ["kind_arguments", "kind_options", "options_of", "platform_for"]
 
 
 Runs = Literal["jobs", "tasks"]
@@ -53,26 +45,30 @@ def options_of(runs: Runs) -> list[type[Options]]:
     return [usual, *(kind.options for kind in added_kinds() if kind.work == runs)]
 
 
-def add_kind_options(parser: TakesArguments, classes: Iterable[type[Options]]) -> None:
-    """Add every option of these classes that a text can give; :func:`kind_options` reads those that were given.
+def kind_arguments(*of: Runs | type[Options]) -> Declared:
+    """Declare every option that a text can give of these classes, or of the kinds that run such work.
 
-    An option that the command already has is not added again; one that is on by default is turned off by
-    ``--no-NAME``.
+    :func:`kind_options` reads those that were given. An option that the command already has is not added again; one
+    that is on by default is turned off by ``--no-NAME``.
 
     >>> from simmodel.systems.kinds import kind_named
     >>> parser = argparse.ArgumentParser()
-    >>> add_kind_options(parser, options_of("tasks"))
+    >>> kind_arguments("tasks")(parser)
     >>> kind_options(parser.parse_args(["--no-contention", "--decide", "ready"]), kind_named("machine"))
     {'contention': False, 'decide': 'ready'}
     """
-    for cls in classes:
-        hints = get_type_hints(cls)
-        for field in attrs.fields(cls):
-            how = _argument(cls, field, hints[field.name])
-            flag = f"--{'no-' if field.default is True else ''}{field.name.replace('_', '-')}"
-            if how is not None:
-                with suppress(argparse.ArgumentError):  # the command, or another kind, has this option
-                    parser.add_argument(flag, dest=f"{flag} {field.name}", default=argparse.SUPPRESS, **how)
+
+    def add(parser: TakesArguments) -> None:
+        for cls in (cls for each in of for cls in (options_of(each) if isinstance(each, str) else [each])):
+            hints = get_type_hints(cls)
+            for field in attrs.fields(cls):
+                how = _argument(cls, field, hints[field.name])
+                flag = f"--{'no-' if field.default is True else ''}{field.name.replace('_', '-')}"
+                if how is not None:
+                    with suppress(argparse.ArgumentError):  # the command, or another kind, has this option
+                        parser.add_argument(flag, dest=f"{flag} {field.name}", default=argparse.SUPPRESS, **how)
+
+    return add
 
 
 def _argument(cls: type[Options], field: attrs.Attribute[Any], hint: Any) -> dict[str, Any] | None:

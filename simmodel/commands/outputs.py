@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simmodel.commands.arguments import Declared, argument, arguments, group
 from simmodel.commands.values import output, source
 from simmodel.errors import InputError, missing_extra
 from simmodel.loading import files_named_in
@@ -18,27 +19,27 @@ from simmodel.writing import STDOUT, check_output, holds_parquet, replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.commands.options import TakesArguments
-
-__all__ = ["add_database", "add_output", "add_picture", "check_outputs", "label", "needs", "picture", "write_and_say"]
+__all__ = ["check_outputs", "database", "files", "label", "needs", "picture", "plot", "write_and_say"]
 
 
-def add_output(parser: TakesArguments, name: str, metavar: str, text: str) -> None:
-    """Add the option of a file to write."""
-    parser.add_argument(f"--{name}", type=output, metavar=metavar, help=text)
+def files(*declared: Declared) -> Declared:
+    """Declare the files that a command writes."""
+    return group("output files", *declared)
 
 
-def add_database(parser: TakesArguments, others: str = "") -> None:
-    """Add ``--db``, and ``--force``, which lets it (and ``others``) replace any database."""
-    add_output(parser, "db", "OUT.sqlite", "all tables, as an SQLite database")
-    parser.add_argument("--force", action="store_true", help=f"let --db{others} replace a database of another program")
+def database(others: str = "") -> Declared:
+    """Declare ``--db``, and ``--force``, which lets it (and ``others``) replace any database."""
+    return arguments(
+        argument("--db OUT.sqlite", "all tables, as an SQLite database", output),
+        argument("--force", f"let --db{others} replace a database of another program"),
+    )
 
 
-def add_picture(parser: TakesArguments, text: str, usual: str | None = None) -> None:
-    """Add ``--plot``; with a usual name, the option may stand alone."""
+def plot(text: str, usual: str | None = None) -> Declared:
+    """Declare ``--plot``; with a usual name, the option may stand alone."""
     alone = {} if usual is None else {"nargs": "?", "const": Path(usual)}
     ending = "" if usual is None else f" (default: {usual})"
-    parser.add_argument("--plot", type=output, metavar="OUT.png", help=f"{text}, as png, pdf or svg{ending}", **alone)
+    return argument("--plot OUT.png", f"{text}, as png, pdf or svg{ending}", output, **alone)
 
 
 def label(log: str) -> str:
@@ -48,12 +49,9 @@ def label(log: str) -> str:
 
 
 def write_and_say(
-    said: Sequence[str],
-    options: argparse.Namespace,
-    writers: Mapping[str, Callable[[Path], object]],
-    indent: str = "  ",
+    options: argparse.Namespace, said: Sequence[str], indent: str = "  ", **writers: Callable[[Path], object]
 ) -> None:
-    """Write each file that an option names, and print the text with a line for each file.
+    """Write each file that an option names by the writer of its name, and print the text with a line for each file.
 
     The text is printed even if a file cannot be written, since the run may have taken long. It goes to standard error
     if a file is written to standard output.

@@ -7,26 +7,21 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.outputs import (
-    add_database,
-    add_output,
-    add_picture,
-    label,
-    picture,
-    write_and_say,
-)
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
 from simmodel.commands.shared import (
-    add_backfill,
-    add_log,
-    add_machine,
-    add_rules,
-    add_workers,
+    HORIZON,
+    LOG,
+    MACHINE,
+    RULES,
+    WORKERS,
+    backfill,
     process_pool,
     run_options,
     see_working_folder,
     split_names,
 )
-from simmodel.commands.values import number, seconds
+from simmodel.commands.values import number, output, seconds
 from simmodel.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,41 +35,40 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_log(parser)
-    chosen = parser.add_argument_group("portfolio")
-    chosen.add_argument(
-        "--policies", default="wfp,fcfs,sjf", metavar="A,B,C", help="the candidates (default: wfp,fcfs,sjf)"
-    )
-    add_backfill(chosen, "backfilling of candidates that are orders (default: easy)", usual="easy")
-    chosen.add_argument(
-        "--objective",
-        default="schedtwin",
-        metavar="TERMS",
-        help="the score to minimise, such as 0.5*wait_max+0.5*slowdown_mean, raw:wait_mean or MODULE:FUNCTION "
-        "(default: the mean of wait_max, slowdown_max, wait_mean and slowdown_mean, each scaled to 0 for the best "
-        "candidate and 1 for the worst)",
-    )
-    chosen.add_argument("--ties", metavar="A,B,C", help="preference among equal scores (default: as --policies)")
-    chosen.add_argument("--interval", type=seconds, metavar="TIME", help="keep each choice this long (default: 0)")
-    chosen.add_argument(
-        "--hysteresis",
-        type=number("a number >= 0", lambda value: value >= 0),
-        default=0.0,
-        metavar="SHARE",
-        help="change only to a policy that is better by this share (default: 0)",
-    )
-    chosen.add_argument("--horizon", type=seconds, metavar="TIME", help="how far to simulate (default: to the end)")
-    add_machine(parser)
-    add_rules(parser)
-    add_workers(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "schedule", "OUT.csv", "one line per job, with the policy that started it")
-    add_output(files, "choices", "OUT.csv", "each score, and the policy chosen at each decision")
-    add_output(files, "json", "OUT.json", "all measures and the scenario, which repeats the run")
-    add_database(files)
-    add_picture(files, "scores, starts and a radar chart")
+add = arguments(
+    LOG,
+    group(
+        "portfolio",
+        argument("--policies A,B,C", "the candidates (default: wfp,fcfs,sjf)", default="wfp,fcfs,sjf"),
+        backfill("backfilling of candidates that are orders (default: easy)", "easy"),
+        argument(
+            "--objective TERMS",
+            "the score to minimise, such as 0.5*wait_max+0.5*slowdown_mean, raw:wait_mean or MODULE:FUNCTION "
+            "(default: the mean of wait_max, slowdown_max, wait_mean and slowdown_mean, each scaled to 0 for the best "
+            "candidate and 1 for the worst)",
+            default="schedtwin",
+        ),
+        argument("--ties A,B,C", "preference among equal scores (default: as --policies)"),
+        argument("--interval TIME", "keep each choice this long (default: 0)", seconds),
+        argument(
+            "--hysteresis SHARE",
+            "change only to a policy that is better by this share (default: 0)",
+            number("a number >= 0", lambda value: value >= 0),
+            default=0.0,
+        ),
+        HORIZON,
+    ),
+    MACHINE,
+    RULES,
+    WORKERS,
+    files(
+        argument("--schedule OUT.csv", "one line per job, with the policy that started it", output),
+        argument("--choices OUT.csv", "each score, and the policy chosen at each decision", output),
+        argument("--json OUT.json", "all measures and the scenario, which repeats the run", output),
+        database(),
+        plot("scores, starts and a radar chart"),
+    ),
+)
 
 
 def _text(options: argparse.Namespace) -> str:
@@ -113,15 +107,13 @@ def run(options: argparse.Namespace) -> None:
         f"{choices:,} choices; a decision took {1e3 * time['mean']:.3g} ms on average, {1e3 * time['max']:.3g} at most"
     )
     write_and_say(
-        [head, f"objective: {found.objective}", "", found.summary(), "", spent, *result.report.lines()],
         options,
-        {
-            "schedule": lambda path: result.schedule_csv(path),
-            "choices": lambda path: result.choices.to_csv(path),
-            "json": lambda path: _write_json(found, path),
-            "db": lambda path: result.to_sqlite(path, force=options.force),
-            "plot": picture(found.plot),
-        },
+        [head, f"objective: {found.objective}", "", found.summary(), "", spent, *result.report.lines()],
+        schedule=lambda path: result.schedule_csv(path),
+        choices=lambda path: result.choices.to_csv(path),
+        json=lambda path: _write_json(found, path),
+        db=lambda path: result.to_sqlite(path, force=options.force),
+        plot=picture(found.plot),
     )
 
 

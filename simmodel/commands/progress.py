@@ -7,28 +7,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from simmodel.commands.options import TakesArguments
+from simmodel.commands.arguments import argument, arguments, group
 
-__all__ = ["add_progress", "bar_settled"]
+__all__ = ["DISPLAY", "PROGRESS", "bar_settled"]
 
 LASTING = 1.0
 """Seconds after which a bar appears that was not requested."""
 
-
-def add_progress(parser: argparse.ArgumentParser) -> TakesArguments:
-    """Add the options of the terminal, and return their group."""
-    shown = parser.add_argument_group("display")
-    shown.add_argument(
+DISPLAY = arguments(
+    argument(
         "--progress",
+        "show a progress bar (default: in a terminal, if the run takes longer than a second)",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="show a progress bar (default: in a terminal, if the run takes longer than a second)",
-    )
-    shown.add_argument("-q", "--quiet", action="store_true", help="print neither summary nor progress bar")
-    return shown
+    ),
+    argument("-q --quiet", "print neither summary nor progress bar"),
+)
+"""The options of the terminal."""
+
+PROGRESS = group("display", DISPLAY)
 
 
 @contextmanager

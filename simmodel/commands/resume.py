@@ -6,10 +6,8 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
-import attrs
-
-from simmodel.commands.shared import add_workers
-from simmodel.commands.studies import EXPERIMENTS, add_force, add_results, carry_out
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.studies import EXPERIMENTS, FORCE, Experiment, results
 from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -20,14 +18,11 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "study", type=source, metavar="STUDY", help="the SQLite file of an experiment that a command began"
-    )
-    add_force(parser)
-    add_workers(parser)
-    add_results(parser, "what the experiment found", "the picture of the experiment", None)
+add = arguments(
+    argument("study STUDY", "the SQLite file of an experiment that a command began", source),
+    FORCE,
+    results("what the experiment found", "the picture of the experiment"),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -45,6 +40,6 @@ def run(options: argparse.Namespace) -> None:
             commands = " or ".join(f"'simmodel {each}'" for each in EXPERIMENTS)
             message = f"must be a study of {commands}; one that was begun in Python goes on by the same call"
             raise InputError(message, source=options.study)
-        command = import_module(f"simmodel.commands.{name}")
-        configuration = configuration_of_study(study, command.shape(), trust=options.trust)
-    carry_out(attrs.evolve(configuration, force=options.force), options, command.perform)
+        experiment: Experiment = import_module(f"simmodel.commands.{name}").EXPERIMENT
+        configuration = configuration_of_study(study, experiment.shape(), trust=options.trust)
+    experiment.carry_out(configuration, options)

@@ -5,24 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from simmodel.commands.shared import add_workers
-from simmodel.commands.studies import Findings, add_config, add_results, carry_out, configured
+from simmodel.commands.studies import Experiment, Findings, experiment
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from simmodel.experiments.configuration import Configuration, Shape
+    from simmodel.experiments.configuration import Configuration
 
-__all__ = ["EXAMPLES", "add", "perform", "run", "shape"]
+__all__ = ["EXAMPLES", "EXPERIMENT", "add", "run"]
 
 EXAMPLES = ("simmodel sensitivity screen-machine --plot",)
 
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_config(parser)
-    add_workers(parser)
-    add_results(parser, "the indices, one line per output and parameter", "the indices as bars", "sensitivity.png")
+add = experiment("the indices, one line per output and parameter", "the indices as bars", "sensitivity.png")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -31,24 +25,17 @@ def run(options: argparse.Namespace) -> None:
     The file names the outputs, the ranges of the parameters, and the method: "morris" (elementary effects) or "sobol"
     (shares of the variance).
     """
-    carry_out(configured(options, shape()), options, perform)
+    EXPERIMENT.run(options)
 
 
-def shape() -> Shape:
-    """Return the keys of the file."""
-    from simmodel.experiments.configuration import Shape
-
-    return Shape("sensitivity", ("name", "samples", "groups", "pairs", "seed", "level"), ("outputs",))
-
-
-def perform(configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
-    """Run the experiment."""
+def _perform(configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
     from simmodel.experiments import sensitivity
 
+    outputs = configuration.outputs("outputs") if "outputs" in configuration.document else None
     found = sensitivity(
         configuration.model,
         configuration.space,
-        configuration.outputs("outputs") if "outputs" in configuration.document else None,
+        outputs,
         study=configuration.kept,
         executor=executor,
         progress=progress,
@@ -58,3 +45,6 @@ def perform(configuration: Configuration, executor: Executor | None, progress: b
     for output in found.outputs:
         said += ["", *([] if len(found.outputs) == 1 else [output]), found.summary(output)]
     return Findings(said, found.table, found.runs, found.plot)
+
+
+EXPERIMENT = Experiment("sensitivity", ("name", "samples", "groups", "pairs", "seed", "level"), ("outputs",), _perform)

@@ -9,31 +9,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
-from simmodel.commands.progress import add_progress
-from simmodel.commands.values import at_least_one, one_of, seconds, seed, source
+from simmodel.commands.arguments import Declared, argument, arguments, group
+from simmodel.commands.options import kind_arguments, kind_options, platform_for
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.values import at_least_one, seconds, seed, source
 from simmodel.errors import InputError, optional_imports
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from simmodel.commands.options import TakesArguments
-
 __all__ = [
+    "HORIZON",
+    "LOG",
+    "MACHINE",
     "POLICIES",
-    "add_backfill",
-    "add_log",
-    "add_machine",
-    "add_policy",
-    "add_rules",
-    "add_seed",
-    "add_trust",
-    "add_until",
-    "add_workers",
+    "POLICY",
+    "RULES",
+    "SEED",
+    "TRUST",
+    "TWIN",
+    "UNTIL",
+    "WORKERS",
+    "backfill",
+    "chosen_platform",
     "chosen_policy",
     "process_pool",
     "run_options",
     "see_working_folder",
+    "seed_of",
     "split_names",
 ]
 
@@ -53,76 +56,69 @@ def split_names(text: str) -> list[str]:
 # ---------------------------------------------------------------------- arguments
 
 
-def add_log(parser: TakesArguments) -> None:
-    """Add the log that a command replays."""
-    parser.add_argument("log", type=source, metavar="LOG", help="a file, or a name from 'simmodel list workloads'")
+LOG = argument("log LOG", "a file, or a name from 'simmodel list workloads'", source)
+"""The log that a command replays."""
 
 
-def add_policy(parser: argparse.ArgumentParser) -> None:
-    """Add the options that :func:`chosen_policy` reads."""
-    policy = parser.add_argument_group("policy")
-    policy.add_argument("--policy", metavar="NAME", help="a name from 'simmodel list policies' (default: easy)")
-    policy.add_argument("--order", metavar="NAME", help="order of the queue, instead of --policy (default: fcfs)")
-    add_backfill(policy, "backfilling, with --order (default: none)")
-    policy.add_argument("--backfill-order", metavar="NAME", help="order in which EASY backfilling tries jobs")
+def backfill(text: str, usual: str | None = None) -> Declared:
+    """Declare the kind of backfilling."""
+    return argument("--backfill {none,easy,conservative,conservative-keep}", text, default=usual)
 
 
-def add_backfill(parser: TakesArguments, text: str, usual: str | None = None) -> None:
-    """Add the kind of backfilling."""
-    kinds = ("none", "easy", "conservative", "conservative-keep")
-    parser.add_argument("--backfill", type=one_of(kinds), default=usual, metavar=f"{{{','.join(kinds)}}}", help=text)
+POLICY = group(
+    "policy",
+    argument("--policy NAME", "a name from 'simmodel list policies' (default: easy)"),
+    argument("--order NAME", "order of the queue, instead of --policy (default: fcfs)"),
+    backfill("backfilling, with --order (default: none)"),
+    argument("--backfill-order NAME", "order in which EASY backfilling tries jobs"),
+)
+"""The options that :func:`chosen_policy` reads."""
+
+MACHINE = group(
+    "platform",
+    argument(
+        "--platform NAME|FILE",
+        "a name from 'simmodel list platforms' or a file (default: the processors in the header of the log)",
+        source,
+    ),
+    argument("--processors N", "replace those in the header of the log", at_least_one),
+)
+"""The platform, as :func:`run_options` reads it."""
+
+UNTIL = argument("--until TIME", "stop at this time", seconds)
 
 
-def add_machine(parser: argparse.ArgumentParser) -> None:
-    """Add the platform, as :func:`run_options` reads it."""
-    machine = parser.add_argument_group("platform")
-    machine.add_argument(
-        "--platform",
-        type=source,
-        metavar="NAME|FILE",
-        help="a name from 'simmodel list platforms' or a file (default: the processors in the header of the log)",
-    )
-    machine.add_argument("--processors", type=at_least_one, metavar="N", help="replace those in the header of the log")
+def seed_of(text: str) -> Declared:
+    """Declare the seed."""
+    return argument("--seed SEED", f"{text} (default: 0)", seed, default=0)
 
 
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the run, as :func:`run_options` reads them."""
-    rules = parser.add_argument_group("simulation")
-    add_kind_options(rules, options_of("jobs"))
-    add_until(rules)
-    add_seed(rules)
-    add_progress(parser)
+SEED = seed_of("seed of all random numbers")
+
+RULES = arguments(group("simulation", kind_arguments("jobs"), UNTIL, SEED), PROGRESS)
+"""The options of the run, as :func:`run_options` reads them."""
+
+WORKERS = arguments(
+    argument("--workers N", "processes to run simulations on (default: 1)", at_least_one, default=1),
+    argument("--dask ADDRESS", "run simulations on the Dask cluster of this scheduler (tcp://HOST:PORT)"),
+)
+"""The processes of simulations, as :func:`process_pool` takes them."""
+
+TRUST = argument("--trust", "let files name policies and processors as module:name, which imports code")
+
+TWIN = argument("config CONFIG", "the configuration of the twin (TOML)", source)
+
+HORIZON = argument("--horizon TIME", "how far to simulate (default: to the end)", seconds)
 
 
-def add_until(parser: TakesArguments) -> None:
-    """Add the end of the simulation."""
-    parser.add_argument("--until", type=seconds, metavar="TIME", help="stop at this time")
-
-
-def add_seed(parser: TakesArguments, text: str = "seed of all random numbers") -> None:
-    """Add the seed."""
-    parser.add_argument("--seed", type=seed, default=0, metavar="SEED", help=f"{text} (default: 0)")
-
-
-def add_workers(parser: TakesArguments) -> None:
-    """Add the processes of simulations, as :func:`process_pool` takes them."""
-    parser.add_argument(
-        "--workers", type=at_least_one, default=1, metavar="N", help="processes to run simulations on (default: 1)"
-    )
-    parser.add_argument(
-        "--dask", metavar="ADDRESS", help="run simulations on the Dask cluster of this scheduler (tcp://HOST:PORT)"
-    )
-
-
-def add_trust(parser: TakesArguments) -> None:
-    """Add the option that lets a file name policies and processors that import code."""
-    parser.add_argument(
-        "--trust", action="store_true", help="let files name policies and processors as module:name, which imports code"
-    )
+def chosen_platform(options: argparse.Namespace) -> Any:
+    """Return the number of processors or the platform of :data:`MACHINE`; ``None``: that of the log."""
+    platform = None if options.platform is None else platform_for("jobs", options.platform)[0]
+    return platform if options.processors is None else options.processors
 
 
 def run_options(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Return the platform and the options of simulate(), from :func:`add_machine` and :func:`add_rules`.
+    """Return the platform and the options of simulate(), from :data:`MACHINE` and :data:`RULES`.
 
     Raises
     ------

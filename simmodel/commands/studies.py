@@ -1,23 +1,24 @@
 """What the commands of experiments in files share: their arguments, the run, and what is said when it is interrupted.
 
-A module of such a command has ``SHAPE``, the keys of its files, and ``perform(configuration, executor, progress)``,
-which returns :class:`Findings`; ``simmodel resume`` finds both by the name of the command.
+A module of such a command has ``EXPERIMENT``, by which ``simmodel resume`` goes on with it.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import add_trust, process_pool
+from simmodel.commands.arguments import Declared, TakesArguments, argument, arguments
+from simmodel.commands.outputs import files, picture, plot, write_and_say
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.shared import TRUST, WORKERS, process_pool
+from simmodel.commands.values import output, source
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -27,19 +28,15 @@ if TYPE_CHECKING:
     from simmodel.experiments.configuration import Configuration, Shape
     from simmodel.work.table import Table
 
-from simmodel.commands.values import source
-
 __all__ = [
     "EXPERIMENTS",
+    "FORCE",
+    "Experiment",
     "Findings",
-    "Perform",
-    "add_config",
-    "add_force",
-    "add_results",
-    "add_study",
-    "carry_out",
-    "configured",
+    "experiment",
     "kept_runs",
+    "kept_study",
+    "results",
 ]
 
 EXPERIMENTS = ("calibrate", "optimise", "sensitivity")
@@ -68,7 +65,7 @@ class Findings:
     plot: Callable[[], Figure]
 
 
-class Perform(Protocol):
+class _Perform(Protocol):
     """The function of a command that runs an experiment."""
 
     def __call__(self, configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
@@ -76,77 +73,96 @@ class Perform(Protocol):
         ...
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add the file of the experiment."""
-    parser.add_argument(
-        "config",
-        type=source,
-        metavar="CONFIG",
-        help="the experiment (TOML), or a name from 'simmodel list experiments'",
-    )
-    add_study(parser, "'simmodel resume FILE' goes on")
+@attrs.frozen
+class Experiment:
+    """An experiment that files describe.
 
-
-def add_study(parser: argparse.ArgumentParser, after: str) -> None:
-    """Add the file that keeps the runs; ``after`` tells how they go on after an interrupt."""
-    parser.add_argument(
-        "--study",
-        type=source,
-        metavar="FILE",
-        help=f"keep the runs in this SQLite file as they end; after an interrupt {after}",
-    )
-    add_force(parser)
-
-
-def add_force(parser: argparse.ArgumentParser) -> None:
-    """Add the option to go on with a study of something else."""
-    parser.add_argument("--force", action="store_true", help="go on with a study of another model, record or code")
-
-
-def add_results(parser: argparse.ArgumentParser, table: str, plot: str, usual: str | None) -> None:
-    """Add the options of the run and the files to write."""
-    add_trust(parser)
-    add_progress(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "table", "OUT.csv", table)
-    add_output(files, "runs", "OUT.csv", "all runs: values of the parameters and outputs, one line each")
-    add_picture(files, plot, usual=usual)
-
-
-def configured(options: argparse.Namespace, shape: Shape) -> Configuration:
-    """Return the experiment of ``CONFIG``, with the study of ``--study``.
-
-    Raises
-    ------
-    InputError
-        if the file or the name is unknown, or the file is wrong
+    Parameters
+    ----------
+    name
+        that of the command
+    method
+        the keys of the table ``method`` of a file
+    own
+        the keys of its own at the top of a file
+    perform
+        runs the experiment
     """
-    import re
 
-    from simmodel.catalogue import bundled_file, bundled_names
-    from simmodel.errors import unknown
-    from simmodel.experiments.configuration import read_configuration
+    name: str
+    method: tuple[str, ...]
+    own: tuple[str, ...]
+    perform: _Perform
 
-    name = options.config
-    path = bundled_file("experiments", name) or Path(name)
-    if not re.search(r"[/\\.]", name) and not path.is_file():
-        raise unknown("experiment", name, bundled_names("experiments"))
-    found = read_configuration(path, shape, trust=options.trust)
-    return attrs.evolve(found, study=found.study if options.study is None else Path(options.study), force=options.force)
+    def shape(self) -> Shape:
+        """Return the keys of a file."""
+        from simmodel.experiments.configuration import Shape
+
+        return Shape(self.name, self.method, self.own)
+
+    def run(self, options: argparse.Namespace) -> None:
+        """Run the experiment of ``CONFIG``, with the study of ``--study``.
+
+        Raises
+        ------
+        InputError
+            if the file or the name is unknown, or the file is wrong
+        """
+        import re
+
+        from simmodel.catalogue import bundled_file, bundled_names
+        from simmodel.errors import unknown
+        from simmodel.experiments.configuration import read_configuration
+
+        name = options.config
+        path = bundled_file("experiments", name) or Path(name)
+        if not re.search(r"[/\\.]", name) and not path.is_file():
+            raise unknown("experiment", name, bundled_names("experiments"))
+        found = read_configuration(path, self.shape(), trust=options.trust)
+        study = found.study if options.study is None else Path(options.study)
+        self.carry_out(attrs.evolve(found, study=study), options)
+
+    def carry_out(self, configuration: Configuration, options: argparse.Namespace) -> None:
+        """Run the experiment, print what it found, and write the files that options name."""
+        configuration = attrs.evolve(configuration, force=options.force)
+        goes_on = kept_runs(configuration.study, f"'simmodel resume {configuration.study}' goes on")
+        with process_pool(options) as executor, configuration.wrong_here(), goes_on:
+            found = self.perform(configuration, executor, options.progress)
+        write_and_say(
+            options, found.said, "", table=found.table.to_csv, runs=found.runs.to_csv, plot=picture(found.plot)
+        )
 
 
-def carry_out(configuration: Configuration, options: argparse.Namespace, perform: Perform) -> None:
-    """Run an experiment, print what it found, and write the files that options name."""
-    study = configuration.study
-    goes_on = kept_runs(study, f"'simmodel resume {study}' goes on")
-    with process_pool(options) as executor, configuration.wrong_here(), goes_on:
-        findings = perform(configuration, executor, options.progress)
-    files: Mapping[str, Callable[[Path], object]] = {
-        "table": findings.table.to_csv,
-        "runs": findings.runs.to_csv,
-        "plot": picture(findings.plot),
-    }
-    write_and_say(findings.said, options, files, indent="")
+FORCE = argument("--force", "go on with a study of another model, record or code")
+
+
+def kept_study(after: str) -> Declared:
+    """Declare the file that keeps the runs; ``after`` tells how they go on after an interrupt."""
+    text = f"keep the runs in this SQLite file as they end; after an interrupt {after}"
+    return arguments(argument("--study FILE", text, source), FORCE)
+
+
+def results(table: str, picture: str, usual: str | None = None) -> Declared:
+    """Declare the options of the run and the files to write."""
+    return arguments(
+        WORKERS,
+        TRUST,
+        PROGRESS,
+        files(
+            argument("--table OUT.csv", table, output),
+            argument("--runs OUT.csv", "all runs: values of the parameters and outputs, one line each", output),
+            plot(picture, usual),
+        ),
+    )
+
+
+def experiment(table: str, picture: str, usual: str) -> Callable[[TakesArguments], None]:
+    """Declare the arguments of an experiment: its file, its study and its results."""
+    return arguments(
+        argument("config CONFIG", "the experiment (TOML), or a name from 'simmodel list experiments'", source),
+        kept_study("'simmodel resume FILE' goes on"),
+        results(table, picture, usual),
+    )
 
 
 @contextmanager

@@ -12,7 +12,19 @@ from stat import S_ISCHR
 
 from simmodel.writing import STDOUT
 
-__all__ = ["at_least_one", "limit", "number", "one_of", "output", "positive", "seconds", "seed", "source", "whole"]
+__all__ = [
+    "at_least_one",
+    "limit",
+    "number",
+    "one_of",
+    "output",
+    "positive",
+    "seconds",
+    "seed",
+    "share",
+    "source",
+    "whole",
+]
 
 
 def output(text: str) -> Path:
@@ -126,6 +138,7 @@ def number(accepted: str, holds: Callable[[float], bool]) -> Callable[[str], flo
 
 
 positive = number("a number > 0", lambda value: value > 0)
+share = number("a number between 0 and 1", lambda value: 0 < value < 1)
 
 
 def one_of(known: Iterable[str], kind: str = "value") -> Callable[[str], str]:

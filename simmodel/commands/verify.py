@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.judging import add_judging, add_schedule, judging
-from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import add_machine, see_working_folder
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.judging import JUDGED, SCHEDULE, judging
+from simmodel.commands.outputs import files, picture, plot, write_and_say
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.shared import MACHINE, see_working_folder
+from simmodel.commands.values import output
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -17,18 +19,17 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_schedule(parser)
-    parser.add_argument(
-        "--policy", metavar="NAME", help="the policy that should have made it (default: only what is possible)"
-    )
-    add_machine(parser)
-    add_judging(parser.add_argument_group("rules"))
-    add_progress(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "table", "OUT.csv", "one line a finding: kind, job, instant and a sentence")
-    add_picture(files, "the starts that depart, over time", usual="departures.png")
+add = arguments(
+    SCHEDULE,
+    argument("--policy NAME", "the policy that should have made it (default: only what is possible)"),
+    MACHINE,
+    group("rules", JUDGED),
+    PROGRESS,
+    files(
+        argument("--table OUT.csv", "one line a finding: kind, job, instant and a sentence", output),
+        plot("the starts that depart, over time", "departures.png"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     if options.policy is not None:
         see_working_folder(options.policy)
     found = verify(**judging(options), policy=options.policy, progress=options.progress)
-    write_and_say([found.report()], options, {"table": found.to_csv, "plot": picture(found.plot)}, indent="")
+    write_and_say(options, [found.report()], "", table=found.to_csv, plot=picture(found.plot))
     if found.misfit is not None:
         raise InputError(found.misfit, source=str(options.schedule or options.log))
     return 0 if found.right else 1

@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import POLICIES, add_seed, add_trust, add_workers, process_pool, split_names
-from simmodel.commands.values import at_least_one, seconds, source
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.outputs import files, picture, plot, write_and_say
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.shared import HORIZON, POLICIES, TRUST, WORKERS, process_pool, seed_of, split_names
+from simmodel.commands.values import at_least_one, output, seconds, source
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -19,36 +20,28 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "snapshot", type=source, metavar="SNAPSHOT.json", help="a file that 'simmodel batch --snapshot' wrote"
-    )
-    parser.add_argument("--policies", required=True, metavar="A,B,C", help=POLICIES)
-    parser.add_argument(
-        "--objective", default="raw:wait_mean", metavar="TERMS", help="the score to minimise (default: raw:wait_mean)"
-    )
-    parser.add_argument("--horizon", type=seconds, metavar="TIME", help="how far to simulate (default: to the end)")
-    parser.add_argument(
-        "--deadline", type=seconds, metavar="TIME", help="wall-clock time after which unfinished simulations are left"
-    )
-    parser.add_argument(
-        "--arrivals",
-        type=source,
-        metavar="NAME|FILE",
-        help="jobs still to be submitted: a log, or generator settings (TOML) to draw them from",
-    )
-    parser.add_argument(
-        "--samples", type=at_least_one, default=1, metavar="N", help="samples of the drawn arrivals (default: 1)"
-    )
-    add_seed(parser, "seed of the drawn arrivals")
-    add_workers(parser)
-    add_trust(parser)
-    add_progress(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "json", "OUT.json", "outcomes, and the jobs that each policy starts now")
-    add_output(files, "table", "OUT.csv", "all measures, one line per policy")
-    add_picture(files, "the measures as bars", usual="whatif.png")
+add = arguments(
+    argument("snapshot SNAPSHOT.json", "a file that 'simmodel batch --snapshot' wrote", source),
+    argument("--policies A,B,C", POLICIES, required=True),
+    argument("--objective TERMS", "the score to minimise (default: raw:wait_mean)", default="raw:wait_mean"),
+    HORIZON,
+    argument("--deadline TIME", "wall-clock time after which unfinished simulations are left", seconds),
+    argument(
+        "--arrivals NAME|FILE",
+        "jobs still to be submitted: a log, or generator settings (TOML) to draw them from",
+        source,
+    ),
+    argument("--samples N", "samples of the drawn arrivals (default: 1)", at_least_one, default=1),
+    seed_of("seed of the drawn arrivals"),
+    WORKERS,
+    TRUST,
+    PROGRESS,
+    files(
+        argument("--json OUT.json", "outcomes, and the jobs that each policy starts now", output),
+        argument("--table OUT.csv", "all measures, one line per policy", output),
+        plot("the measures as bars", "whatif.png"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -77,16 +70,8 @@ def run(options: argparse.Namespace) -> None:
         )
         if executor is not None and any(each.status == "unfinished" for each in found):
             stop_workers(executor)
-    write_and_say(
-        [f"{Path(options.snapshot).name}, {found.summary()}"],
-        options,
-        {
-            "json": found.to_json,
-            "table": found.table.to_csv,
-            "plot": picture(found.plot),
-        },
-        indent="",
-    )
+    said = [f"{Path(options.snapshot).name}, {found.summary()}"]
+    write_and_say(options, said, "", json=found.to_json, table=found.table.to_csv, plot=picture(found.plot))
     if not any(each.counted for each in found.outcomes):
         raise SimmodelError("no policy finished")
 

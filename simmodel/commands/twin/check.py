@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.shared import add_trust
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.shared import TRUST
 from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -12,10 +13,7 @@ __all__ = ["EXAMPLES", "add", "run"]
 EXAMPLES = ("simmodel twin check twin.toml",)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration (TOML)")
-    add_trust(parser)
+add = arguments(argument("config CONFIG", "the configuration (TOML)", source), TRUST)
 
 
 def run(options: argparse.Namespace) -> None:

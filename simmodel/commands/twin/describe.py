@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from simmodel.commands.arguments import argument, arguments, group
 from simmodel.commands.values import number, one_of, source
 
 if TYPE_CHECKING:
@@ -19,48 +20,35 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument(
-        "scheduler", type=one_of(("slurm", "pbs"), "scheduler"), metavar="SCHEDULER", help="slurm or pbs"
-    )
-    parser.add_argument(
-        "--from",
+add = arguments(
+    argument("scheduler SCHEDULER", "slurm or pbs", one_of(("slurm", "pbs"), "scheduler")),
+    argument(
+        "--from PATH",
+        "files, or folders of files: what 'scontrol show config', 'node', 'partition', 'reservation', 'license' "
+        "and 'topology' print, or answers of slurmrestd in JSON; of PBS, the answers in JSON of 'qstat -Bf', "
+        "'qstat -Qf' and 'pbsnodes -a' (default: the scheduler's commands are asked)",
+        source,
         dest="told",
         nargs="+",
         default=[],
-        type=source,
-        metavar="PATH",
-        help="files, or folders of files: what 'scontrol show config', 'node', 'partition', 'reservation', 'license' "
-        "and 'topology' print, or answers of slurmrestd in JSON; of PBS, the answers in JSON of 'qstat -Bf', "
-        "'qstat -Qf' and 'pbsnodes -a' (default: the scheduler's commands are asked)",
-    )
-    parser.add_argument("--rest", metavar="SOCKET", help="the unix socket of a slurmrestd to ask instead of scontrol")
-    parser.add_argument(
-        "--conf",
-        type=source,
-        metavar="FILE",
-        help="slurm.conf or pbs.conf of the cluster to ask (default: the usual one)",
-    )
-    parser.add_argument(
-        "--timezone", metavar="ZONE", help="of times in files, such as Europe/Paris (default: that of this computer)"
-    )
-    parser.add_argument(
-        "--origin",
-        type=number("a number of seconds >= 0", lambda value: value >= 0),
+    ),
+    argument("--rest SOCKET", "the unix socket of a slurmrestd to ask instead of scontrol"),
+    argument("--conf FILE", "slurm.conf or pbs.conf of the cluster to ask (default: the usual one)", source),
+    argument("--timezone ZONE", "of times in files, such as Europe/Paris (default: that of this computer)"),
+    argument(
+        "--origin SECONDS",
+        "the instant, in seconds since 1970, that is 0 in simulations (default: 0, as for the twin)",
+        number("a number of seconds >= 0", lambda value: value >= 0),
         default=0.0,
-        metavar="SECONDS",
-        help="the instant, in seconds since 1970, that is 0 in simulations (default: 0, as for the twin)",
-    )
-    parser.add_argument(
-        "--log",
-        type=source,
-        metavar="LOG",
-        help="recorded starts of the cluster: the policy is the one that explains most of them (default: the one that "
+    ),
+    argument(
+        "--log LOG",
+        "recorded starts of the cluster: the policy is the one that explains most of them (default: the one that "
         "the settings amount to)",
-    )
-    shown = parser.add_argument_group("display")
-    shown.add_argument("-q", "--quiet", action="store_true", help="do not list on standard error what is not expressed")
+        source,
+    ),
+    group("display", argument("-q --quiet", "do not list on standard error what is not expressed")),
+)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
-from simmodel.commands.shared import add_trust
-from simmodel.commands.values import source
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.outputs import files, picture, plot, write_and_say
+from simmodel.commands.shared import TRUST, TWIN
+from simmodel.commands.values import output
 
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = ("simmodel twin explain twin.toml 4711 --plot",)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration of the twin (TOML)")
-    parser.add_argument("job", metavar="JOB", help="the id of a job that waits or is held")
-    parser.add_argument("--policy", metavar="NAME", help="that of the scheduler (default: of the configuration)")
-    add_trust(parser)
-    shown = parser.add_argument_group("display")
-    shown.add_argument("-q", "--quiet", action="store_true", help="do not print the explanation")
-    files = parser.add_argument_group("output files")
-    add_output(files, "json", "OUT.json", "the explanation")
-    add_picture(files, "what stands in the way, and who holds it", usual="why.png")
+add = arguments(
+    TWIN,
+    argument("job JOB", "the id of a job that waits or is held"),
+    argument("--policy NAME", "that of the scheduler (default: of the configuration)"),
+    TRUST,
+    group("display", argument("-q --quiet", "do not print the explanation")),
+    files(
+        argument("--json OUT.json", "the explanation", output),
+        plot("what stands in the way, and who holds it", "why.png"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -39,4 +40,4 @@ def run(options: argparse.Namespace) -> None:
     mirror, report = present(config, trust=options.trust)
     found = explain_in_mirror(mirror, options.job, report, options.policy, dated=config.clock == "wall")
     said = [f"{config.cluster}, {config.policy if options.policy is None else options.policy}: {found.report()}"]
-    write_and_say(said, options, {"json": found.to_json, "plot": picture(found.plot)}, indent="")
+    write_and_say(options, said, "", json=found.to_json, plot=picture(found.plot))

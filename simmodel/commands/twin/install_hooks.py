@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from simmodel.commands.arguments import argument, arguments, group
 from simmodel.commands.values import one_of, source
 
 if TYPE_CHECKING:
@@ -18,49 +19,41 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument("folder", metavar="FOLDER", help="the folder of the scripts; it is made if it is missing")
-    parser.add_argument("--cluster", required=True, metavar="NAME", help="the name of the cluster in the events")
-    parser.add_argument(
-        "--scheduler",
-        type=one_of(("slurm", "pbs"), "scheduler"),
+add = arguments(
+    argument("folder FOLDER", "the folder of the scripts; it is made if it is missing"),
+    argument("--cluster NAME", "the name of the cluster in the events", required=True),
+    argument(
+        "--scheduler NAME",
+        "slurm or pbs (default: slurm)",
+        one_of(("slurm", "pbs"), "scheduler"),
         default="slurm",
-        metavar="NAME",
-        help="slurm or pbs (default: slurm)",
-    )
-    server = parser.add_argument_group("stream")
-    server.add_argument(
-        "--stream",
-        default="redis://127.0.0.1:6379",
-        metavar="URL",
-        help="redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH (default: redis://127.0.0.1:6379)",
-    )
-    server.add_argument("--key", metavar="KEY", help="the key of the stream (default: simmodel:CLUSTER)")
-    server.add_argument("--user", metavar="USER", help="the user at the server (default: its default user)")
-    for name, text in (
-        ("password", "the password, which the scripts read at each call"),
-        ("ca", "the authorities to trust (default: those of the system)"),
-        ("certificate", "the own certificate, if the server asks for one"),
-        ("key", "its key"),
-    ):
-        server.add_argument(f"--{name}-file", metavar="FILE", help=text)
-    hosts = parser.add_argument_group("hosts of the scheduler")
-    hosts.add_argument(
-        "--spool", metavar="FILE", help="what keeps entries while the stream is away (default: FOLDER/spool/entries)"
-    )
-    hosts.add_argument(
-        "--python", default="/usr/bin/python3", metavar="PATH", help="the interpreter (default: /usr/bin/python3)"
-    )
-    hosts.add_argument(
-        "--programs", metavar="FOLDER", help="PBS's commands on the host of its server (default: /opt/pbs/bin)"
-    )
-    hosts.add_argument(
-        "--hold",
-        type=source,
-        metavar="CONFIG",
-        help="the configuration of a twin in mode hold-and-release: batch jobs are held while it is alive",
-    )
+    ),
+    group(
+        "stream",
+        argument(
+            "--stream URL",
+            "redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH (default: redis://127.0.0.1:6379)",
+            default="redis://127.0.0.1:6379",
+        ),
+        argument("--key KEY", "the key of the stream (default: simmodel:CLUSTER)"),
+        argument("--user USER", "the user at the server (default: its default user)"),
+        argument("--password-file FILE", "the password, which the scripts read at each call"),
+        argument("--ca-file FILE", "the authorities to trust (default: those of the system)"),
+        argument("--certificate-file FILE", "the own certificate, if the server asks for one"),
+        argument("--key-file FILE", "its key"),
+    ),
+    group(
+        "hosts of the scheduler",
+        argument("--spool FILE", "what keeps entries while the stream is away (default: FOLDER/spool/entries)"),
+        argument("--python PATH", "the interpreter (default: /usr/bin/python3)", default="/usr/bin/python3"),
+        argument("--programs FOLDER", "PBS's commands on the host of its server (default: /opt/pbs/bin)"),
+        argument(
+            "--hold CONFIG",
+            "the configuration of a twin in mode hold-and-release: batch jobs are held while it is alive",
+            source,
+        ),
+    ),
+)
 
 
 def _held_for(path: str | None) -> ActSettings | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simmodel.commands.outputs import add_output, write_and_say
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import add_seed, add_trust, add_workers, process_pool
-from simmodel.commands.values import number, source, whole
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.outputs import files, write_and_say
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.shared import SEED, TRUST, TWIN, WORKERS, process_pool
+from simmodel.commands.values import output, share, source, whole
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -18,28 +19,22 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration of the twin (TOML)")
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help="ids of waiting jobs (default: all)")
-    drawn = parser.add_argument_group("prediction")
-    drawn.add_argument(
-        "--predictor", metavar="NAME", help="of run times (default: predicted with --history, else request)"
-    )
-    drawn.add_argument(
-        "--history", type=source, metavar="LOG", help="jobs that have ended, from which the predictor learns"
-    )
-    share = number("a number between 0 and 1", lambda value: 0 < value < 1)
-    drawn.add_argument(
-        "--quantiles", type=share, nargs="+", default=[0.1, 0.5, 0.9], metavar="Q", help="(default: 0.1 0.5 0.9)"
-    )
-    drawn.add_argument("--draws", type=whole, default=100, metavar="N", help="futures to draw (default: 100)")
-    add_seed(parser)
-    add_workers(parser)
-    add_trust(parser)
-    add_progress(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "table", "OUT.csv", "one line a job: its predicted start, and quantiles (s)")
+add = arguments(
+    TWIN,
+    argument("jobs JOB", "ids of waiting jobs (default: all)", nargs="*"),
+    group(
+        "prediction",
+        argument("--predictor NAME", "of run times (default: predicted with --history, else request)"),
+        argument("--history LOG", "jobs that have ended, from which the predictor learns", source),
+        argument("--quantiles Q", "(default: 0.1 0.5 0.9)", share, nargs="+", default=[0.1, 0.5, 0.9]),
+        argument("--draws N", "futures to draw (default: 100)", whole, default=100),
+    ),
+    SEED,
+    WORKERS,
+    TRUST,
+    PROGRESS,
+    files(argument("--table OUT.csv", "one line a job: its predicted start, and quantiles (s)", output)),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -82,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
     found = Table({**{name: found[name] for name in found.names}, "unmodelled": np.array(marks, dtype=object)})
     head = f"{config.cluster} at {now:.10g} s: jobs start after (as predicted, on average, and by each probability)"
     said = [head, *text_table(rows)]
-    write_and_say(said, options, {"table": found.to_csv}, indent="")
+    write_and_say(options, said, "", table=found.to_csv)
 
 
 def _taught(predictor: Any, log: str) -> Any:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.values import source
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.shared import TWIN
 
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = ("simmodel twin release twin.toml",)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration of the twin (TOML)")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be given back, and change nothing")
+add = arguments(TWIN, argument("--dry-run", "say what would be given back, and change nothing"))
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.outputs import add_output, add_picture, label, picture, write_and_say
-from simmodel.commands.shared import add_log, add_machine, add_rules, add_workers, process_pool, run_options
-from simmodel.commands.values import number, seconds
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.outputs import files, label, picture, plot, write_and_say
+from simmodel.commands.shared import LOG, MACHINE, RULES, WORKERS, process_pool, run_options
+from simmodel.commands.values import output, positive, seconds
 from simmodel.errors import InputError
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -17,35 +18,24 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    add_log(parser)
-    advice = parser.add_argument_group("advice")
-    advice.add_argument(
-        "--policy", default="portfolio", metavar="NAME", help="the policy that advises (default: portfolio)"
-    )
-    advice.add_argument(
-        "--scheduler",
-        default="easy",
-        metavar="NAME",
-        help="the policy of the scheduler, to compare with (default: easy)",
-    )
-    advice.add_argument(
-        "--deadline", type=seconds, metavar="TIME", help="after which the scheduler's policy decides (default: none)"
-    )
-    advice.add_argument(
-        "--speed",
-        type=number("a number > 0", lambda value: value > 0),
-        metavar="FACTOR",
-        help="seconds of the log in a second (default: as fast as possible)",
-    )
-    add_machine(parser)
-    add_rules(parser)
-    add_workers(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "schedule", "OUT.csv", "one line per job, as advised")
-    add_output(files, "audit", "OUT.jsonl", "the audit log; it must not exist yet")
-    add_picture(files, "the waiting jobs without and with advice, and the jobs started by each policy")
+add = arguments(
+    LOG,
+    group(
+        "advice",
+        argument("--policy NAME", "the policy that advises (default: portfolio)", default="portfolio"),
+        argument("--scheduler NAME", "the policy of the scheduler, to compare with (default: easy)", default="easy"),
+        argument("--deadline TIME", "after which the scheduler's policy decides (default: none)", seconds),
+        argument("--speed FACTOR", "seconds of the log in a second (default: as fast as possible)", positive),
+    ),
+    MACHINE,
+    RULES,
+    WORKERS,
+    files(
+        argument("--schedule OUT.csv", "one line per job, as advised", output),
+        argument("--audit OUT.jsonl", "the audit log; it must not exist yet", output),
+        plot("the waiting jobs without and with advice, and the jobs started by each policy"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -75,6 +65,4 @@ def run(options: argparse.Namespace) -> None:
     said = [head, "", found.summary(), *found.advised.report.lines()]
     if options.audit is not None:
         said.append(f"  audit written to {options.audit}")
-    write_and_say(
-        said, options, {"schedule": lambda path: found.advised.schedule_csv(path), "plot": picture(found.plot)}
-    )
+    write_and_say(options, said, schedule=lambda path: found.advised.schedule_csv(path), plot=picture(found.plot))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.shared import add_trust
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.shared import TRUST
 from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -12,10 +13,7 @@ __all__ = ["EXAMPLES", "add", "run"]
 EXAMPLES = ("simmodel twin replay-audit audit.jsonl",)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument("audit", type=source, metavar="AUDIT", help="the audit log of a twin")
-    add_trust(parser)
+add = arguments(argument("audit AUDIT", "the audit log of a twin", source), TRUST)
 
 
 def run(options: argparse.Namespace) -> None:

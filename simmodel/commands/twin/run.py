@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.shared import add_trust
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.shared import TRUST
 from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -12,12 +13,11 @@ __all__ = ["EXAMPLES", "add", "run"]
 EXAMPLES = ("simmodel twin run twin.toml",)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration (TOML)")
-    add_trust(parser)
-    shown = parser.add_argument_group("display")
-    shown.add_argument("-v", "--verbose", action="store_true", help="log what happens, not only what goes wrong")
+add = arguments(
+    argument("config CONFIG", "the configuration (TOML)", source),
+    TRUST,
+    group("display", argument("-v --verbose", "log what happens, not only what goes wrong")),
+)
 
 
 def run(options: argparse.Namespace) -> None:

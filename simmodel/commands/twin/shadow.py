@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.options import platform_for
-from simmodel.commands.outputs import add_output, add_picture, picture, write_and_say
-from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import add_machine, add_trust
-from simmodel.commands.values import number, seconds, source, whole
+from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.outputs import files, picture, plot, write_and_say
+from simmodel.commands.progress import PROGRESS
+from simmodel.commands.shared import MACHINE, TRUST, chosen_platform
+from simmodel.commands.values import number, output, seconds, source, whole
 
 if TYPE_CHECKING:
     from simmodel.twin.mirror import Mirror
@@ -24,34 +24,31 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument(
-        "source", type=source, metavar="CONFIG|LOG", help="the configuration of a twin (TOML), or a log with waits"
-    )
-    share = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
-    judged = parser.add_argument_group("policies")
-    judged.add_argument("--policy", metavar="NAME", help="that of the scheduler (default: of the configuration; fcfs)")
-    judged.add_argument("--advised", metavar="NAME", help="whose gain is told (default: of the configuration; none)")
-    judged.add_argument(
-        "--tolerance", type=seconds, default=0.0, metavar="TIME", help="how much later than wanted starts may come"
-    )
-    judged.add_argument(
-        "--window", type=whole, default=200, metavar="N", help="the last starts that an alarm looks at (default: 200)"
-    )
-    judged.add_argument(
-        "--alarm", type=share, default=0.8, metavar="SHARE", help="raised when less of them is explained (default: 0.8)"
-    )
-    judged.add_argument(
-        "--foretell", type=seconds, default=0.0, metavar="TIME", help="the least time between two foretellings"
-    )
-    parser.add_argument("--for", dest="duration", type=seconds, metavar="TIME", help="how long to follow a live source")
-    add_machine(parser)
-    add_trust(parser)
-    add_progress(parser)
-    files = parser.add_argument_group("output files")
-    add_output(files, "table", "OUT.csv", "one line a start: wanted, foretold, and whether it is explained")
-    add_picture(files, "the starts that depart, over time", usual="shadow.png")
+add = arguments(
+    argument("source CONFIG|LOG", "the configuration of a twin (TOML), or a log with waits", source),
+    group(
+        "policies",
+        argument("--policy NAME", "that of the scheduler (default: of the configuration; fcfs)"),
+        argument("--advised NAME", "whose gain is told (default: of the configuration; none)"),
+        argument("--tolerance TIME", "how much later than wanted starts may come", seconds, default=0.0),
+        argument("--window N", "the last starts that an alarm looks at (default: 200)", whole, default=200),
+        argument(
+            "--alarm SHARE",
+            "raised when less of them is explained (default: 0.8)",
+            number("a number from 0 to 1", lambda value: 0 <= value <= 1),
+            default=0.8,
+        ),
+        argument("--foretell TIME", "the least time between two foretellings", seconds, default=0.0),
+    ),
+    argument("--for TIME", "how long to follow a live source", seconds, dest="duration"),
+    MACHINE,
+    TRUST,
+    PROGRESS,
+    files(
+        argument("--table OUT.csv", "one line a start: wanted, foretold, and whether it is explained", output),
+        plot("the starts that depart, over time", "shadow.png"),
+    ),
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -83,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
         source.close()
     said = [f"{mirror.cluster}: followed up to {mirror.now:.10g} s", "", report.summary()]
     said += [f"refused: {reason}: {count:,}" for reason, count in sorted((source.refused + mirror.refused).items())]
-    write_and_say(said, options, {"table": report.jobs.to_csv, "plot": picture(report.plot)}, indent="")
+    write_and_say(options, said, "", table=report.jobs.to_csv, plot=picture(report.plot))
 
 
 def _opened(options: argparse.Namespace) -> tuple[Source, Mirror, Any, Any]:
@@ -102,6 +99,4 @@ def _opened(options: argparse.Namespace) -> tuple[Source, Mirror, Any, Any]:
     from simmodel.twin.sources.log import RecordedLog
 
     log = load_workload(options.source)
-    platform = None if options.platform is None else platform_for("jobs", options.platform)[0]
-    spec = cluster_of(options.processors if options.processors is not None else platform, log)
-    return RecordedLog(log, log.name), Mirror(spec, log.name), "fcfs", None
+    return RecordedLog(log, log.name), Mirror(cluster_of(chosen_platform(options), log), log.name), "fcfs", None

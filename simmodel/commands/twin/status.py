@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from simmodel.commands.arguments import argument, arguments, group
 from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -13,14 +14,11 @@ __all__ = ["EXAMPLES", "add", "run"]
 EXAMPLES = ("simmodel twin status twin.toml",)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument(
-        "config", type=source, metavar="CONFIG", nargs="?", help="the configuration (TOML), which names the port"
-    )
-    parser.add_argument("--port", type=int, help="the port instead")
-    shown = parser.add_argument_group("display")
-    shown.add_argument("--json", action="store_true", help="print the status as JSON")
+add = arguments(
+    argument("config CONFIG", "the configuration (TOML), which names the port", source, nargs="?"),
+    argument("--port PORT", "the port instead", int),
+    group("display", argument("--json", "print the status as JSON")),
+)
 
 
 def run(options: argparse.Namespace) -> None:

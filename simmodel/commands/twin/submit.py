@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from simmodel.commands.arguments import argument, arguments
 from simmodel.commands.values import source
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -14,19 +15,13 @@ EXAMPLES = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument(
-        "config", type=source, metavar="CONFIG", help="the clusters and the ports of their twins (TOML)"
-    )
-    parser.add_argument("command", nargs="+", metavar="WORD", help="sbatch and its arguments, after --")
-    parser.add_argument(
-        "--token",
-        metavar="HEX",
-        help="a token used before: what became of it is looked up first",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="say where the job would go, and submit nothing")
-    parser.add_argument("-v", "--verbose", action="store_true", help="say why, on standard error")
+add = arguments(
+    argument("config CONFIG", "the clusters and the ports of their twins (TOML)", source),
+    argument("command WORD", "sbatch and its arguments, after --", nargs="+"),
+    argument("--token HEX", "a token used before: what became of it is looked up first"),
+    argument("--dry-run", "say where the job would go, and submit nothing"),
+    argument("-v --verbose", "say why, on standard error"),
+)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.values import source
+from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.shared import TWIN
 
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = ("simmodel twin watchdog twin.toml",)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the action."""
-    parser.add_argument("config", type=source, metavar="CONFIG", help="the configuration of the twin (TOML)")
-    parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="seconds between looks (%(default)s)")
+add = arguments(TWIN, argument("--interval S", "seconds between looks (%(default)s)", float, default=1.0))
 
 
 def run(options: argparse.Namespace) -> None:
