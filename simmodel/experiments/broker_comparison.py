@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
-from simmodel.experiments.calls import check_shared_options, keeps_results, map_calls
-from simmodel.experiments.measured_run import MeasuredRun, brought_home, repeatable
+from simmodel.experiments.runs import Run, simulated
 from simmodel.metrics.brokered import by_cluster, by_origin, cluster_lines, journeys, moved_journeys, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
-from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.work.table import Table
@@ -109,75 +107,46 @@ def compare_brokers(
         seeds = [int(each) for each in repeat]
     if not seeds:
         raise InputError("must be at least one run, got none", place="repeat")
-    check_shared_options(options)
-    calls = []
-    for label, broker in chosen.items():
-        for i, each in enumerate(seeds if policy_of(broker).draws else seeds[:1]):
-            calls.append(_Call(broker, label, each, i == 0))
-    whole, bins = keeps_results(results, executor), dict(bins or {})
-    shared = _Shared(clusters, workload, options, edges, bins, whole, "siloed" in chosen and len(chosen) > 1)
-    found = map_calls(_run, shared, calls, executor, progress)
-    tables: dict[str, list[dict[str, Table]]] = {label: [] for label in chosen}
-    first = {}
-    for call, (measured, result) in zip(calls, found, strict=True):
-        tables[call.label].append(measured)
-        if isinstance(result, MeasuredRun):
-            result.repeated_by(partial(_run_again, shared, call))
-        if result is not None:
-            first[call.label] = result
+    runs = [
+        Run(label, broker, each, kept=i == 0)
+        for label, broker in chosen.items()
+        for i, each in enumerate(seeds if policy_of(broker).draws else seeds[:1])
+    ]
+    bins = dict(bins or {})
+    found = simulated(
+        clusters,
+        workload,
+        runs,
+        options,
+        executor=executor,
+        results=results,
+        progress=progress,
+        part=partial(inner_jobs, edges=edges),
+        measure=partial(_tables, bins, "siloed" in chosen and len(chosen) > 1),
+    )
+    tables: dict[str, list[Mapping[str, Table]]] = {label: [] for label in chosen}
+    for run, (_, measured) in zip(runs, found, strict=True):
+        tables[run.label].append(measured)
+    first = {run.label: result for run, (result, _) in zip(runs, found, strict=True) if run.kept}
     return BrokerComparison(first, tables, level, bins)
 
 
-class _Shared(NamedTuple):
-    """What all runs share: platform, workload and options, what is counted, and what comes back."""
-
-    clusters: GivenPlatform
-    workload: GivenWork
-    options: dict[str, Any]
-    edges: int
-    bins: dict[str, Sequence[float]]
-    whole: bool
-    journeys: bool
-
-
-class _Call(NamedTuple):
-    """One run: its policy, label and seed, and whether its result is kept."""
-
-    broker: PolicyLike
-    label: str
-    seed: int
-    kept: bool
-
-
-def _run(shared: _Shared, call: _Call) -> tuple[dict[str, Table], Any]:
-    result = _result(shared, call, call.seed)
-    tables = {}
-    for by in BINNED:
-        table = side_by_side([result], by, shared.bins.get(by))
-        tables[by] = Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
-    if not call.kept:
-        return tables, None
+def _tables(bins: Mapping[str, Sequence[float]], moves: bool, result: BrokerResult, kept: bool) -> dict[str, Table]:
+    """Return the tables of a run: of the first run of a broker, which is kept, all of them."""
+    tables = {by: _waits(result, by, bins.get(by)) for by in BINNED}
+    if not kept:
+        return tables
     tables |= {"clusters": by_cluster(result), "origins": by_origin(result)}
     if (result.jobs["slowdown"] != 1).any():
-        table = side_by_side([result], "asked_there", shared.bins.get("walltime"))
-        tables["there"] = Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
-    if shared.journeys:
+        tables["there"] = _waits(result, "asked_there", bins.get("walltime"))
+    if moves:
         tables["journeys"] = journeys(result)
-    return tables, brought_home(result, shared.whole)
+    return tables
 
 
-def _run_again(shared: _Shared, call: _Call, seed: int | None) -> BrokerResult:
-    return _result(shared._replace(options=repeatable(shared.options, None)), call, call.seed if seed is None else seed)
-
-
-def _result(shared: _Shared, call: _Call, seed: int) -> BrokerResult:
-    options = {**shared.options, "seed": seed, "name": call.label}
-    return inner_jobs(simulate(shared.clusters, shared.workload, call.broker, **options), shared.edges)
-
-
-def _columns(table: Table) -> Iterator[tuple[str, float, int]]:
-    """Yield the bin, the mean wait and the number of jobs of each row."""
-    yield from zip(table["bin"].tolist(), table["wait"].tolist(), table["jobs"].tolist(), strict=True)
+def _waits(result: BrokerResult, by: str, bins: Sequence[float] | None) -> Table:
+    table = side_by_side([result], by, bins)
+    return Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -202,7 +171,7 @@ class BrokerComparison(Shown):
     """
 
     results: dict[str, Any]
-    samples: dict[str, list[dict[str, Table]]]
+    samples: dict[str, list[Mapping[str, Table]]]
     level: float = 0.95
     bins: dict[str, Sequence[float]] = attrs.field(factory=dict)
 
@@ -262,8 +231,8 @@ class BrokerComparison(Shown):
         for name in [*bins, "all"]:
             row = [name]
             for table in tables.values():
-                found = [(wait, jobs) for each, wait, jobs in _columns(table) if each == name]
-                row += [f"{found[0][0]:.1f}", f"{found[0][1]:,}"] if found else ["-", "0"]
+                found = [each for each in table.rows() if each["bin"] == name]
+                row += [f"{found[0]['wait']:.1f}", f"{found[0]['jobs']:,}"] if found else ["-", "0"]
             rows.append(row)
         return [
             "mean wait (min) by the time asked for, times the slowdown where a job ran",

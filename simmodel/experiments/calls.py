@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 import attrs
 
-from simmodel.errors import InputError, SimmodelError, shown
+from simmodel.errors import SimmodelError
 from simmodel.records.observers import progress_bar
 
-__all__ = ["check_shared_options", "keeps_results", "map_calls"]
+__all__ = ["map_calls"]
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
@@ -48,30 +48,6 @@ def map_calls(
             bar.update(1)
 
         return [how.value for how in run_all(_answered, (function, shared), items, executor=executor, ended=ended)]
-
-
-def keeps_results(results: bool | None, executor: Executor | None) -> bool:
-    """Return whether the whole results of runs are kept; ``None``: if they need not be sent from another process.
-
-    >>> keeps_results(None, None), keeps_results(False, None)
-    (True, False)
-    """
-    return (executor is None or isinstance(executor, ThreadPoolExecutor)) if results is None else results
-
-
-def check_shared_options(options: Mapping[str, Any]) -> None:
-    """Refuse options of a run that several runs cannot share.
-
-    Raises
-    ------
-    InputError
-        if the runs would write their records to one file, or should stop at a goal that they do not know
-    """
-    if isinstance(until := options.get("until"), str):
-        wanted = "seconds; explore and replicate take goals, such as 'wait_mean decided'"
-        raise InputError(f"must be {wanted}, got {shown(until)}", place="until")
-    if options.get("stream") is not None:
-        raise InputError("must be None: several runs would write their records to one file", place="stream")
 
 
 @attrs.frozen

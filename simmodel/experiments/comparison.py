@@ -5,21 +5,19 @@ The simulations run on any ``concurrent.futures.Executor``: processes of this co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import unknown
-from simmodel.experiments.calls import check_shared_options, keeps_results, map_calls
-from simmodel.experiments.measured_run import MeasuredRun, brought_home, repeatable
+from simmodel.experiments.runs import Run, simulated
 from simmodel.metrics.comparison import compare as metrics_table, metrics_known
 from simmodel.metrics.names import TAU, Cut
-from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.work.table import Table
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size
 
-__all__ = ["SHOWN", "Comparison", "compare", "compared", "labelled_policies"]
+__all__ = ["SHOWN", "Comparison", "compare", "labelled_policies"]
 
 SHOWN: dict[str, str] = {
     "wait_mean": "mean wait",
@@ -73,8 +71,8 @@ def compare(
         runs the simulations (processes, threads or Dask); each worker gets the workload once. Default: this process
     results
         whether the whole results are kept; default: in this process and on threads. From other processes only the
-        metrics come back, as :class:`~simmodel.experiments.measured_run.MeasuredRun`, which simulates its run again
-        when asked for jobs and the like
+        metrics come back, as :class:`~simmodel.experiments.runs.MeasuredRun`, which simulates its run again when asked
+        for jobs and the like
     progress
         show a progress bar, one step per policy
 
@@ -91,44 +89,9 @@ def compare(
     >>> both["easy"].jobs["start"].tolist()
     [0.0, 10.0, 0.0]
     """
-    chosen = labelled_policies(candidates)
-    return Comparison(compared(platform, workload, chosen, options, executor, results, progress))
-
-
-Measure = Callable[[Any], Mapping[str, Any]]
-"""What to measure on a result besides its metrics, in the process of the run."""
-
-
-class _Shared(NamedTuple):
-    """What the runs of a comparison share."""
-
-    platform: GivenPlatform
-    workload: GivenWork
-    options: dict[str, Any]
-    whole: bool
-    measure: Measure | None
-
-
-def compared(
-    platform: GivenPlatform,
-    workload: GivenWork,
-    chosen: Mapping[str, PolicyLike],
-    options: dict[str, Any],
-    executor: Executor | None,
-    results: bool | None,
-    progress: bool,
-    measure: Measure | None = None,
-) -> tuple[Any, ...]:
-    """Return the result of each policy, or its metrics; arguments as of :func:`compare`."""
-    check_shared_options(options)
-    if isinstance(workload, Iterator):
-        workload = list(workload)
-    shared = _Shared(platform, workload, options, keeps_results(results, executor), measure)
-    found = tuple(map_calls(_run, shared, list(chosen.items()), executor, progress))
-    for each, item in zip(found, chosen.items(), strict=True):
-        if isinstance(each, MeasuredRun):
-            each.repeated_by(partial(_run_again, shared, item))
-    return found
+    runs = [Run(label, policy) for label, policy in labelled_policies(candidates).items()]
+    found = simulated(platform, workload, runs, options, executor=executor, results=results, progress=progress)
+    return Comparison(tuple(result for result, _ in found))
 
 
 def labelled_policies(policies: Mapping[str, PolicyLike] | Iterable[PolicyLike]) -> dict[str, PolicyLike]:
@@ -138,16 +101,6 @@ def labelled_policies(policies: Mapping[str, PolicyLike] | Iterable[PolicyLike])
     {'fcfs': 'fcfs', 'easy': 'easy'}
     """
     return labelled(policies, "policy", "policies", purpose=" to compare", check=policy_named)
-
-
-def _run(shared: _Shared, chosen: tuple[str, PolicyLike]) -> Any:
-    name, policy = chosen
-    result = simulate(shared.platform, shared.workload, policy, **shared.options, name=name)
-    return brought_home(result, shared.whole, shared.measure)
-
-
-def _run_again(shared: _Shared, chosen: tuple[str, PolicyLike], seed: int | None) -> Any:
-    return _run(shared._replace(options=repeatable(shared.options, seed), whole=True), chosen)
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
@@ -216,14 +169,11 @@ class Comparison(Shown):
         tau: float = TAU,
     ) -> str:
         """Return a table of text, one line per result; parameters as of :meth:`metrics`."""
-        return "\n".join(text_table(self._texts(metrics, warmup, cooldown, tau)))
+        return "\n".join(text_table(self._cells(metrics, warmup, cooldown, tau)))
 
-    def _cells(self) -> Cells:
-        return self._texts()
-
-    def _texts(
+    def _cells(
         self, metrics: Sequence[str] | None = None, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU
-    ) -> list[list[str]]:
+    ) -> Cells:
         """Return the head and the rows of a table of text; metrics without a value are left out."""
         first = self.results[0]
         wanted = [name for name in SHOWN if name in first.METRICS] if metrics is None else metrics

@@ -14,12 +14,11 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
-from simmodel.experiments.calls import check_shared_options
 from simmodel.experiments.comparison import SHOWN, labelled_policies
-from simmodel.experiments.ensembles import GivenStudy, measured_calls, study_of
-from simmodel.experiments.measured_cells import AXES, MeasuredCells
+from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.replication import Replications, numbers_of
-from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of, in_rounds
+from simmodel.experiments.runs import Runs, check_shared_options
+from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
 from simmodel.metrics.names import JOB_METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
@@ -45,6 +44,7 @@ __all__ = ["Exploration", "explore"]
 
 DrawnWork: TypeAlias = "Callable[..., GivenWork]"
 """A function that takes ``seed=`` and returns a workload."""
+AXES = ("platform", "workload", "policy")
 _WORDS = {**SHOWN, "utilisation": "busy"}
 _SHOWN = ("makespan", "slr", "slr_setup", "speedup", "utilisation", "wait_mean", "bounded_slowdown_mean", "energy")
 
@@ -83,7 +83,7 @@ def explore(
     until
         when to stop: ``"wait_mean ± 5 %"``, when the interval of each combination is as narrow; ``"wait_mean
         decided"``, when it is decided for each two policies which has the lower metric (paired by seed, with the error
-        corrected for the number of looks and pairs: see :mod:`simmodel.experiments.decisions`). A number is the
+        corrected for the number of looks and pairs: see :mod:`simmodel.experiments.stopping`). A number is the
         ``until=`` of the simulations
     budget
         with ``until``, the largest number of seeds; default: 1,000
@@ -118,23 +118,19 @@ def explore(
     chosen = labelled_policies(candidates)
     numbers = chosen_seeds(seeds, goals, budget, usual=10, fewest=2 if goals else 1)
     about = {"platforms": spread["platform"], "workloads": spread["workload"], "policies": chosen, "options": options}
-    shared = (spread["platform"], spread["workload"], chosen, options)
     kept = study_of(study, "explore", force, **about)
-    cells = list(product(spread["platform"], spread["workload"], chosen))
-    found = MeasuredCells(cells, numbers, goals, level)
-
-    def run(begin: int, end: int) -> None:
-        seeds = numbers.part(begin, end)
-        items = [{**dict(zip(AXES, cell, strict=True)), "seed": str(seed)} for cell in cells for seed in seeds]
-        found.add(measured_calls(_measure, shared, items, study=kept, executor=executor, progress=progress), len(seeds))
-
+    runs = Runs(
+        measure=_measure,
+        shared=(spread["platform"], spread["workload"], chosen, options),
+        seeds=numbers,
+        cells=list(product(spread["platform"], spread["workload"], chosen)),
+        axes=AXES,
+        goals=goals,
+        level=level,
+    )
+    stop = runs.run(kept, executor, progress)
     units = {label: getattr(each, "time_unit", None) for label, each in spread["platform"].items()}
-    if not goals:
-        run(0, numbers.first)
-        return Exploration(found.table, level, units)
-    count, reached = in_rounds(run, found.needed, numbers.first, numbers.most)
-    stop = Stop(goals, reached, count, tuple(found.open()))
-    return Exploration(found.table, level, units, stop, tuple(each.table for each in found.decisions))
+    return Exploration(runs.table, level, units, stop, tuple(each.table for each in runs.decisions))
 
 
 def _platforms(given: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, GivenPlatform]) -> dict[str, Any]:
@@ -320,7 +316,7 @@ class Exploration(Shown):
             return "-"
         return written(found.mean) + (f" ± {_short(written, found.half_width)}" if isfinite(found.half_width) else "")
 
-    def _texts(self, metrics: Sequence[str] | None) -> list[list[str]]:
+    def _cells(self, metrics: Sequence[str] | None = None) -> Cells:
         names = self.shown(metrics)
         used = [axis for axis in AXES if axis == "policy" or len(self.labels(axis)) > 1]
         rows = [[*used, *map(self.title, names)]]
@@ -332,7 +328,7 @@ class Exploration(Shown):
 
     def summary(self, metrics: Sequence[str] | None = None) -> str:
         """Return a table of text, one line per combination: means with the half widths of their intervals."""
-        rows = self._texts(metrics)
+        rows = self._cells(metrics)
         left = sum(name in AXES for name in rows[0])
         return "\n".join([*text_table(rows, left), *([] if self.stop is None else [str(self.stop)])])
 
@@ -348,9 +344,6 @@ class Exploration(Shown):
         from simmodel.view.explore_plots import exploration
 
         return exploration(self, metrics, log=log, title=title, figsize=figsize)
-
-    def _cells(self) -> Cells:
-        return self._texts(None)
 
     def __repr__(self) -> str:
         parts = []

@@ -263,7 +263,7 @@ class Optimisation(Shown):
 
     def summary(self) -> str:
         """Return the front as a table of text, one line per point."""
-        return "\n".join(text_table(self._texts(), left=0))
+        return "\n".join(text_table(self._cells(), left=0))
 
     def plot(
         self,
@@ -286,13 +286,10 @@ class Optimisation(Shown):
 
         return front(self, objectives, colour=colour, title=title, figsize=figsize)
 
-    def _texts(self) -> list[list[str]]:
+    def _cells(self) -> Cells:
         rows = self.front
         names = [name for name in rows.names if name != "number"]
         return [names, *(texts(row[name] for name in names) for row in rows.rows())]
-
-    def _cells(self) -> Cells:
-        return self._texts()
 
     def __repr__(self) -> str:
         failed = f", {len(self.failed):,} failed" if len(self.failed) else ""

@@ -12,9 +12,8 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
-from simmodel.experiments.comparison import compared
-from simmodel.experiments.measured_run import MeasuredRun
 from simmodel.experiments.replication import replicate
+from simmodel.experiments.runs import Run, simulated
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
@@ -77,13 +76,21 @@ def compare_portfolio(
     chosen = policy_named(given)
     if not isinstance(chosen, Portfolio):
         raise InputError(f"must be a portfolio, got {given!r}", place="portfolio")
-    policies = {**chosen.given, "portfolio": given}
-    measure = partial(_measures, chosen.objective)
-    found = compared(platform, workload, policies, options, executor, results, progress, measure)
-    return PortfolioComparison(found, chosen.objective)
+    found = simulated(
+        platform,
+        workload,
+        [Run(label, policy) for label, policy in {**chosen.given, "portfolio": given}.items()],
+        options,
+        executor=executor,
+        results=results,
+        progress=progress,
+        measure=partial(_measures, chosen.objective),
+    )
+    runs, measured = zip(*found, strict=True)
+    return PortfolioComparison(runs, measured, chosen.objective)
 
 
-def _measures(objective: Objective, result: Result) -> dict[str, Any]:
+def _measures(objective: Objective, result: Result, _kept: bool) -> dict[str, Any]:
     """Return what a comparison with a portfolio needs of a run: measures, score by a function, and starts."""
     score = None if objective.function is None else float(objective.function(result))
     found = {"measures": measured(result, tau=objective.tau), "score": score}
@@ -95,20 +102,19 @@ def _measures(objective: Objective, result: Result) -> dict[str, Any]:
 
 @attrs.frozen(eq=False, repr=False, slots=False)
 class PortfolioComparison(Shown):
-    """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective."""
+    """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective.
+
+    ``measured`` is what was measured on each of them.
+    """
 
     results: tuple[Any, ...]
+    measured: tuple[Mapping[str, Any], ...]
     objective: Objective
 
     @property
     def portfolio(self) -> Any:
         """The run under the portfolio."""
         return self.results[-1]
-
-    @cached_property
-    def _measured(self) -> list[dict[str, Any]]:
-        found = self.results
-        return [each.more if isinstance(each, MeasuredRun) else _measures(self.objective, each) for each in found]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,25 +125,25 @@ class PortfolioComparison(Shown):
     def scores(self) -> Any:
         """The final score of each run over all its jobs, an array; lower is better."""
         if self.objective.function is not None:
-            return np.array([each["score"] for each in self._measured], dtype=np.float64)
-        return self.objective.scores([each["measures"] for each in self._measured])
+            return np.array([each["score"] for each in self.measured], dtype=np.float64)
+        return self.objective.scores([each["measures"] for each in self.measured])
 
     @cached_property
     def shares(self) -> Table:
         """The jobs that each policy of the portfolio started: ``policy, jobs, share``."""
-        shares: Table = self._measured[-1]["shares"]
+        shares: Table = self.measured[-1]["shares"]
         return shares
 
     @property
     def choices(self) -> int:
         """The number of choices of the portfolio."""
-        return int(self._measured[-1]["choices"])
+        return int(self.measured[-1]["choices"])
 
     @cached_property
     def chart(self) -> Kiviat:
         """The runs on the axes of the objective, or on those of SchedTwin if it has fewer than three."""
         axes = self.objective.measures
-        found = [each["measures"] for each in self._measured]
+        found = [each["measures"] for each in self.measured]
         return kiviat_of_measures(self.names, found, axes if len(axes) >= 3 else _AXES)
 
     @property
@@ -292,12 +298,9 @@ class PortfolioReplications(Shown):
 
     def summary(self, what: str = "score") -> str:
         """Return the table as text."""
-        return "\n".join(text_table(self._texts(what)))
+        return "\n".join(text_table(self._cells(what)))
 
-    def _cells(self) -> Cells:
-        return self._texts("score")
-
-    def _texts(self, what: str) -> list[list[str]]:
+    def _cells(self, what: str = "score") -> Cells:
         rows = [["", what, "interval", "portfolio less this", "interval", "lower in", "started", "area"]]
         for row in self.table(what).rows():
             name, own = row["policy"], row["policy"] == "portfolio"

@@ -5,9 +5,8 @@ The runs are made on any ``concurrent.futures.Executor``: processes of this comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from math import nan
 from typing import Any
 
 import attrs
@@ -15,17 +14,9 @@ import numpy as np
 
 from simmodel.display import Cells, Shown
 from simmodel.errors import InputError, shown
-from simmodel.experiments.ensembles import GivenStudy, Numbers, measured_calls, study_of
-from simmodel.experiments.stopping import (
-    Goal,
-    Seeds,
-    Stop,
-    checked_metrics,
-    chosen_seeds,
-    finite_interval,
-    goal_of,
-    in_rounds,
-)
+from simmodel.experiments.ensembles import GivenStudy, study_of
+from simmodel.experiments.runs import Runs
+from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.results.stored import Stored
 from simmodel.work.given import repeatable
@@ -103,52 +94,17 @@ def replicate(
     if wrong or not callable(function):
         form = "a function and seeds, the rest by name: replicate(simulate, 20, platform=64, workload=..., policy=...)"
         raise InputError(f"must be {form}, got {shown(function)}", place="function")
-    goals = _goals(until)
+    goals = goal_of(until) if isinstance(until, str) else ()
+    if any(goal.width is None for goal in goals):
+        raise InputError(f"must be a width, as 'wait_mean ± 5 %', got {until!r}: explore decides", place="until")
     if until is not None and not goals:
         arguments["until"] = until
     arguments = {name: repeatable(given) for name, given in arguments.items()}
     chosen = chosen_seeds(seeds, goals, budget, usual=20, fewest=2)
     kept = study_of(study, "replicate", force, function=function, arguments=arguments)
-    found: list[Numbers] = []
-
-    def run(begin: int, end: int) -> None:
-        items = [{"seed": str(seed)} for seed in chosen.part(begin, end)]
-        shared = (function, arguments)
-        found.extend(measured_calls(_sample, shared, items, study=kept, executor=executor, progress=progress))
-
-    def needed(_: int) -> float:
-        return max(_needed(goals, found, level))
-
-    if not goals:
-        run(0, chosen.first)
-        return Replications(_table(chosen, found), level)
-    count, reached = in_rounds(run, needed, chosen.first, chosen.most)
-    missed = [goal for goal, more in zip(goals, _needed(goals, found, level), strict=True) if more > count]
-    still = tuple(f"{goal.metric} {_interval(found, goal, level)}" for goal in missed)
-    return Replications(_table(chosen, found), level, Stop(goals, reached, count, still))
-
-
-def _goals(until: Any) -> tuple[Goal, ...]:
-    """Return the goals that a text names; other values are not for sequences."""
-    goals = goal_of(until) if isinstance(until, str) else ()
-    if any(goal.width is None for goal in goals):
-        raise InputError(f"must be a width, as 'wait_mean ± 5 %', got {until!r}: explore decides", place="until")
-    return goals
-
-
-def _needed(goals: Sequence[Goal], found: Sequence[Numbers], level: float) -> list[float]:
-    checked_metrics(goals, found[0])
-    return [goal.needed(_interval(found, goal, level)) for goal in goals]
-
-
-def _interval(found: Sequence[Numbers], goal: Goal, level: float) -> Interval:
-    return finite_interval([sample.get(goal.metric, nan) for sample in found], level)
-
-
-def _table(seeds: Seeds, found: Sequence[Numbers]) -> Table:
-    names = dict.fromkeys(name for sample in found for name in sample)
-    columns = {name: np.array([sample.get(name, nan) for sample in found], dtype=np.float64) for name in names}
-    return Table({"seed": np.array(seeds.part(0, len(found)), dtype=np.uint64), **columns})
+    runs = Runs(measure=_sample, shared=(function, arguments), seeds=chosen, goals=goals, level=level)
+    stop = runs.run(kept, executor, progress)
+    return Replications(runs.table, level, stop)
 
 
 def _sample(shared: tuple[Callable[..., Measured], dict[str, Any]], item: Mapping[str, Any]) -> dict[str, float]:

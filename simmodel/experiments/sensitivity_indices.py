@@ -292,7 +292,7 @@ class Sensitivity(Shown):
 
     def summary(self, output: str | None = None) -> str:
         """Return a table of text: one line per parameter, the most influential first."""
-        return "\n".join(text_table(self._texts(output)))
+        return "\n".join(text_table(self._cells(output)))
 
     def plot(self, output: str | None = None, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw the indices as bars with their intervals; see :func:`simmodel.view.sensitivity_plots.index_bars`."""
@@ -308,7 +308,7 @@ class Sensitivity(Shown):
 
         return effects(self, output, title=title, figsize=figsize)
 
-    def _texts(self, output: str | None = None) -> list[list[str]]:
+    def _cells(self, output: str | None = None) -> Cells:
         names, found = _SHOWN[self.method], self.of(output)
         rows, least = [["", *names]], _ROUNDING * float(np.abs(found[self.index]).max())
         for row in found.rows():
@@ -320,9 +320,6 @@ class Sensitivity(Shown):
                 cells.append(f"{text}{error}")
             rows.append([row["parameter"], *cells])
         return rows
-
-    def _cells(self) -> Cells:
-        return self._texts()
 
     def __repr__(self) -> str:
         about = f"{len(self.outputs)} outputs" if len(self.outputs) > 1 else self.outputs[0]

@@ -52,3 +52,9 @@ def test_edges_are_taken_off_what_can_run() -> None:
 
 def test_text_tables_stand_in_columns() -> None:
     assert text_table([["a", "n"], ["longer", "1"]], indent=2) == ["  a       n", "  longer  1"]
+
+
+def test_jobs_that_can_be_read_once_are_read_for_all_brokers() -> None:
+    jobs = [Job(processors=4, run=10), Job(processors=4, run=10)]
+    found = compare_brokers([4, 4], iter(jobs), ["random", "sgs-t"])
+    assert [len(found[label].jobs) for label in found.results] == [2, 2]

@@ -12,9 +12,8 @@ import pytest
 
 from simmodel import InputError, Scenario, SimmodelError, Workload, compare, explore, replicate
 from simmodel.experiments import Study
-from simmodel.experiments.decisions import Decisions
 from simmodel.experiments.identity import digest_of
-from simmodel.experiments.stopping import Goal, Seeds, in_rounds
+from simmodel.experiments.stopping import Decisions, Goal, Seeds, in_rounds
 from simmodel.generators import lublin
 
 SMALL = partial(lublin, 40, 32)

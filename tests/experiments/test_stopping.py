@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from simmodel import InputError, Workload, replicate, simulate
-from simmodel.experiments.decisions import Decisions
-from simmodel.experiments.stopping import Goal, Seeds, chosen_seeds, goal_of, in_rounds, looks
+from simmodel.experiments.stopping import Decisions, Goal, Seeds, chosen_seeds, goal_of, in_rounds, looks
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval
 
 LOAD = 0.5

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from simmodel import Cluster, Environment, Job, Workload, compare as compare_policies, load_result, simulate, what_if
 from simmodel.experiments import replicate
-from simmodel.experiments.measured_run import MeasuredRun
+from simmodel.experiments.runs import MeasuredRun
 from simmodel.metrics import CHECKPOINT_METRICS, compare
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.work.checkpoint import Checkpoint, Kept, daly_interval
