@@ -1,5 +1,6 @@
 """What ``simmodel twin check`` says of a configuration."""
 
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from socket import socket
@@ -16,8 +17,7 @@ from simmodel.twin.checking import check_act, check_config, check_source
 from simmodel.twin.config import AdviseSettings, read_config
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.slurm.checking import check_slurm
-from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.program import SlurmError
+from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import SlurmSource
 from simmodel.twin.sources.lines import LinesSource
 from simmodel.twin.status import Status
@@ -90,7 +90,7 @@ class Told(SlurmCommands):
 
     texts: dict[str, Any] = attrs.field(factory=lambda: {"config": CONFIG, "ping": "", "jobs": [], "nodes": []})
 
-    def read(self, name: str) -> str:
+    def read(self, name: str, jobs: Iterable[int | str] = ()) -> str:
         """Return what a command prints."""
         return str(self.texts[name])
 

@@ -74,7 +74,7 @@ def describe_pbs(paths: Iterable[str | Path] = (), *, commands: PbsCommands | No
     commands = commands or PbsCommands()
     found: dict[str, Value] = {}
     for name in ("server", "queues", "nodes"):
-        found |= commands.read(name)
+        found |= commands.document(name)
     return described(found)
 
 

@@ -18,7 +18,6 @@ from simmodel.twin.events import job_id
 from simmodel.twin.pbs.commands import PbsCommands, PbsError
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.jobs import MARK, mark_of
-from simmodel.twin.pbs.program import run_program
 from simmodel.twin.pbs.values import instant, job_of, number, pbs_id
 
 __all__ = ["EXPRESS", "HIGHEST", "START", "WRITES", "PbsHands"]
@@ -106,7 +105,7 @@ class PbsHands:
     def look(self, job: int | str) -> JobNow | None:
         """Return a job as PBS has it now; ``None`` if PBS does not know it or it is over."""
         try:
-            document = self.reads.read("job", [job])
+            document = self.reads.document("job", [job])
         except PbsError as error:
             if _GONE.search(str(error)):
                 return None
@@ -117,7 +116,7 @@ class PbsHands:
     def marked(self) -> tuple[JobNow, ...]:
         """Return the waiting jobs with a mark of the twin."""
         try:
-            document = self.reads.read("job")
+            document = self.reads.document("job")
         except PbsError as error:
             raise HandsError(str(error)) from None
         found = self._jobs(document, marked=True)
@@ -171,16 +170,13 @@ class PbsHands:
 
     def _read(self, name: str) -> Document:
         try:
-            return self.reads.read("job", [name])
+            return self.reads.document("job", [name])
         except PbsError as error:
             raise HandsError(str(error)) from None
 
     def _run(self, words: Sequence[str], **values: str) -> None:
-        reads = self.reads
         try:
-            run_program(
-                [word.format(**values) for word in words], folder=reads.folder, conf=reads.conf, timeout=reads.timeout
-            )
+            self.reads.run([word.format(**values) for word in words])
         except PbsError as error:
             raise HandsError(str(error)) from None
 

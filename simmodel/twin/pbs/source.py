@@ -129,15 +129,15 @@ class PbsSource(PolledSource):
         self._counted: frozenset[str] | None = None  # the resources that the server counts, asked for once
 
     def state(self) -> State:
-        """Return the state of PBS; raises :class:`~simmodel.twin.pbs.program.PbsError`."""
-        told = self.commands.read("jobs")
+        """Return the state of PBS; raises :class:`~simmodel.twin.pbs.commands.PbsError`."""
+        told = self.commands.document("jobs")
         try:
             if is_garbled(dict.fromkeys(told), ()):
                 raise InputError("must be readable text")
             as_of = _instant(text_of(told, "timestamp"))
             if 0 < as_of < self._as_of:
                 raise InputError("must not be older than the last answer", place="timestamp")
-            nodes = list(nodes_in(self.commands.read("nodes"), self.refused))
+            nodes = list(nodes_in(self.commands.document("nodes"), self.refused))
             reading = Reading(
                 server=text_of(told, "pbs_server"),
                 node=largest(nodes),
@@ -160,7 +160,7 @@ class PbsSource(PolledSource):
     def states_of(self, job: int | str) -> Iterable[JobState]:
         """Return the state of a job that PBS knows, also as one of the past; none: it is unknown."""
         try:
-            told = self.commands.read("ended" if self.history else "job", [job])
+            told = self.commands.document("ended" if self.history else "job", [job])
             return [each.state for each in jobs_in(told, self._reading, refused=self.refused) if each.job == job]
         except InputError as error:
             raise PbsError(f"answer: {error}") from None
@@ -171,7 +171,7 @@ class PbsSource(PolledSource):
 
     def _licences(self) -> frozenset[str]:
         if self._counted is None:
-            self._counted = frozenset(licences_in(self.commands.read("server")))
+            self._counted = frozenset(licences_in(self.commands.document("server")))
         return self._counted
 
     def _ended(self, jobs: list[int | str], reading: Reading) -> list[JobReport]:
@@ -180,7 +180,7 @@ class PbsSource(PolledSource):
         for at in range(0, min(len(jobs), _ASKED_IN_ALL), _ASKED_AT_ONCE):
             some = jobs[at : at + _ASKED_AT_ONCE]
             try:
-                told = jobs_in(self.commands.read("ended", some), reading, refused=self.refused)
+                told = jobs_in(self.commands.document("ended", some), reading, refused=self.refused)
             except (PbsError, InputError) as error:
                 self.refused.count(error)
                 continue
@@ -190,12 +190,12 @@ class PbsSource(PolledSource):
 
     def check_scheduler(self) -> Iterable[str]:
         """Yield sentences on what PBS tells; raises ``SimmodelError``."""
-        server = self.commands.read("server")
+        server = self.commands.document("server")
         release = text_of(server, "pbs_version") or "of unknown version"
         yield f"PBS {release} answers; its server is {text_of(server, 'pbs_server') or 'not named'}"
         for name, key, what in (("jobs", "Jobs", "job"), ("nodes", "nodes", "node")):
             began = perf_counter()
-            count = len(table_of(self.commands.read(name), key))
+            count = len(table_of(self.commands.document(name), key))
             yield f"{READS[name][0]}: {counted(count, what)} in {1000 * (perf_counter() - began):.0f} ms"
         for values in table_of(server, "Server").values():
             if isinstance(values, dict) and text_of(values, "query_other_jobs") == "False":

@@ -206,8 +206,7 @@ def _job_in(output: bytes) -> int | None:
 
 def _look_up(cluster: RoutedCluster, token: str, timeout: float, looks: int = _LOOKS) -> int | None:
     """Return the job with a token, ``None`` if there is none."""
-    from simmodel.twin.slurm.commands import SlurmCommands
-    from simmodel.twin.slurm.program import SlurmError
+    from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 
     commands = SlurmCommands(conf=cluster.conf, folder=cluster.commands, timeout=timeout)
     for number in range(looks):

@@ -12,12 +12,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
-import attrs
-
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown, unknown
+from simmodel.errors import InputError, shown
+from simmodel.twin.programs import Commands, ProgramError
 from simmodel.twin.slurm.jobs import task_numbers
-from simmodel.twin.slurm.program import SlurmError, run_program
 
 __all__ = ["READS", "TABLES", "UNKNOWN_JOB", "SlurmCommands", "SlurmError", "check_id"]
 
@@ -103,44 +100,46 @@ READS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """All that the twin ever runs of Slurm, by name: each only reads; ``job`` takes the id of a job."""
 
 
-@attrs.frozen(kw_only=True, repr=False)
-class SlurmCommands(Fields):
+class SlurmError(ProgramError):
+    """A command of Slurm is missing, does not answer, or answers with an error."""
+
+
+def check_id(job: int | str) -> str:
+    """Return the id of a job as a word for Slurm's commands.
+
+    Raises
+    ------
+    InputError
+        it is no such id
+
+    >>> check_id("12_1")
+    '12_1'
+    """
+    text = str(job)
+    if not _JOB.fullmatch(text):
+        raise InputError(f"must be an id such as 12 or 12_1, got {shown(text)}", place="job")
+    return text
+
+
+class SlurmCommands(Commands):
     """Slurm's commands on this computer, those that read.
 
-    Parameters
-    ----------
-    conf
-        path of slurm.conf; default: that of the environment
-    folder
-        the folder of the commands; default: they are on the path
-    timeout
-        the longest time of a command (s)
+    Its times are in seconds since 1970. Variables such as SQUEUE_STATES, which would change answers, are not handed on.
 
     >>> SlurmCommands(folder="/nowhere").read("ping")
     Traceback (most recent call last):
     ...
-    simmodel.twin.slurm.program.SlurmError: /nowhere/scontrol: not found; the twin needs Slurm's client commands
+    simmodel.twin.slurm.commands.SlurmError: /nowhere/scontrol: not found; the twin needs Slurm's client commands
     """
 
-    conf: str | None = None
-    folder: str | None = None
-    timeout: float = 30.0
-
-    def __attrs_post_init__(self) -> None:
-        if not self.timeout > 0:
-            raise InputError(f"must be a number > 0 (s), got {self.timeout!r}", place="timeout")
-
-    def read(self, name: str) -> str:
-        """Run a command of :data:`READS` and return what it prints.
-
-        Bytes that are no UTF-8 are replaced.
-
-        Raises
-        ------
-        SlurmError
-            the command is missing, fails, or takes too long
-        """
-        return self._run(name, "")
+    scheduler = "Slurm"
+    error = SlurmError
+    conf_variable = "SLURM_CONF"
+    kept = ("TZ", "SLURM_JWT")
+    fixed = MappingProxyType({"SLURM_TIME_FORMAT": "%s"})
+    reads = READS
+    of_jobs = frozenset(("job",))
+    word_of = staticmethod(check_id)
 
     def rows(self, name: str) -> list[dict[str, str]]:
         """Run a command of :data:`TABLES` and return its rows: texts by field.
@@ -152,7 +151,11 @@ class SlurmCommands(Fields):
         """
         mark = secrets.token_hex(8)
         program, fields = READS[name][0], TABLES[name]
-        header, *rows = self._run(name, mark).split(f"{_ROW}{mark}\n")
+        words = [word.replace(_FIELD, _FIELD + mark).replace(_ROW, _ROW + mark) for word in READS[name]]
+        try:
+            header, *rows = self.run(words).split(f"{_ROW}{mark}\n")
+        except SlurmError as error:
+            raise SlurmError(str(error).replace(mark, "")) from None
         if not rows or not all(map(_HEADING.fullmatch, header.split(_FIELD + mark))):
             raise SlurmError(f"{program}: its answer must begin with a header")
         if rows.pop():
@@ -195,7 +198,7 @@ class SlurmCommands(Fields):
             the command is missing, fails, or takes too long, or tells of another job
         """
         try:
-            answer = self._run("job", "", check_id(job))
+            answer = self.read("job", [job])
         except SlurmError as error:
             if UNKNOWN_JOB in str(error):
                 return ()
@@ -203,30 +206,3 @@ class SlurmCommands(Fields):
         if not answer.startswith("JobId="):
             raise SlurmError("scontrol: must tell of a job")
         return tuple(re.findall(r"\bJobState=([A-Z_]+)", answer))
-
-    def _run(self, name: str, mark: str, *more: str) -> str:
-        if name not in READS:
-            raise unknown("command", name, READS)
-        words = READS[name]
-        arguments = [word.replace(_FIELD, _FIELD + mark).replace(_ROW, _ROW + mark) for word in words[1:]]
-        try:
-            return run_program([words[0], *arguments, *more], folder=self.folder, conf=self.conf, timeout=self.timeout)
-        except SlurmError as error:
-            raise SlurmError(str(error).replace(mark, "") if mark else str(error)) from None
-
-
-def check_id(job: int | str) -> str:
-    """Return the id of a job as a word for Slurm's commands.
-
-    Raises
-    ------
-    InputError
-        it is no such id
-
-    >>> check_id("12_1")
-    '12_1'
-    """
-    text = str(job)
-    if not _JOB.fullmatch(text):
-        raise InputError(f"must be an id such as 12 or 12_1, got {shown(text)}", place="job")
-    return text

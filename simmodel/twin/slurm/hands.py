@@ -13,8 +13,7 @@ from types import MappingProxyType
 from simmodel.errors import shown
 from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, RELEASED, Command, HandsError, JobNow, Mode, mark_parts
 from simmodel.twin.events import job_id
-from simmodel.twin.slurm.commands import UNKNOWN_JOB, SlurmCommands, check_id
-from simmodel.twin.slurm.program import SlurmError, run_program
+from simmodel.twin.slurm.commands import UNKNOWN_JOB, SlurmCommands, SlurmError, check_id
 
 __all__ = ["WRITES", "SlurmHands"]
 
@@ -99,9 +98,8 @@ class SlurmHands:
         return [_row(line, self._clock()) for line in self._run((*_LOOK, *words)).splitlines() if line.strip()]
 
     def _run(self, words: Sequence[str]) -> str:
-        reads = self.reads
         try:
-            return run_program(words, folder=reads.folder, conf=reads.conf, timeout=reads.timeout)
+            return self.reads.run(words)
         except SlurmError as error:
             raise HandsError(str(error)) from None
 

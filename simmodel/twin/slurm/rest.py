@@ -8,7 +8,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 
 from simmodel.errors import InputError, shown, unknown
 from simmodel.twin.slurm.answers import PARSERS
-from simmodel.twin.slurm.program import SlurmError
+from simmodel.twin.slurm.commands import SlurmError
 
 __all__ = ["PATHS", "SlurmRest"]
 
@@ -46,7 +46,7 @@ class SlurmRest:
     >>> SlurmRest("/nowhere/socket").read("jobs")
     Traceback (most recent call last):
     ...
-    simmodel.twin.slurm.program.SlurmError: slurmrestd at /nowhere/socket: No such file or directory
+    simmodel.twin.slurm.commands.SlurmError: slurmrestd at /nowhere/socket: No such file or directory
     """
 
     def __init__(self, path: str, timeout: float = 30.0) -> None:

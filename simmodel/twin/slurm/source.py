@@ -16,10 +16,9 @@ from simmodel.twin.events import JobState
 from simmodel.twin.polling import PolledSource, State
 from simmodel.twin.slurm.answers import read_answer, read_document
 from simmodel.twin.slurm.checking import check_rest, check_slurm
-from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.hands import SlurmHands
 from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, Rules, job_state, jobs_in, queue_of
-from simmodel.twin.slurm.program import SlurmError
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.squeue import (
     NodesOut,
@@ -169,7 +168,7 @@ class SlurmSource(PolledSource):
         self._as_of = 0.0  # the instant of the last answer in JSON
 
     def state(self) -> State:
-        """Return the state of Slurm; raises :class:`~simmodel.twin.slurm.program.SlurmError`."""
+        """Return the state of Slurm; raises :class:`~simmodel.twin.slurm.commands.SlurmError`."""
         records, sizes, (down, draining) = self._by_squeue() if self.ask == "squeue" else self._by_json()
         jobs = queue_of(
             records,

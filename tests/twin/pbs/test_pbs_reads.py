@@ -14,11 +14,10 @@ from hypothesis import given, settings, strategies as st
 from simmodel.errors import InputError
 from simmodel.twin import JobReport, Request
 from simmodel.twin.pbs import values
-from simmodel.twin.pbs.commands import READS, PbsCommands
+from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError
 from simmodel.twin.pbs.documents import read_document
 from simmodel.twin.pbs.jobs import Reading, jobs_in
 from simmodel.twin.pbs.nodes import NodeRecord, Size, nodes_in, out_of_service
-from simmodel.twin.pbs.program import PbsError
 from simmodel.twin.pbs.source import PbsSettings, PbsSource
 from simmodel.twin.refused import Refused
 from simmodel.twin.sources import source_settings
@@ -283,7 +282,7 @@ def test_an_answer_that_is_no_json_is_told(tmp_path: Path) -> None:
     (tmp_path / "qstat").write_text("#!/bin/sh\necho '{\"Jobs\":'\n")
     (tmp_path / "qstat").chmod(0o755)
     with pytest.raises(PbsError, match="qstat -f -t -F json: invalid JSON"):
-        PbsCommands(folder=str(tmp_path)).read("jobs")
+        PbsCommands(folder=str(tmp_path)).document("jobs")
 
 
 def test_jobs_that_vanish_are_asked_for_once(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ import pytest
 
 from simmodel.errors import InputError
 from simmodel.twin import StateReport
-from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.program import SlurmError
+from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.data_files import data_file

@@ -8,8 +8,7 @@ import pytest
 
 from simmodel.errors import InputError
 from simmodel.twin.slurm import commands
-from simmodel.twin.slurm.commands import READS, SlurmCommands
-from simmodel.twin.slurm.program import SlurmError
+from simmodel.twin.slurm.commands import READS, SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import SlurmSource
 from tests.helpers.package_imports import imports
 from tests.helpers.paths import PACKAGE

@@ -15,12 +15,11 @@ import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.twin.mirror import Mirror
-from simmodel.twin.pbs import commands as pbs_commands, program
+from simmodel.twin.pbs import commands as pbs_commands
+from simmodel.twin.pbs.commands import PbsCommands
 from simmodel.twin.pbs.source import PbsSource
 from simmodel.twin.polling import PolledSource
-from simmodel.twin.slurm import commands as slurm_commands
-from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.program import SlurmError
+from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import Ask, SlurmSource
 from tests.helpers.pbs_stub import PbsStub
 from tests.helpers.slurm_stub import JOB, NODE, write_stub
@@ -77,7 +76,7 @@ class Scheduler:
         self.lie: Callable[[bytes, list[str]], bytes] | None = None
         self.past: list[tuple[str, bytes]] = []
 
-    def __call__(self, words: Sequence[str], **_: Any) -> str:
+    def __call__(self, words: Sequence[str]) -> str:
         told = self.told(list(words), self.rows)
         found = told if self.lie is None or words[0] == "scontrol" else self.lie(told, list(words))
         self.past.append((words[0], told))
@@ -223,7 +222,7 @@ def true_jobs(source: Callable[[], PolledSource]) -> dict[Any, Any]:
 def check(drawn: Random, monkeypatch: pytest.MonkeyPatch, ask: Ask) -> bool:
     """Try a mutation; return whether it was seen. Whatever it is, the next true answer is believed."""
     plant = Scheduler(OLD)
-    monkeypatch.setattr(slurm_commands, "run_program", plant)
+    monkeypatch.setattr(SlurmCommands, "run", lambda _, words: plant(words))
     new = partial(SlurmSource, "alps", ask=ask)
     mirror, source = Mirror(SPEC), new()
     fresh = drawn.random() < 0.3
@@ -299,14 +298,14 @@ def check_pbs(drawn: Random, monkeypatch: pytest.MonkeyPatch, truth: PbsTruth) -
     """Try a mutation of what qstat prints of all jobs; return whether it was seen."""
     at, lies = "last", False
 
-    def run(words: Sequence[str], **_: Any) -> str:
+    def run(_: PbsCommands, words: Sequence[str]) -> str:
         question = " ".join(words)
         told = truth.told[at].get(question) or truth.run(words)
         if lies and question == ALL_JOBS:
             return wrong_document(drawn, told.encode(), truth.told["old"][question].encode()).decode("utf-8", "replace")
         return told
 
-    monkeypatch.setattr(pbs_commands, "run_program", run)
+    monkeypatch.setattr(PbsCommands, "run", run)
     mirror, source = Mirror(SPEC), PbsSource("alps")
     report = source.report()
     assert report is not None
@@ -345,7 +344,7 @@ def truth(tmp_path: Path) -> PbsTruth:
     stub = PbsStub(folder, {f"n{each}": 4 for each in range(1, 4)})
     for each in range(6):
         stub.submit(4, 100.0 * (each + 1))
-    run: Callable[[Sequence[str]], str] = partial(program.run_program, folder=str(folder))
+    run = PbsCommands(folder=str(folder)).run
     found = {}
     for name in ("old", "last", "now"):
         stub.advance(60.0)
