@@ -9,6 +9,7 @@ import numpy as np
 
 from simmodel.errors import unknown
 from simmodel.metrics.brokered import WEEK, by_origin, moved_turnaround, side_by_side, weekly
+from simmodel.view.menu import Plot
 from simmodel.view.plots import ResultPlots
 from simmodel.view.style import COLOURS, INK, Size, axes, duration_axis, page, sequence, tidy
 
@@ -24,8 +25,8 @@ __all__ = ["BrokerPlots", "before_and_after", "flows", "means_by_bin", "weeks"]
 
 def weeks(
     result: BrokerRecord,
-    *,
     value: str = "utilisation",
+    *,
     interval: float = WEEK,
     title: str | None = None,
     figsize: Size | None = None,
@@ -177,21 +178,8 @@ class BrokerPlots(ResultPlots):
 
     _result: BrokerRecord
 
-    def weekly(
-        self,
-        value: str = "utilisation",
-        *,
-        interval: float = WEEK,
-        title: str | None = None,
-        figsize: Size | None = None,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Draw a value of each cluster week by week; see :func:`weeks`."""
-        return weeks(self._result, value=value, interval=interval, title=title, figsize=figsize, ax=ax)
-
-    def flows(self, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the number of jobs from each home to each destination; see :func:`flows`."""
-        return flows(self._result, title=title, figsize=figsize, ax=ax)
+    weekly = Plot(weeks)
+    flows = Plot(flows)
 
     def clusters(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw utilisation, jobs handed over, flows and waits on one page; title of the page, size in inches."""

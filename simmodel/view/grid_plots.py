@@ -11,6 +11,7 @@ from simmodel.display import counted
 from simmodel.errors import InputError, unknown
 from simmodel.metrics.grid import by_site
 from simmodel.units import show_quantity
+from simmodel.view.menu import Plot
 from simmodel.view.overview import headline
 from simmodel.view.plots import ResultPlots
 from simmodel.view.result_plots import cdf, queue
@@ -34,8 +35,8 @@ _SHOWN = 15  # links in an overview
 
 def site_heat(
     result: GridRecord,
-    *,
     sites: Sequence[str] | None = None,
+    *,
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
@@ -408,34 +409,10 @@ class GridPlots(ResultPlots):
 
     _result: GridRecord
 
-    def sites(
-        self,
-        sites: Sequence[str] | None = None,
-        *,
-        title: str | None = None,
-        figsize: Size | None = None,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Draw the used share of each site over time; see :func:`site_heat`."""
-        return site_heat(self._result, sites=sites, title=title, figsize=figsize, ax=ax)
-
-    def flows(
-        self, *, every: bool = False, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
-    ) -> Axes:
-        """Draw the bytes moved from site to site; see :func:`grid_flows`."""
-        return grid_flows(self._result, every=every, title=title, figsize=figsize, ax=ax)
-
-    def map(
-        self, *, edges: int = 200, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
-    ) -> Axes:
-        """Draw the sites as a graph, by use and bytes moved; see :func:`grid_map`."""
-        return grid_map(self._result, edges=edges, title=title, figsize=figsize, ax=ax)
-
-    def overview(
-        self, record: NetworkRecorder | None = None, *, title: str | None = None, figsize: Size | None = None
-    ) -> Figure:
-        """Draw the run on one page, with the load of links if they were recorded; see :func:`grid_overview`."""
-        return grid_overview(self._result, record, title=title, figsize=figsize)
+    sites = Plot(site_heat)
+    flows = Plot(grid_flows)
+    map = Plot(grid_map)
+    overview = Plot(grid_overview)
 
     def links(
         self,

@@ -14,7 +14,7 @@ from simmodel.metrics.workflow_report import machine_text
 from simmodel.records.task_moments import positions
 from simmodel.units import show_quantity
 from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
-from simmodel.view.menu import PlotMenu
+from simmodel.view.menu import Plot, PlotMenu
 from simmodel.view.style import BLUE, COLOURS, GREY, INK, Size, axes, page, tidy
 
 if TYPE_CHECKING:
@@ -331,48 +331,9 @@ class MachinePlots(PlotMenu):
     def __init__(self, result: TaskRecord) -> None:
         self._result = result
 
-    def gantt(
-        self,
-        *,
-        processors: Sequence[str] | None = None,
-        labels: bool | None = None,
-        title: str | None = None,
-        figsize: Size | None = None,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Draw the phases of each processor over time; see :func:`machine_gantt`."""
-        return machine_gantt(self._result, processors=processors, labels=labels, title=title, figsize=figsize, ax=ax)
-
-    def memory(
-        self,
-        *,
-        pools: Sequence[str] | None = None,
-        title: str | None = None,
-        figsize: Size | None = None,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Draw the use of memory pools over time; see :func:`memory`."""
-        return memory(self._result, pools=pools, title=title, figsize=figsize, ax=ax)
-
-    def links(
-        self,
-        *,
-        names: Sequence[str] | None = None,
-        title: str | None = None,
-        figsize: Size | None = None,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Draw the load of links over time; see :func:`links`."""
-        return links(self._result, names=names, title=title, figsize=figsize, ax=ax)
-
-    def phases(self, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the share of time of each processor in each phase; see :func:`phases`."""
-        return phases(self._result, title=title, figsize=figsize, ax=ax)
-
-    def plan(self, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the plan above the executions; see :func:`plan`."""
-        return plan(self._result, title=title, figsize=figsize, ax=ax)
-
-    def overview(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw the run on one page; see :func:`machine_overview`."""
-        return machine_overview(self._result, title=title, figsize=figsize)
+    gantt = Plot(machine_gantt)
+    memory = Plot(memory)
+    links = Plot(links)
+    phases = Plot(phases)
+    plan = Plot(plan)
+    overview = Plot(machine_overview)

@@ -153,7 +153,7 @@ def power_over_time(
     figsize: Size | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the power of all nodes over time, in kW, as :func:`simmodel.metrics.power_and_energy.power` computes it.
+    """Draw the power of all nodes over time, in kW; see :func:`simmodel.metrics.power_and_energy.power`.
 
     Parameters
     ----------
@@ -174,9 +174,9 @@ def power_over_time(
 
 def value_by_bin(
     result: JobRecord,
-    *,
     by: str = "processors",
     bins: Sequence[float] | None = None,
+    *,
     value: str = "wait",
     statistic: str = "mean",
     colour: str = BLUE,
@@ -237,8 +237,8 @@ def _label(low: float, high: float, by: str) -> str:
 
 def cdf(
     results: JobRecord | Sequence[JobRecord],
-    *,
     value: str = "wait",
+    *,
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,

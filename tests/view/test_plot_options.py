@@ -46,6 +46,16 @@ def drawn(faces, name):
     return getattr(faces, name)
 
 
+@pytest.mark.parametrize(("menu", "name"), [(type(faces), name) for faces, name in PLOTS])
+def test_menus_have_the_signatures_and_docstrings_of_the_functions(menu, name):
+    function, method = getattr(menu, name), getattr(menu(RESULT), name)
+    assert (
+        list(inspect.signature(method).parameters.values()) == list(inspect.signature(function).parameters.values())[1:]
+    )
+    assert inspect.getdoc(method) == inspect.getdoc(function)
+    assert {each.name: each.kind for each in inspect.classify_class_attrs(menu)}[name] == "method"
+
+
 IDS = [f"{type(faces).__name__}.{name}" for faces, name in PLOTS]
 
 
