@@ -1,14 +1,13 @@
-"""The commands of the command line, one module each.
+"""The commands of the command line.
 
-The module of a command has ``add(parser)``, which adds its arguments; ``run(options)``, whose docstring is the
-description in the help, and which may return an exit status; and ``EXAMPLES``, the lines that end the help. Only the
-module of the chosen command is imported, and modules imported only to run it are imported in ``run``: help is shown
-without numpy.
+A command is a function that :func:`~simmodel.commands.arguments.command` declares, with its arguments and examples; its
+docstring is the description in the help, and it may return an exit status. Only the module of the chosen command is
+imported, and modules imported only to run it are imported in the function: help is shown without numpy.
 """
 
 from __future__ import annotations
 
-__all__ = ["ACTIONS", "COMMANDS"]
+__all__ = ["ACTIONS", "COMMANDS", "MODULES"]
 
 COMMANDS = {
     "batch": "replay a log under a policy",
@@ -30,7 +29,7 @@ COMMANDS = {
     "verify": "hold a schedule against what is possible and a policy",
     "whatif": "compare policies from a snapshot on",
 }
-"""The commands and their help in one line, in the order of the help; each is a module of this package."""
+"""The commands and their help in one line, in the order of the help; each is declared in a module of this package."""
 
 ACTIONS = {
     "twin": {
@@ -49,4 +48,22 @@ ACTIONS = {
         "watchdog": "give everything back to the scheduler when the twin is gone",
     },
 }
-"""The actions of the commands that have some, as above; each is a module of the command's package."""
+"""The actions of the commands that have some, as above; each is declared in a module of the command's package."""
+
+MODULES = {
+    "calibrate": "experiments",
+    "identify": "judging",
+    "optimise": "experiments",
+    "resume": "experiments",
+    "sensitivity": "experiments",
+    "twin check": "twin operating",
+    "twin explain": "twin waiting",
+    "twin predict": "twin waiting",
+    "twin release": "twin operating",
+    "twin replay-audit": "twin replay",
+    "twin run": "twin operating",
+    "twin status": "twin operating",
+    "twin watchdog": "twin operating",
+    "verify": "judging",
+}
+"""The modules of commands that have not one of their own name."""

@@ -1,13 +1,16 @@
-"""Arguments as values: a command is a list of them, which :func:`arguments` makes its function ``add``."""
+"""Commands as they are declared: a function, its arguments as values, and examples."""
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import attrs
+
 from simmodel.commands.values import one_of
 
-__all__ = ["Declared", "TakesArguments", "argument", "arguments", "group"]
+__all__ = ["DECLARED", "Command", "Declared", "TakesArguments", "argument", "arguments", "command", "group"]
 
 
 class TakesArguments(Protocol):
@@ -24,6 +27,8 @@ class TakesArguments(Protocol):
 
 Declared = Callable[[TakesArguments], object]
 """An argument, or several: a function that adds them to a parser or a group."""
+
+Run = Callable[[Namespace], int | None]
 
 
 def argument(names: str, text: str, read: Callable[[str], object] | None = None, **how: Any) -> Declared:
@@ -59,3 +64,41 @@ def arguments(*declared: Declared) -> Callable[[TakesArguments], None]:
 def group(title: str, *declared: Declared) -> Declared:
     """Declare a group of arguments, with its title in the help."""
     return lambda parser: arguments(*declared)(parser.add_argument_group(title))
+
+
+@attrs.frozen
+class Command:
+    """A command.
+
+    Parameters
+    ----------
+    run
+        runs it and may return an exit status other than 0
+    add
+        adds its arguments to a parser
+    examples
+        the lines that end the help
+    description
+        the text that begins the help
+    """
+
+    run: Run
+    add: Declared
+    examples: tuple[str, ...]
+    description: str
+
+
+DECLARED: dict[str, Command] = {}
+"""The commands of the modules that are imported, by name; an action has two words."""
+
+
+def command(
+    name: str, *declared: Declared, examples: tuple[str, ...], description: str | None = None
+) -> Callable[[Run], Run]:
+    """Declare the function below as a command with these arguments; default description: its docstring."""
+
+    def declare(run: Run) -> Run:
+        DECLARED[name] = Command(run, arguments(*declared), examples, description or run.__doc__ or "")
+        return run
+
+    return declare

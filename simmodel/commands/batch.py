@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.arguments import argument, command
 from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
 from simmodel.commands.values import output, seconds
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel batch lublin-128-week --plot overview.png",
-    "simmodel batch lublin-128-week --policy sjf+easy --until 2d --schedule -",
-)
-
-
-add = arguments(
+@command(
+    "batch",
     LOG,
     POLICY,
     MACHINE,
@@ -37,9 +31,11 @@ add = arguments(
         argument("--snapshot OUT.json", "the state at --at, for 'simmodel whatif'", output),
         argument("--at TIME", "time of the snapshot; the run stops there", seconds),
     ),
+    examples=(
+        "simmodel batch lublin-128-week --plot overview.png",
+        "simmodel batch lublin-128-week --policy sjf+easy --until 2d --schedule -",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy and print a summary."""
     from simmodel.errors import InputError

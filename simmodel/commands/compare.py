@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.arguments import argument, command
 from simmodel.commands.outputs import files, label, picture, plot, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICIES, RULES, WORKERS, process_pool, run_options, split_names
 from simmodel.commands.values import output
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy --plot",
-    "simmodel compare lublin-128-week --policies easy,conservative --platform kth-sp2 --workers 2",
-)
-
-
-add = arguments(
+@command(
+    "compare",
     LOG,
     argument("--policies A,B,C", POLICIES, required=True),
     MACHINE,
@@ -27,9 +21,11 @@ add = arguments(
         argument("--table OUT.csv", "all metrics, one line per policy", output),
         plot("the metrics as bars", "comparison.png"),
     ),
+    examples=(
+        "simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy --plot",
+        "simmodel compare lublin-128-week --policies easy,conservative --platform kth-sp2 --workers 2",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Replay a log under several policies and print their metrics side by side."""
     from simmodel.experiments.comparison import compare
@@ -41,4 +37,4 @@ def run(options: argparse.Namespace) -> None:
     first = found.results[0]
     head = f"{label(options.log)}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
     said = [head, "", found.summary(), *first.report.lines()]
-    write_and_say(options, said, "", table=found.table.to_csv, plot=picture(found.plot))
+    write_and_say(options, said, indent="", table=found.table.to_csv, plot=picture(found.plot))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.arguments import argument, command
 from simmodel.commands.options import kind_arguments, kind_options
 from simmodel.commands.outputs import files, picture, plot, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, TRUST, chosen_policy, run_options, see_working_folder
@@ -13,15 +13,9 @@ from simmodel.commands.values import output, seconds, source
 from simmodel.errors import InputError
 from simmodel.platform.options import BrokerOptions, MachineOptions
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel explain lublin-128-week 300 --policy fcfs --at 90h --plot",
-    "simmodel explain lublin-128-week 300 --clusters 128,64 --broker sgs-t",
-)
-
-
-add = arguments(
+@command(
+    "explain",
     LOG,
     argument("job JOB", "the id of a job, or of a task of a machine"),
     argument("--at TIME", "the instant, on a cluster (default: that of its submission)", seconds),
@@ -36,9 +30,11 @@ add = arguments(
         argument("--json OUT.json", "the explanation", output),
         plot("what stood in the way, over time", "why.png"),
     ),
+    examples=(
+        "simmodel explain lublin-128-week 300 --policy fcfs --at 90h --plot",
+        "simmodel explain lublin-128-week 300 --clusters 128,64 --broker sgs-t",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Say why a job waits: who is ahead, who holds what it needs, and the least change that would start it at once.
 
@@ -50,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
 
     platform, policy, given = _run(options)
     found = explain(platform, options.log, policy, options.job, options.at, **given)
-    write_and_say(options, [found.report()], "", json=lambda path: found.to_json(path), plot=picture(found.plot))
+    write_and_say(options, [found.report()], indent="", json=lambda path: found.to_json(path), plot=picture(found.plot))
 
 
 def _run(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:

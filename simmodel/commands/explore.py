@@ -6,21 +6,23 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.arguments import argument, arguments, group
-from simmodel.commands.machine import CONFIG, WORKLOAD
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.options import kind_arguments, kind_options
 from simmodel.commands.outputs import files, picture, plot, write_and_say
 from simmodel.commands.progress import PROGRESS
-from simmodel.commands.shared import POLICIES, TRUST, UNTIL, WORKERS, process_pool, split_names
-from simmodel.commands.studies import kept_runs, kept_study
-from simmodel.commands.values import output, share, source
-
-__all__ = ["EXAMPLES", "add", "run"]
-
-EXAMPLES = (
-    "simmodel explore --platforms hetsim-slow,hetsim-fast --workloads layered:n=40 --policies hrr,heft --seeds 5",
-    "simmodel explore --platforms small --workloads poisson-mm4 --policies fcfs,easy --seeds 2 --until 2h",
+from simmodel.commands.shared import (
+    HETSIM,
+    POLICIES,
+    TRUST,
+    UNTIL,
+    WORKERS,
+    WORKLOAD,
+    kept_runs,
+    kept_study,
+    process_pool,
+    split_names,
 )
+from simmodel.commands.values import output, share, source
 
 
 def _seeds(text: str) -> int | list[int]:
@@ -34,7 +36,8 @@ def _seeds(text: str) -> int | list[int]:
     return numbers if several else numbers[0]
 
 
-add = arguments(
+@command(
+    "explore",
     argument(
         "--platforms A,B,C",
         "files, names from 'simmodel list platforms' or numbers of processors",
@@ -48,16 +51,18 @@ add = arguments(
     argument("--level P", "confidence level of the intervals (default: 0.95)", share, default=0.95),
     WORKERS,
     kept_study("the same command goes on"),
-    group("simulation", CONFIG, kind_arguments("tasks", "jobs"), UNTIL, TRUST),
+    group("simulation", HETSIM, kind_arguments("tasks", "jobs"), UNTIL, TRUST),
     PROGRESS,
     files(
         argument("--table OUT.csv", "means and intervals, one line per combination", output),
         argument("--samples OUT.csv", "all metrics, one line per run", output),
         plot("means with their intervals", "exploration.png"),
     ),
+    examples=(
+        "simmodel explore --platforms hetsim-slow,hetsim-fast --workloads layered:n=40 --policies hrr,heft --seeds 5",
+        "simmodel explore --platforms small --workloads poisson-mm4 --policies fcfs,easy --seeds 2 --until 2h",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Run every combination of platforms, workloads, policies and seeds; print means with confidence intervals."""
     from simmodel.catalogue import load_platform
@@ -104,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
     write_and_say(
         options,
         [repr(found).strip("<>"), "", found.summary(metrics)],
-        "",
+        indent="",
         table=found.table.to_csv,
         samples=found.samples.to_csv,
         plot=picture(lambda: found.plot(metrics)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.shared import SEED
 from simmodel.commands.values import at_least_one, output, positive, seconds, source
 from simmodel.errors import InputError, unknown
@@ -14,15 +14,9 @@ from simmodel.writing import STDOUT
 if TYPE_CHECKING:
     from simmodel.work.workload import Workload
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel generate lublin --jobs 1000 --processors 512 --load 0.9 --estimates -o drawn.swf",
-    "simmodel generate poisson --jobs 100 --processors 64 --gap 5min --run 1h --size 8 -o steady.swf",
-)
-
-
-add = arguments(
+@command(
+    "generate",
     argument("model MODEL", "lublin, poisson, or a TOML file of settings", source),
     argument("--jobs N", "number of jobs (default: 5000)", at_least_one),
     argument("--processors N", "of the machine (default: 256)", at_least_one),
@@ -37,9 +31,11 @@ add = arguments(
         argument("--run TIME", "mean run time (default: 3600)", seconds),
         argument("--size N", "processors per job (default: 1)", at_least_one),
     ),
+    examples=(
+        "simmodel generate lublin --jobs 1000 --processors 512 --load 0.9 --estimates -o drawn.swf",
+        "simmodel generate poisson --jobs 100 --processors 64 --gap 5min --run 1h --size 8 -o steady.swf",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Draw a workload from a model and write it in the Standard Workload Format."""
     from simmodel.formats.swf import write_swf

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.outputs import database, files, picture, plot, write_and_say
 from simmodel.commands.progress import PROGRESS
 from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
@@ -17,15 +17,9 @@ if TYPE_CHECKING:
     from simmodel.platform.grid import GridSpec
     from simmodel.records import NetworkRecorder
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel grid tiers-30 --broker least-loaded --plot grid.png",
-    "simmodel grid tiers-30 --broker data-locality --data-policy prefetch --db events.sqlite",
-)
-
-
-add = arguments(
+@command(
+    "grid",
     argument("config CONFIG", "a configuration of CGSim (JSON), a platform of sites (TOML), or a name", source),
     group(
         "parts",
@@ -60,9 +54,11 @@ add = arguments(
         argument("--json OUT.json", "metrics and counts", output),
         plot("the run on one page"),
     ),
+    examples=(
+        "simmodel grid tiers-30 --broker least-loaded --plot grid.png",
+        "simmodel grid tiers-30 --broker data-locality --data-policy prefetch --db events.sqlite",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Run the jobs of a grid of sites under a broker, and print a summary.
 

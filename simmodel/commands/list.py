@@ -7,30 +7,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.arguments import argument, command
 from simmodel.commands.values import one_of
 
-__all__ = ["EXAMPLES", "add", "run"]
-
-EXAMPLES = ("simmodel list policies", "simmodel list platforms")
 COLUMNS = 100
 """Lines are at most this long."""
-
-
-def run(options: argparse.Namespace) -> None:
-    """List policies, brokers, placements, eviction rules, models of resources, platforms, workloads, and so on.
-
-    Each has a description. Policies, workloads and generators are for jobs on clusters or for tasks on machines.
-    """
-    if options.kind is None:
-        print("\n".join(f"simmodel list {kind}" for kind in _LISTS))
-        return
-    rows = _LISTS[options.kind]()
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    indent = " " * (sum(widths) + 2 * len(widths))
-    for *heads, text in rows:
-        head = "".join(f"{each:<{width}}  " for each, width in zip(heads, widths, strict=True))
-        print(textwrap.fill(f"{head}{text}", COLUMNS, subsequent_indent=indent))
 
 
 Rows = list[tuple[str, ...]]
@@ -177,6 +158,23 @@ _LISTS: dict[str, Callable[[], Rows]] = {
     "generators": _list_generators,
 }
 
-add = arguments(
+
+@command(
+    "list",
     argument("kind KIND", f"{', '.join(_LISTS)}; default: these names", one_of(_LISTS, "kind"), nargs="?"),
+    examples=("simmodel list policies", "simmodel list platforms"),
 )
+def run(options: argparse.Namespace) -> None:
+    """List policies, brokers, placements, eviction rules, models of resources, platforms, workloads, and so on.
+
+    Each has a description. Policies, workloads and generators are for jobs on clusters or for tasks on machines.
+    """
+    if options.kind is None:
+        print("\n".join(f"simmodel list {kind}" for kind in _LISTS))
+        return
+    rows = _LISTS[options.kind]()
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    indent = " " * (sum(widths) + 2 * len(widths))
+    for *heads, text in rows:
+        head = "".join(f"{each:<{width}}  " for each, width in zip(heads, widths, strict=True))
+        print(textwrap.fill(f"{head}{text}", COLUMNS, subsequent_indent=indent))

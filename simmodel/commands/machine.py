@@ -6,34 +6,26 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.options import kind_arguments, kind_options, platform_for
 from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
 from simmodel.commands.progress import DISPLAY
-from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
+from simmodel.commands.shared import HETSIM, SEED, TRUST, UNTIL, WORKLOAD, see_working_folder
 from simmodel.commands.values import output, source
 
 if TYPE_CHECKING:
     from simmodel.results.machine import MachineResult
 
 
-__all__ = ["CONFIG", "EXAMPLES", "WORKLOAD", "add", "run", "work_label"]
-
-EXAMPLES = (
-    "simmodel machine hetsim-slow-setup layered:n=40,fat=0.5 --policy heft --plot run.png",
-    "simmodel machine a100x4 random:tasks=30 --policy earliest-finish --critical",
-)
-WORKLOAD = "a file, a name from 'simmodel list workloads', or a generator such as layered:n=40,fat=0.5"
+__all__ = ["work_label"]
 
 
-CONFIG = argument("--config FILE", "HetSim's configuration: ranges of drawn work, reconfiguration", source)
-"""The configuration that completes a machine or its work."""
-
-add = arguments(
+@command(
+    "machine",
     argument("platform PLATFORM", "a file, or a name from 'simmodel list platforms'", source),
     argument("workload WORKLOAD", WORKLOAD, source),
     argument("--policy NAME", "a name from 'simmodel list policies' (default: hrr)", default="hrr"),
-    group("simulation", CONFIG, kind_arguments("tasks"), UNTIL, SEED, TRUST),
+    group("simulation", HETSIM, kind_arguments("tasks"), UNTIL, SEED, TRUST),
     group("display", DISPLAY, argument("--critical", "print the critical path, step by step")),
     files(
         argument("--schedule OUT.csv", "one line per task, with the end of each phase", output),
@@ -42,9 +34,11 @@ add = arguments(
         argument("--trace OUT.json", "a trace for ui.perfetto.dev", output),
         plot("the run on one page"),
     ),
+    examples=(
+        "simmodel machine hetsim-slow-setup layered:n=40,fat=0.5 --policy heft --plot run.png",
+        "simmodel machine a100x4 random:tasks=30 --policy earliest-finish --critical",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Run tasks on a machine of processors, memory pools and links under a policy and print a summary."""
     from simmodel.runs.simulating import simulate

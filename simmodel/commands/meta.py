@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.arguments import argument, command
 from simmodel.commands.options import kind_arguments, kind_options
 from simmodel.commands.outputs import files, label, picture, plot, write_and_say
 from simmodel.commands.shared import POLICY, RULES, WORKERS, chosen_policy, process_pool, split_names
@@ -16,15 +16,9 @@ from simmodel.platform.options import BrokerOptions
 if TYPE_CHECKING:
     from simmodel.work.workload import Workload
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel meta lublin-128-week --clusters 128,64 --slowdowns 1,1.3 --broker sgs-t,least-loaded",
-    "simmodel meta lublin-128-week --clusters kth-sp2,64 --broker random --repeat 3 --plot brokers.png",
-)
-
-
-add = arguments(
+@command(
+    "meta",
     argument(
         "logs LOG",
         "a log for all clusters, or one per cluster: files, or names from 'simmodel list workloads'",
@@ -51,9 +45,11 @@ add = arguments(
         argument("--schedule OUT.csv", "one line per job, under the last broker", output),
         plot("the comparison on one page"),
     ),
+    examples=(
+        "simmodel meta lublin-128-week --clusters 128,64 --slowdowns 1,1.3 --broker sgs-t,least-loaded",
+        "simmodel meta lublin-128-week --clusters kth-sp2,64 --broker random --repeat 3 --plot brokers.png",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Replay logs on several clusters under one or more brokers; print mean waits by size and requested time."""
     from simmodel.experiments.broker_comparison import compare_brokers

@@ -11,7 +11,8 @@ from inspect import cleandoc
 from shutil import get_terminal_size
 from typing import NoReturn
 
-from simmodel.commands import ACTIONS, COMMANDS
+from simmodel.commands import ACTIONS, MODULES
+from simmodel.commands.arguments import DECLARED
 from simmodel.commands.values import limit, one_of, output, source
 
 __all__ = ["ActionParser", "CommandParser", "command_parser"]
@@ -137,11 +138,13 @@ def command_parser(name: str) -> tuple[Callable[[argparse.Namespace], int | None
     >>> command_parser("twin")[1].read(["replay", "probe-4"]).log
     'probe-4'
     """
-    module = import_module(f"simmodel.commands.{name.replace(' ', '.').replace('-', '_')}")
+    room = MODULES.get(name, name)
+    module = import_module(f"simmodel.commands.{room.replace(' ', '.').replace('-', '_')}")
     if name in ACTIONS:
         return _run_action, ActionParser(name, module.__doc__ or name, module.EXAMPLES)
-    parser = CommandParser(name, module.run.__doc__ or COMMANDS[name])
-    module.add(parser)
+    found = DECLARED[name]
+    parser = CommandParser(name, found.description)
+    found.add(parser)
     parser.add_limits()
-    parser.end_with(module.EXAMPLES)
-    return module.run, parser
+    parser.end_with(found.examples)
+    return found.run, parser

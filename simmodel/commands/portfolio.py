@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
 from simmodel.commands.shared import (
     HORIZON,
@@ -27,15 +27,26 @@ from simmodel.errors import InputError
 if TYPE_CHECKING:
     from simmodel.experiments.portfolio_comparison import PortfolioComparison
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel portfolio probe-4 --policies fcfs,sjf",
-    "simmodel portfolio schedtwin --policies fcfs,wfp,sjf --interval 10min --plot portfolio.png",
-)
+def _text(options: argparse.Namespace) -> str:
+    """Return the portfolio as a text, which the scenario keeps."""
+    from simmodel.scheduling.objectives import objective
+
+    see_working_folder(options.objective)
+    goal = objective(options.objective)
+    policies = split_names(options.policies)
+    if not policies:
+        raise InputError(f"--policies: must name at least one policy, got {options.policies!r}")
+    said = [*policies, f"backfill={options.backfill}"]
+    said.append(f"objective={options.objective.strip() if goal.function is not None else goal}")
+    if options.ties is not None:
+        said.append(f"ties={'>'.join(split_names(options.ties))}")
+    said += [f"{name}={value!r}" for name in ("interval", "hysteresis", "horizon") if (value := getattr(options, name))]
+    return f"portfolio({', '.join(said)})"
 
 
-add = arguments(
+@command(
+    "portfolio",
     LOG,
     group(
         "portfolio",
@@ -68,26 +79,11 @@ add = arguments(
         database(),
         plot("scores, starts and a radar chart"),
     ),
+    examples=(
+        "simmodel portfolio probe-4 --policies fcfs,sjf",
+        "simmodel portfolio schedtwin --policies fcfs,wfp,sjf --interval 10min --plot portfolio.png",
+    ),
 )
-
-
-def _text(options: argparse.Namespace) -> str:
-    """Return the portfolio as a text, which the scenario keeps."""
-    from simmodel.scheduling.objectives import objective
-
-    see_working_folder(options.objective)
-    goal = objective(options.objective)
-    policies = split_names(options.policies)
-    if not policies:
-        raise InputError(f"--policies: must name at least one policy, got {options.policies!r}")
-    said = [*policies, f"backfill={options.backfill}"]
-    said.append(f"objective={options.objective.strip() if goal.function is not None else goal}")
-    if options.ties is not None:
-        said.append(f"ties={'>'.join(split_names(options.ties))}")
-    said += [f"{name}={value!r}" for name in ("interval", "hysteresis", "horizon") if (value := getattr(options, name))]
-    return f"portfolio({', '.join(said)})"
-
-
 def run(options: argparse.Namespace) -> None:
     """Replay a log under a portfolio of policies and under each of them alone.
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.arguments import Declared, argument, arguments, group
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 __all__ = [
+    "FORCE",
+    "HETSIM",
     "HORIZON",
     "LOG",
     "MACHINE",
@@ -30,9 +33,12 @@ __all__ = [
     "TWIN",
     "UNTIL",
     "WORKERS",
+    "WORKLOAD",
     "backfill",
     "chosen_platform",
     "chosen_policy",
+    "kept_runs",
+    "kept_study",
     "process_pool",
     "run_options",
     "see_working_folder",
@@ -108,7 +114,21 @@ TRUST = argument("--trust", "let files name policies and processors as module:na
 
 TWIN = argument("config CONFIG", "the configuration of the twin (TOML)", source)
 
+WORKLOAD = "a file, a name from 'simmodel list workloads', or a generator such as layered:n=40,fat=0.5"
+
+HETSIM = argument("--config FILE", "HetSim's configuration: ranges of drawn work, reconfiguration", source)
+"""The configuration that completes a machine or its work."""
+
 HORIZON = argument("--horizon TIME", "how far to simulate (default: to the end)", seconds)
+
+
+FORCE = argument("--force", "go on with a study of another model, record or code")
+
+
+def kept_study(after: str) -> Declared:
+    """Declare the file that keeps the runs; ``after`` tells how they go on after an interrupt."""
+    text = f"keep the runs in this SQLite file as they end; after an interrupt {after}"
+    return arguments(argument("--study FILE", text, source), FORCE)
 
 
 def chosen_platform(options: argparse.Namespace) -> Any:
@@ -179,6 +199,21 @@ def _dask_executor(options: argparse.Namespace) -> Iterator[Executor]:
         if not client.scheduler_info()["workers"]:
             raise InputError(f"the Dask cluster at {options.dask} has no workers", place="--dask")
         yield client.get_executor()
+
+
+@contextmanager
+def kept_runs(path: Path | None, after: str) -> Iterator[None]:
+    """Say at an interrupt how many runs a study has, and how they go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if path is not None and path.exists():
+            from simmodel.experiments.trials import Study
+
+            counts = Study(path).counts
+            kept = f"{counts['finished'] + counts['failed']:,} runs are kept"
+            print(f"\ninterrupted: {kept}; {after}", file=sys.stderr, end="")
+        raise
 
 
 # ---------------------------------------------------------------------- policies

@@ -6,21 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.arguments import argument, command
 from simmodel.commands.outputs import files, picture, plot, write_and_say
 from simmodel.commands.progress import PROGRESS
 from simmodel.commands.shared import HORIZON, POLICIES, TRUST, WORKERS, process_pool, seed_of, split_names
 from simmodel.commands.values import at_least_one, output, seconds, source
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel batch lublin-128-week --snapshot now.json --at 3d",
-    "simmodel whatif now.json --policies fcfs,easy,sjf+easy --horizon 12h",
-)
-
-
-add = arguments(
+@command(
+    "whatif",
     argument("snapshot SNAPSHOT.json", "a file that 'simmodel batch --snapshot' wrote", source),
     argument("--policies A,B,C", POLICIES, required=True),
     argument("--objective TERMS", "the score to minimise (default: raw:wait_mean)", default="raw:wait_mean"),
@@ -41,9 +35,11 @@ add = arguments(
         argument("--table OUT.csv", "all measures, one line per policy", output),
         plot("the measures as bars", "whatif.png"),
     ),
+    examples=(
+        "simmodel batch lublin-128-week --snapshot now.json --at 3d",
+        "simmodel whatif now.json --policies fcfs,easy,sjf+easy --horizon 12h",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Simulate a snapshot under several policies; print the best one and the jobs that it starts now."""
     from simmodel.errors import InputError, SimmodelError
@@ -71,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
         if executor is not None and any(each.status == "unfinished" for each in found):
             stop_workers(executor)
     said = [f"{Path(options.snapshot).name}, {found.summary()}"]
-    write_and_say(options, said, "", json=found.to_json, table=found.table.to_csv, plot=picture(found.plot))
+    write_and_say(options, said, indent="", json=found.to_json, table=found.table.to_csv, plot=picture(found.plot))
     if not any(each.counted for each in found.outcomes):
         raise SimmodelError("no policy finished")
 

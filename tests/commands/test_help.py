@@ -3,15 +3,17 @@
 import shlex
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
+import simmodel.commands
 from simmodel import __version__
 from simmodel.cli import HELP, START, main
-from simmodel.commands import ACTIONS, COMMANDS
+from simmodel.commands import ACTIONS, COMMANDS, MODULES
+from simmodel.commands.arguments import DECLARED
 from simmodel.commands.parser import command_parser
 from tests.helpers.new_process import printed
-from tests.helpers.paths import PACKAGE
 
 HEAVY = ("numpy", "simpy", "networkx", "cattrs", "pandas", "matplotlib", "tqdm")
 
@@ -46,19 +48,21 @@ def test_the_help_imports_no_command_and_no_library(arguments: list[str]) -> Non
 def test_the_help_of_a_command_imports_no_other_and_nothing_heavy(name: str) -> None:
     modules = imported_by([name, "--help"])
     assert modules.isdisjoint(HEAVY)
-    others = {f"simmodel.commands.{other}" for other in COMMANDS if other != name}
-    assert modules & others <= ({"simmodel.commands.machine"} if name == "explore" else set())
+    others = {f"simmodel.commands.{MODULES.get(other, other)}" for other in COMMANDS}
+    others -= {f"simmodel.commands.{MODULES.get(name, name)}"}
+    assert modules & others <= (
+        {"simmodel.commands.machine", "simmodel.commands.experiments"} if name == "explore" else set()
+    )
 
 
 def test_every_command_is_in_the_table() -> None:
-    def commands(folder: Path, package: str) -> set[str]:
-        names = {path.stem if path.is_file() else path.name for path in folder.iterdir() if path.name[0] != "_"}
-        return {name.replace("_", "-") for name in names if hasattr(import_module(f"{package}.{name}"), "EXAMPLES")}
-
-    folder = PACKAGE / "commands"
-    assert commands(folder, "simmodel.commands") == set(COMMANDS)
-    for name, actions in ACTIONS.items():
-        assert commands(folder / name, f"simmodel.commands.{name}") == set(actions)
+    for each in walk_packages(simmodel.commands.__path__, "simmodel.commands."):
+        import_module(each.name)
+    actions = {f"{name} {action}" for name in ACTIONS for action in ACTIONS[name]}
+    assert set(DECLARED) == set(COMMANDS) - set(ACTIONS) | actions
+    assert set(DECLARED) >= set(MODULES)
+    for name in DECLARED:
+        assert command_parser(name)[0] is DECLARED[name].run
 
 
 # ---------------------------------------------------------------------- texts
@@ -103,7 +107,7 @@ def test_options_that_no_text_can_give_are_left_out(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("name", [None, *COMMANDS])
 def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = examples(START + HELP) if name is None else import_module(f"simmodel.commands.{name}").EXAMPLES
+    lines = examples(START + HELP if name is None else command_parser(name)[1].epilog or "")
     for line in lines:
         program, command, *arguments = shlex.split(line)
         assert program == "simmodel"

@@ -11,8 +11,7 @@ import pytest
 
 from simmodel import InputError, Scenario, simulate
 from simmodel.cli import main
-from simmodel.commands.optimise import EXPERIMENT as OPTIMISE
-from simmodel.commands.sensitivity import EXPERIMENT as SENSITIVITY
+from simmodel.commands.experiments import EXPERIMENTS
 from simmodel.experiments import Study, optimise, sensitivity
 from simmodel.experiments.configuration import Weighted, configuration_of_study, read_configuration
 from tests.helpers.new_process import environment
@@ -67,13 +66,15 @@ def test_a_file_is_the_call_that_it_describes(tmp_path: Path, capsys: pytest.Cap
 def test_paths_are_those_of_the_folder_and_results_are_models(tmp_path: Path) -> None:
     simulate(12, "probe-4", "easy", until=5000).to_json(tmp_path / "run.json")
     path = written(tmp_path, GOOD.replace(MODEL, '[model]\nscenario = "run.json"\nuntil = "1h"\n'))
-    found = read_configuration(path, SENSITIVITY.shape())
+    found = read_configuration(path, EXPERIMENTS["sensitivity"].shape())
     assert isinstance(found.model, Scenario)
     assert (found.model.platform.processors, found.model.policy, found.model.until) == (12, "easy", 3600)
     (tmp_path / "mine.toml").write_text('kind = "cluster"\npartitions = [{ processors = 9 }]\n')
     (tmp_path / "log.csv").write_text("submit,run,processors\n0,5,2\n")
     changed = GOOD.replace("platform = 16", 'platform = "mine.toml"').replace("probe-4", "log.csv")
-    model = read_configuration(written(tmp_path, 'study = "kept.sqlite"\n' + changed), SENSITIVITY.shape()).model
+    model = read_configuration(
+        written(tmp_path, 'study = "kept.sqlite"\n' + changed), EXPERIMENTS["sensitivity"].shape()
+    ).model
     assert isinstance(model, Scenario)
     assert model.platform.processors == 9
     assert len(model.workload) == 1
@@ -90,8 +91,8 @@ def test_functions_are_models_and_outputs_of_files_that_are_trusted(tmp_path: Pa
     """
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=r"model.function: must not import code, got .*pass trust=True \(--trust\)"):
-        read_configuration(path, SENSITIVITY.shape())
-    found = read_configuration(path, SENSITIVITY.shape(), trust=True)
+        read_configuration(path, EXPERIMENTS["sensitivity"].shape())
+    found = read_configuration(path, EXPERIMENTS["sensitivity"].shape(), trust=True)
     assert found.model(x=3) == 11  # type: ignore[operator]
     assert callable(found.outputs("outputs")["whole"])
     assert sensitivity(found.model, found.space, samples=3).influential() == ["x"]
@@ -195,7 +196,7 @@ def test_a_study_goes_on_without_its_file(tmp_path: Path, capsys: pytest.Capture
     path.unlink()
     with Study(study) as kept:
         kept.retry()
-        again = configuration_of_study(kept, OPTIMISE.shape())
+        again = configuration_of_study(kept, EXPERIMENTS["optimise"].shape())
     assert again.kept is not None
     assert again.method["budget"] == 10
     assert main(["resume", str(study)]) == 0

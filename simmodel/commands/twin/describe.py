@@ -5,22 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.values import number, one_of, source
 
 if TYPE_CHECKING:
     from simmodel.twin.described import Described
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel twin describe slurm > machine.toml",
-    "simmodel twin describe slurm --from nodes.json partitions.json config.txt > machine.toml",
-    "simmodel twin describe pbs > machine.toml",
-)
-
-
-add = arguments(
+@command(
+    "twin describe",
     argument("scheduler SCHEDULER", "slurm or pbs", one_of(("slurm", "pbs"), "scheduler")),
     argument(
         "--from PATH",
@@ -48,9 +41,12 @@ add = arguments(
         source,
     ),
     group("display", argument("-q --quiet", "do not list on standard error what is not expressed")),
+    examples=(
+        "simmodel twin describe slurm > machine.toml",
+        "simmodel twin describe slurm --from nodes.json partitions.json config.txt > machine.toml",
+        "simmodel twin describe pbs > machine.toml",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Print the platform, as TOML, that a cluster of Slurm or PBS amounts to; nothing is changed there.
 

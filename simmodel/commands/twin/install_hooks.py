@@ -5,21 +5,30 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.values import one_of, source
 
 if TYPE_CHECKING:
     from simmodel.twin.acting.settings import ActSettings
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel twin install-hooks hooks --cluster alps --stream redis://redis.example:6379",
-    "simmodel twin install-hooks hook --scheduler pbs --cluster alps --stream redis://redis.example:6379",
-)
+def _held_for(path: str | None) -> ActSettings | None:
+    """Return the settings of the twin of a configuration, with the whole path of its heartbeat."""
+    if path is None:
+        return None
+    import attrs
+
+    from simmodel.errors import InputError
+    from simmodel.twin.config import read_config
+
+    config = read_config(path)
+    if config.act is None or config.act.mode != "hold-and-release":
+        raise InputError("must be 'hold-and-release': jobs are held for no other mode", path, "act.mode")
+    return attrs.evolve(config.act, heartbeat=str(config.path(config.act.heartbeat).absolute()))
 
 
-add = arguments(
+@command(
+    "twin install-hooks",
     argument("folder FOLDER", "the folder of the scripts; it is made if it is missing"),
     argument("--cluster NAME", "the name of the cluster in the events", required=True),
     argument(
@@ -53,24 +62,11 @@ add = arguments(
             source,
         ),
     ),
+    examples=(
+        "simmodel twin install-hooks hooks --cluster alps --stream redis://redis.example:6379",
+        "simmodel twin install-hooks hook --scheduler pbs --cluster alps --stream redis://redis.example:6379",
+    ),
 )
-
-
-def _held_for(path: str | None) -> ActSettings | None:
-    """Return the settings of the twin of a configuration, with the whole path of its heartbeat."""
-    if path is None:
-        return None
-    import attrs
-
-    from simmodel.errors import InputError
-    from simmodel.twin.config import read_config
-
-    config = read_config(path)
-    if config.act is None or config.act.mode != "hold-and-release":
-        raise InputError("must be 'hold-and-release': jobs are held for no other mode", path, "act.mode")
-    return attrs.evolve(config.act, heartbeat=str(config.path(config.act.heartbeat).absolute()))
-
-
 def run(options: argparse.Namespace) -> None:
     """Write the scripts that tell a stream what Slurm or PBS does, and print the lines that have them called.
 

@@ -1,24 +1,18 @@
-"""``simmodel twin replay``: replay a log on a simulated cluster that takes the advice."""
+"""``simmodel twin replay`` and ``replay-audit``: a log under advice, and the decisions of an audit log again."""
 
 from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.outputs import files, label, picture, plot, write_and_say
-from simmodel.commands.shared import LOG, MACHINE, RULES, WORKERS, process_pool, run_options
-from simmodel.commands.values import output, positive, seconds
+from simmodel.commands.shared import LOG, MACHINE, RULES, TRUST, WORKERS, process_pool, run_options
+from simmodel.commands.values import output, positive, seconds, source
 from simmodel.errors import InputError
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel twin replay probe-4 --processors 12 --speed 10000",
-    "simmodel twin replay schedtwin --audit audit.jsonl --plot replay.png",
-)
-
-
-add = arguments(
+@command(
+    "twin replay",
     LOG,
     group(
         "advice",
@@ -35,10 +29,12 @@ add = arguments(
         argument("--audit OUT.jsonl", "the audit log; it must not exist yet", output),
         plot("the waiting jobs without and with advice, and the jobs started by each policy"),
     ),
+    examples=(
+        "simmodel twin replay probe-4 --processors 12 --speed 10000",
+        "simmodel twin replay schedtwin --audit audit.jsonl --plot replay.png",
+    ),
 )
-
-
-def run(options: argparse.Namespace) -> None:
+def replay(options: argparse.Namespace) -> None:
     """Replay a log on a simulated cluster that starts what a twin advises, and compare the waits.
 
     The twin sees the events of the cluster alone, as it would those of a scheduler, and does not know run times.
@@ -66,3 +62,23 @@ def run(options: argparse.Namespace) -> None:
     if options.audit is not None:
         said.append(f"  audit written to {options.audit}")
     write_and_say(options, said, schedule=lambda path: found.advised.schedule_csv(path), plot=picture(found.plot))
+
+
+@command(
+    "twin replay-audit",
+    argument("audit AUDIT", "the audit log of a twin", source),
+    TRUST,
+    examples=("simmodel twin replay-audit audit.jsonl",),
+)
+def replay_again(options: argparse.Namespace) -> None:
+    """Make each decision of an audit log again, from the events before it, and compare state and starts."""
+    from simmodel.errors import SimmodelError
+    from simmodel.twin.course import replay_audit
+
+    found = replay_audit(options.audit, trust=options.trust)
+    differ = found.decisions - found.reproduced
+    print(f"{found.decisions:,} decisions, {found.reproduced:,} reproduced, {differ:,} differ")
+    if found.fallbacks:
+        print(f"{found.fallbacks:,} of them by the fallback")
+    if differ:
+        raise SimmodelError(found.first)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, arguments, group
+from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.outputs import files, picture, plot, write_and_say
 from simmodel.commands.progress import PROGRESS
 from simmodel.commands.shared import MACHINE, TRUST, chosen_platform
@@ -16,15 +16,9 @@ if TYPE_CHECKING:
     from simmodel.twin.mirror import Mirror
     from simmodel.twin.source import Source
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel twin shadow theta_2022.swf.gz --policy wfp+easy --tolerance 1min --advised portfolio --plot",
-    "simmodel twin shadow twin.toml --for 1d --table starts.csv",
-)
-
-
-add = arguments(
+@command(
+    "twin shadow",
     argument("source CONFIG|LOG", "the configuration of a twin (TOML), or a log with waits", source),
     group(
         "policies",
@@ -48,9 +42,11 @@ add = arguments(
         argument("--table OUT.csv", "one line a start: wanted, foretold, and whether it is explained", output),
         plot("the starts that depart, over time", "shadow.png"),
     ),
+    examples=(
+        "simmodel twin shadow theta_2022.swf.gz --policy wfp+easy --tolerance 1min --advised portfolio --plot",
+        "simmodel twin shadow twin.toml --for 1d --table starts.csv",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Follow a scheduler and compare: what the mirrored policy would have started, and when starts were foretold.
 
@@ -80,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
         source.close()
     said = [f"{mirror.cluster}: followed up to {mirror.now:.10g} s", "", report.summary()]
     said += [f"refused: {reason}: {count:,}" for reason, count in sorted((source.refused + mirror.refused).items())]
-    write_and_say(options, said, "", table=report.jobs.to_csv, plot=picture(report.plot))
+    write_and_say(options, said, indent="", table=report.jobs.to_csv, plot=picture(report.plot))
 
 
 def _opened(options: argparse.Namespace) -> tuple[Source, Mirror, Any, Any]:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, arguments
+from simmodel.commands.arguments import argument, command
 from simmodel.commands.values import source
 
-__all__ = ["EXAMPLES", "add", "run"]
 
-EXAMPLES = (
-    "simmodel twin submit route.toml -- sbatch -n 4 -t 1:00:00 job.sh",
-    "simmodel twin submit route.toml --token 4b1d9ac3 -- sbatch job.sh",
-)
-
-
-add = arguments(
+@command(
+    "twin submit",
     argument("config CONFIG", "the clusters and the ports of their twins (TOML)", source),
     argument("command WORD", "sbatch and its arguments, after --", nargs="+"),
     argument("--token HEX", "a token used before: what became of it is looked up first"),
     argument("--dry-run", "say where the job would go, and submit nothing"),
     argument("-v --verbose", "say why, on standard error"),
+    examples=(
+        "simmodel twin submit route.toml -- sbatch -n 4 -t 1:00:00 job.sh",
+        "simmodel twin submit route.toml --token 4b1d9ac3 -- sbatch job.sh",
+    ),
 )
-
-
 def run(options: argparse.Namespace) -> None:
     """Submit a job to the cluster where it ends first by simulation, or to the default one if no twin answers.
 

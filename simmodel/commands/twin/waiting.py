@@ -1,25 +1,21 @@
-"""``simmodel twin predict``: when waiting jobs start."""
+"""``simmodel twin predict`` and ``explain``: when waiting jobs of a cluster start, and why one waits."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from simmodel.commands.arguments import argument, arguments, group
-from simmodel.commands.outputs import files, write_and_say
+from simmodel.commands.arguments import argument, command, group
+from simmodel.commands.outputs import files, picture, plot, write_and_say
 from simmodel.commands.progress import PROGRESS
 from simmodel.commands.shared import SEED, TRUST, TWIN, WORKERS, process_pool
 from simmodel.commands.values import output, share, source, whole
 
-__all__ = ["EXAMPLES", "add", "run"]
-
-EXAMPLES = (
-    "simmodel twin predict twin.toml 4711",
-    "simmodel twin predict twin.toml --history sacct.txt --table starts.csv",
-)
+__all__ = ["explain", "predict"]
 
 
-add = arguments(
+@command(
+    "twin predict",
     TWIN,
     argument("jobs JOB", "ids of waiting jobs (default: all)", nargs="*"),
     group(
@@ -34,10 +30,12 @@ add = arguments(
     TRUST,
     PROGRESS,
     files(argument("--table OUT.csv", "one line a job: its predicted start, and quantiles (s)", output)),
+    examples=(
+        "simmodel twin predict twin.toml 4711",
+        "simmodel twin predict twin.toml --history sacct.txt --table starts.csv",
+    ),
 )
-
-
-def run(options: argparse.Namespace) -> None:
+def predict(options: argparse.Namespace) -> None:
     """Print when waiting jobs will start: as predicted, and quantiles over futures with drawn run times.
 
     The state is that of a full report of the source, of the audit log, or of events. Nothing is changed.
@@ -77,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     found = Table({**{name: found[name] for name in found.names}, "unmodelled": np.array(marks, dtype=object)})
     head = f"{config.cluster} at {now:.10g} s: jobs start after (as predicted, on average, and by each probability)"
     said = [head, *text_table(rows)]
-    write_and_say(options, said, "", table=found.to_csv)
+    write_and_say(options, said, indent="", table=found.to_csv)
 
 
 def _taught(predictor: Any, log: str) -> Any:
@@ -87,3 +85,32 @@ def _taught(predictor: Any, log: str) -> Any:
 
     learn_from(predictor, load_workload(log))
     return predictor
+
+
+@command(
+    "twin explain",
+    TWIN,
+    argument("job JOB", "the id of a job that waits or is held"),
+    argument("--policy NAME", "that of the scheduler (default: of the configuration)"),
+    TRUST,
+    group("display", argument("-q --quiet", "do not print the explanation")),
+    files(
+        argument("--json OUT.json", "the explanation", output),
+        plot("what stands in the way, and who holds it", "why.png"),
+    ),
+    examples=("simmodel twin explain twin.toml 4711 --plot",),
+)
+def explain(options: argparse.Namespace) -> None:
+    """Say why a job waits in the cluster now: who is ahead, who holds what it needs, and the least change that helps.
+
+    The state is that of a full report of the source, of the audit log, or of events. The policy of the configuration is
+    asked on a copy, also about each change; what the scheduler itself says is told beside it. Nothing is changed.
+    """
+    from simmodel.twin.config import read_config
+    from simmodel.twin.present import explain_in_mirror, present
+
+    config = read_config(options.config, trust=options.trust)
+    mirror, report = present(config, trust=options.trust)
+    found = explain_in_mirror(mirror, options.job, report, options.policy, dated=config.clock == "wall")
+    said = [f"{config.cluster}, {config.policy if options.policy is None else options.policy}: {found.report()}"]
+    write_and_say(options, said, indent="", json=found.to_json, plot=picture(found.plot))
