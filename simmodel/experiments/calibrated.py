@@ -14,6 +14,7 @@ from simmodel.errors import InputError
 from simmodel.experiments.calibration_report import error_table, limits_of, report_of
 from simmodel.experiments.fitting import Fit
 from simmodel.experiments.identifiability import Identified
+from simmodel.experiments.misfit import Misfit, misfits
 from simmodel.experiments.observations import Times
 from simmodel.experiments.separation import loss_in
 from simmodel.experiments.trials import Trial
@@ -114,6 +115,13 @@ class Calibration(Shown):
     def limits(self) -> list[str]:
         """What the record cannot tell, one sentence each."""
         return limits_of(self)
+
+    @cached_property
+    def misfits(self) -> tuple[Misfit, ...]:
+        """The patterns in what the best values leave of the record, each of which says what the model lacks."""
+        if self.fit.observed is None or self.times_after is None:
+            return ()
+        return tuple(misfits(self.fit.observed, self.times_after))
 
     # ------------------------------------------------------------------ losses
 

@@ -12,6 +12,7 @@ from simmodel.display import counted, text_table, texts
 from simmodel.errors import InputError
 from simmodel.experiments.fitting import STOPPED, Fit
 from simmodel.experiments.identifiability import Identified
+from simmodel.experiments.misfit import Misfit
 from simmodel.experiments.observations import Cell, Times
 from simmodel.experiments.trials import Trial
 from simmodel.work.table import Table
@@ -60,6 +61,11 @@ class Calibrated(Protocol):
     @property
     def identified(self) -> tuple[Identified, ...]:
         """How well the record fixes each parameter."""
+        ...
+
+    @property
+    def misfits(self) -> tuple[Misfit, ...]:
+        """What is wrong with the model."""
         ...
 
     @property
@@ -148,7 +154,7 @@ def limits_of(found: Calibrated) -> list[str]:
     said = [each.sentence(space[each.name]) for each in found.identified]
     said = [each for each in said if each]
     if found.fit.observed is not None and found.fit.criterion is not None:
-        said += [*_of_cells(found), *_of_queues(found), *_of_holdout(found)]
+        said += [*_of_cells(found), *_of_queues(found), *_of_holdout(found), *(each.sentence for each in found.misfits)]
     return said
 
 

@@ -42,7 +42,7 @@ QUEUES = frozenset(("queue_time", "start", "end"))
 """Quantities in which jobs depend on each other."""
 _BLOCKS = 12  # of jobs in order of time, between which errors may vary together
 _SINGULAR = 1e-5  # of the largest singular value: below, a direction is not determined
-_FAR = 1.345  # standard deviations from which on an error counts less
+_FAR = 2.0  # standard deviations from which on an error counts less
 _LEAST = 1e-3  # of a recorded time: simulated ones below count as this
 _EXACT = 1e-9  # logarithm that counts as no error
 _ALONE = 0.1  # degrees of freedom that a row leaves below which it decides alone
@@ -111,15 +111,14 @@ class Logarithms:
             found.append((steep / np.where(base > 0, base, np.inf)).T)
         return np.concatenate(found)
 
-    def weights(self, errors: Array) -> Array:
-        """Return the weight of each row: the inverse of its group's deviation, less for errors that are far out."""
+    def weights(self, errors: Array) -> tuple[Array, Array]:
+        """Return the inverse of each row's deviation, that of its group, and what it counts: less than 1 if far out."""
         scales = np.empty(len(errors))
         for number in range(int(self.group.max()) + 1):
             here = self.group == number
             scales[here] = 1.4826 * np.median(np.abs(errors[here]))
         scales = np.maximum(scales, max(0.05 * float(scales.max()), _EXACT))
-        far = np.maximum(np.abs(errors) / scales / _FAR, 1.0)
-        return np.asarray(1 / scales / np.sqrt(far), dtype=np.float64)
+        return 1 / scales, 1 / np.maximum(np.abs(errors) / scales / _FAR, 1.0)
 
 
 def _inverse(slopes: Array) -> tuple[Array, Array]:
@@ -148,20 +147,22 @@ class LeastSquares:
         by row and parameter, in the unit cube
     errors
         by row, those that the point leaves
-    weights
-        by row
+    weights, counts
+        by row: the root of its weight in the sum of squares, and what it counts
     """
 
     logs: Logarithms
     slopes: Array
     errors: Array
     weights: Array
+    counts: Array
 
     @classmethod
     def at(cls, logs: Logarithms, slopes: Mapping[str, Array], times: Times, own: Sequence[int]) -> LeastSquares:
         """Return the least squares around the point of these times."""
         errors = logs.errors(times)
-        return cls(logs, logs.slopes(slopes, times, own), errors, logs.weights(errors))
+        weights, counts = logs.weights(errors)
+        return cls(logs, logs.slopes(slopes, times, own), errors, weights * np.sqrt(counts), counts)
 
     def step(self, at: Array, damping: float, fixed: NDArray[np.bool_], *, plain: bool = False) -> Array:
         """Return the step from a point of the unit cube to a better one, which stays in the cube.
@@ -202,7 +203,8 @@ class LeastSquares:
         inverse, _ = _inverse(slopes)
         freedom = 1 - np.einsum("ij,ji->i", slopes, inverse)
         errors = np.where(freedom > _ALONE, self.errors / np.sqrt(np.maximum(freedom, _ALONE)), 1.0)
-        return np.asarray(inverse * (self.weights * errors), dtype=np.float64)
+        stiff = self.counts.mean() / max(float((self.counts == 1).mean()), 0.5)  # errors far out hold less than that
+        return np.asarray(inverse * (self.weights * errors) * stiff, dtype=np.float64)
 
     def half_widths(self, level: float, *, most: float = 1.0) -> Array:
         """Return half the width of each parameter's interval, by default at most 1: the whole unit.

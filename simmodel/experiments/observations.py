@@ -32,7 +32,8 @@ _NUMBERS = ("job", "task", "id")
 _SITES = ("site", "destination")
 _EARLIER = {"walltime": ("recorded_end", "recorded_start"), "queue_time": ("recorded_start", "submit")}
 _PLAIN = {"walltime": ("end", "start"), "queue_time": ("start", "submit")}
-_KEPT = ("submit", "processors", "recorded_start", "recorded_end", "start", "end")
+_KEPT = ("submit", "processors", "requested", "recorded_start", "recorded_end", "start", "end")
+_KINDS = ("user", "group", "executable", "queue", "partition", "family")
 _INSTANTS = {"start": ("recorded_start", "start"), "end": ("recorded_end", "end")}
 
 
@@ -112,7 +113,7 @@ class Observations:
             "site": _sites(table),
             "class": _classes(table),
         }
-        kept = [name for name in _KEPT if name in table]
+        kept = [name for name in (*_KEPT, *_KINDS) if name in table]
         jobs = Table({**about, **{name: table[name] for name in kept}, **columns}).where(known)
         if len(np.unique(jobs["job"])) < len(jobs):
             raise InputError("must have each job once, got a duplicate number", place="record")

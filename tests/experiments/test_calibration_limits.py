@@ -111,7 +111,8 @@ def best_line(cpu: Any, wall: Any) -> tuple[float, float]:
 def test_what_the_jobs_of_bnl_tell() -> None:
     sums, ratios = bnl("walltime"), bnl("walltime-ratios")
     assert int(sums.errors["jobs"][0]) == 65
-    assert (round(sums.loss_before, 3), round(sums.loss, 3)) == (0.038, 0.037)  # of logarithms; the least loss is:
+    assert round(sums.loss_before, 3) == 0.038
+    assert sums.loss < 1.05 * 0.036  # that of logarithms, which may be a little larger than the least one:
     assert round(bnl("walltime", method="cmaes", intervals=False).loss, 3) == 0.036
     assert (round(ratios.loss_before, 3), round(ratios.loss, 3)) == (0.081, 0.072)
     assert any("BNL: at most 4 of the 65 jobs run at once" in sentence for sentence in ratios.limits)
