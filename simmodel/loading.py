@@ -36,6 +36,7 @@ __all__ = [
     "decode",
     "files_named_in",
     "held",
+    "in_memory",
     "keeping_limits",
     "limits",
     "one_sentence",
@@ -47,6 +48,7 @@ __all__ = [
     "read_lines",
     "reader",
     "source_name",
+    "title_of",
     "within_count",
 ]
 
@@ -176,15 +178,32 @@ def source_name(source: Source) -> str:
     return name if isinstance(name, str) else "an open file"
 
 
+def title_of(name: str, *endings: str) -> str:
+    """Return the name of a file without its folder, ``.gz`` and then these endings.
+
+    >>> title_of("logs/one.swf.gz", ".swf")
+    'one'
+    """
+    title = Path(name).name
+    for ending in (".gz", *endings):
+        title = title.removesuffix(ending)
+    return title
+
+
+def in_memory(data: bytes, name: str) -> IO[bytes]:
+    """Return bytes as a file with the name of their source."""
+    file = _Held(data)
+    file.name = name
+    return file
+
+
 def held(source: Source) -> Path | IO[bytes]:
     """Return a file that can be read twice: its path, or the contents of a pipe, a device or an open file."""
     if isinstance(source, str | Path) and str(source) != "-":
         path = Path(source)
         if path.is_file() or path.is_dir() or not path.exists():
             return path
-    file = _Held(_raw(source, source_name(source)))
-    file.name = source_name(source)
-    return file
+    return in_memory(_raw(source, source_name(source)), source_name(source))
 
 
 def peek(file: Path | IO[bytes], size: int = 1 << 16) -> bytes:

@@ -5,7 +5,6 @@ Source: CGSim, https://github.com/REDWOOD24/CGSim; the columns are those of PanD
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import sqlite3
@@ -19,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simmodel.errors import InputError, shown
-from simmodel.formats.cells import instant
-from simmodel.loading import Source, read_bytes, read_lines, reader
+from simmodel.formats.tables import csv_rows, instant
+from simmodel.loading import Source, read_bytes, read_lines, reader, title_of
 from simmodel.work.job import Job
 from simmodel.work.task import File
 from simmodel.work.workload import Report, Workload
@@ -82,24 +81,15 @@ def read_cgsim_jobs(
             break
         try:
             if len(cells) != len(columns):
-                raise _Bad("cells", f"must have {len(columns)} cells, got {len(cells)}")
+                raise InputError(f"must have {len(columns)} cells, got {len(cells)}", place="cells")
             found.append(dialect(dict(zip(columns, cells, strict=True)), gflops))
-        except _Bad as bad:
+        except InputError as bad:
             if not skip_bad_rows:
-                raise InputError(f"{bad.column}: {bad.message}", source=name, place=place) from None
-            report.skipped[f"bad {bad.column}"] += 1
+                raise InputError(f"{bad.place}: {bad.message}", source=name, place=place) from None
+            report.skipped[f"bad {bad.place}"] += 1
     if not found:
         raise InputError("no jobs", source=name)
     return _workload(found, gflops, reference, name, report)
-
-
-class _Bad(Exception):
-    """A bad cell."""
-
-    def __init__(self, column: str, message: str) -> None:
-        super().__init__(message)
-        self.column = column
-        self.message = message
 
 
 class _Row(NamedTuple):
@@ -124,27 +114,12 @@ def _table(source: Source) -> tuple[str, list[str], Iterator[tuple[str, Sequence
     if data[:16] == b"SQLite format 3\0":
         return name, *_sqlite(data, name)
     lines, _ = read_lines(io.BytesIO(data))
-    reader = csv.reader(text for _, text in lines)
-    try:
-        head = next(reader)
-    except StopIteration:
-        raise InputError("must begin with a line of column names, got an empty file", source=name) from None
-    except csv.Error as error:
-        raise InputError(str(error), source=name, place="line 1") from None
-    columns = [cell.strip().lower() for cell in head]
-
-    def rows() -> Iterator[tuple[str, Sequence[str]]]:
-        while True:
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise InputError(str(error), source=name, place=f"line {reader.line_num}") from None
-            if cells:
-                yield f"line {reader.line_num}", [cell.strip() for cell in cells]
-
-    return name, columns, rows()
+    rows = csv_rows((text for _, text in lines), name)
+    _, head = next(rows, (0, None))
+    if head is None:
+        raise InputError("must begin with a line of column names, got an empty file", source=name)
+    cells = ((f"line {number}", [cell.strip() for cell in row]) for number, row in rows if row)
+    return name, [cell.strip().lower() for cell in head], cells
 
 
 def _sqlite(data: bytes, name: str) -> tuple[list[str], Iterator[tuple[str, Sequence[str]]]]:
@@ -195,16 +170,16 @@ def _number(record: Record, column: str, *, least: float = 0.0, default: float |
     try:
         number = float(text)
     except ValueError:
-        raise _Bad(column, f"must be a number, got {shown(text)}") from None
+        raise InputError(f"must be a number, got {shown(text)}", place=column) from None
     if not (isfinite(number) and number >= least):
-        raise _Bad(column, f"must be a finite number >= {least:g}, got {shown(text)}")
+        raise InputError(f"must be a finite number >= {least:g}, got {shown(text)}", place=column)
     return number
 
 
 def _cores(record: Record, column: str) -> int:
     cores = _number(record, column, least=1)
     if cores != int(cores) or cores >= 2**31:
-        raise _Bad(column, f"must be a whole number >= 1, got {shown(record[column])}")
+        raise InputError(f"must be a whole number >= 1, got {shown(record[column])}", place=column)
     return int(cores)
 
 
@@ -220,7 +195,7 @@ def _time(record: Record, column: str) -> float:
     else:
         if isfinite(number):
             return number
-        raise _Bad(column, f"must be an instant, got {shown(text)}")
+        raise InputError(f"must be an instant, got {shown(text)}", place=column)
     for form in ("%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S"):
         try:
             return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
@@ -229,7 +204,7 @@ def _time(record: Record, column: str) -> float:
     try:
         return instant(text)
     except ValueError:
-        raise _Bad(column, f"must be an instant, got {shown(text)}") from None
+        raise InputError(f"must be an instant, got {shown(text)}", place=column) from None
 
 
 def _name(text: str) -> int | str:
@@ -239,10 +214,10 @@ def _name(text: str) -> int | str:
 def _panda(record: Record, gflops: Mapping[str, float] | None) -> _Row:
     job = record["pandaid"]
     if not job:
-        raise _Bad("pandaid", "must not be empty")
+        raise InputError("must not be empty", place="pandaid")
     created = _time(record, "creationtime")
     if created != created:
-        raise _Bad("creationtime", "must not be empty")
+        raise InputError("must not be empty", place="creationtime")
     sizes = _listed(record.get("files_info", ""))
     return _Row(
         _name(job),
@@ -261,7 +236,7 @@ def _panda(record: Record, gflops: Mapping[str, float] | None) -> _Row:
 def _exported(record: Record, gflops: Mapping[str, float] | None) -> _Row:
     job = record["job_id"]
     if not job:
-        raise _Bad("job_id", "must not be empty")
+        raise InputError("must not be empty", place="job_id")
     seconds = _number(record, "cpu_consumption_time")
     return _Row(_name(job), 0.0, nan, nan, _site(record, "site", gflops), _cores(record, "cores"), seconds, (), {}, 0.0)
 
@@ -270,10 +245,12 @@ def _site(record: Record, column: str, gflops: Mapping[str, float] | None) -> st
     """Return the name of a site, which may be given by its number."""
     text = record[column]
     if not text:
-        raise _Bad(column, "must not be empty")
+        raise InputError("must not be empty", place=column)
     if gflops is not None and text not in gflops and text.isascii() and text.isdigit():
         if len(text) > 18 or int(text) >= len(gflops):
-            raise _Bad(column, f"must be the number of one of {len(gflops)} sites, from 0 on, got {shown(text)}")
+            raise InputError(
+                f"must be the number of one of {len(gflops)} sites, from 0 on, got {shown(text)}", place=column
+            )
         return list(gflops)[int(text)]
     return text
 
@@ -285,12 +262,12 @@ def _listed(text: str) -> Mapping[str, float]:
     try:
         found = json.loads(text)
     except ValueError:
-        raise _Bad("files_info", f"must be JSON, got {shown(text)}") from None
+        raise InputError(f"must be JSON, got {shown(text)}", place="files_info") from None
     if not isinstance(found, dict):
-        raise _Bad("files_info", f"must be names of files with their bytes, got {shown(text)}")
+        raise InputError(f"must be names of files with their bytes, got {shown(text)}", place="files_info")
     for file, size in found.items():
         if isinstance(size, bool) or not isinstance(size, int | float) or not 0 <= size < 1e300:
-            raise _Bad("files_info", f"file {file!r}: must be a number of bytes >= 0, got {shown(size)}")
+            raise InputError(f"file {file!r}: must be a number of bytes >= 0, got {shown(size)}", place="files_info")
     return found
 
 
@@ -315,7 +292,7 @@ def _workload(
         for row in rows
     ]
     plain = not any(job.inputs or job.outputs for job in jobs)
-    workload = Workload.from_jobs(jobs, name=Path(name).name.removesuffix(".gz"))
+    workload = Workload.from_jobs(jobs, name=title_of(name))
     columns: dict[str, Any] = {}
     if any(row.start == row.start for row in rows):
         columns["recorded_start"] = np.array([row.start - first for row in rows])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from simmodel.errors import InputError
-from simmodel.loading import read_blocks, source_name
+from simmodel.loading import in_memory, read_blocks, source_name
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import Workload
 
@@ -32,6 +31,7 @@ def by_blocks(
     quotes
         whether a line may go on inside quotation marks
 
+    >>> import io
     >>> from simmodel.formats.named_columns import read_columns
     >>> log = by_blocks(read_columns, head=True)(io.BytesIO(b"submit,run,processors\\n0,5,1\\n3,5,1\\n"))
     >>> [chunk["submit"].tolist() for chunk in log]
@@ -51,7 +51,7 @@ def by_blocks(
                     first = names + block
                     lines -= names.count(b"\n")
                 try:
-                    chunk = read(_named(first, name), **options)
+                    chunk = read(in_memory(first, name), **options)
                 except InputError as error:
                     if error.message.startswith("no jobs"):
                         continue
@@ -67,18 +67,6 @@ def by_blocks(
         return ChunkedWorkload(chunks, name=first.name, processors=first.processors, header=first.header)
 
     return in_chunks
-
-
-class _Block(io.BytesIO):
-    """A block of lines with the name of the file."""
-
-    name = ""
-
-
-def _named(data: bytes, name: str) -> _Block:
-    block = _Block(data)
-    block.name = name
-    return block
 
 
 def _moved(error: InputError, lines: int) -> InputError:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 from simmodel.errors import InputError, shown
 from simmodel.formats.documents import Element, read_xml
-from simmodel.loading import Source, reader
+from simmodel.loading import Source, reader, title_of
 from simmodel.work.task import DataObject, Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
@@ -109,7 +108,7 @@ class _Reader:
                 tasks.values(),
                 pairs,
                 files,
-                name=_plain_name(self.name),
+                name=title_of(self.name, ".xml", ".dax"),
                 header={key: root.attrib[key] for key in _HEADER if key in root.attrib},
                 report=self.report,
                 cpu_only=True,
@@ -244,8 +243,3 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return found if math.isfinite(found) else None
-
-
-def _plain_name(source: str) -> str:
-    plain = Path(source).name.removesuffix(".gz")
-    return plain.removesuffix(".xml").removesuffix(".dax")

@@ -6,15 +6,15 @@ Source: Iosup et al., "The Grid Workloads Archive", Future Generation Computer S
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, shown
-from simmodel.formats.cell_columns import names
+from simmodel.errors import InputError
 from simmodel.formats.numbers import parse
-from simmodel.loading import Source, read_lines, reader
+from simmodel.formats.swf import FIELDS as BATCH, WHOLE, as_column, wrong_number
+from simmodel.formats.tables import names, taken
+from simmodel.loading import Source, read_lines, reader, title_of
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
@@ -23,22 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["FIELDS", "read_gwf"]
 
 FIELDS = (
-    "job",
-    "submit",
-    "wait",
-    "run",
-    "processors",
-    "cpu_time",
-    "used_memory",
-    "requested_processors",
-    "requested",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
+    *BATCH[:16],
     "submit_site",
     "run_site",
     "structure",
@@ -53,13 +38,10 @@ FIELDS = (
     "virtual_organisation",
     "project",
 )
-"""The names of the 29 columns of a line, in order; SWF lacks the last ones."""
+"""The names of the 29 columns of a line, in order: the first 16 of SWF, and more."""
 
 _AFTER_SITES = FIELDS.index("structure")
-_TIMES = ("wait", "run", "cpu_time", "requested")
-_MEMORY = ("used_memory", "requested_memory")
-_NUMBERS = frozenset({"submit", *_TIMES, *_MEMORY})
-_COUNTS = frozenset({"processors", "requested_processors", "status"})
+_NUMBERS = FIELDS[1:11]
 _NAMES = ("job", "user", "group", "executable", "queue", "partition", "submit_site", "run_site")
 _KEY = re.compile(r"([A-Z]\w*)\s*:(?:\s+|$)(.*)")
 
@@ -94,25 +76,20 @@ def read_gwf(source: Source, *, strict: bool = True) -> Workload:
     lines, name = read_lines(source)
     report = Report()
     header: dict[str, list[str]] = {}
-    rows: list[list[str]] = []
-    for number, line in lines:
+
+    def take(line: str) -> list[str] | None:
         stripped = line.strip()
         if not stripped:
-            continue
-        if stripped.startswith("#"):
-            found = _KEY.fullmatch(stripped.lstrip("# \t"))
-            key, value = (found[1], found[2]) if found else ("Note", stripped.lstrip("# \t"))
-            header.setdefault(key, []).append(value)
-            continue
-        fields = _fields(line)
-        wrong = _error_in(fields)
-        if wrong is None:
-            rows.append(fields)
-        elif strict:
-            wrong = wrong if rows else f"not a log in the Grid Workloads Format: {wrong}"
-            raise InputError(wrong, source=name, place=f"line {number}")
-        else:
-            report.skipped["lines that are not 29 fields"] += 1
+            return None
+        if not stripped.startswith("#"):
+            return _fields(line)
+        found = _KEY.fullmatch(stripped.lstrip("# \t"))
+        key, value = (found[1], found[2]) if found else ("Note", stripped.lstrip("# \t"))
+        header.setdefault(key, []).append(value)
+        return None
+
+    skipped = f"lines that are not {len(FIELDS)} fields"
+    rows = list(taken(lines, take, name, report, strict=strict, skipped=skipped, log="Grid Workloads Format"))
     if not rows:
         raise InputError("no jobs: must have lines of 29 fields (Grid Workloads Format)", source=name)
     columns: dict[str, NDArray[Any]] = {}
@@ -122,45 +99,31 @@ def read_gwf(source: Source, *, strict: bool = True) -> Workload:
             columns[field] = column
     return Workload(
         columns,
-        name=Path(name).name.removesuffix(".gz").removesuffix(".gwf"),
+        name=title_of(name, ".gwf"),
         header={key: "\n".join(values) for key, values in header.items()},
         report=report,
     )
 
 
 def _fields(line: str) -> list[str]:
-    """Return the 29 fields of a line, or all its fields if it has no known form."""
+    """Return the 29 fields of a line; raises ``ValueError``."""
     fields = [field.strip() for field in line.strip("\r\n").split("\t")] if "\t" in line else line.split()
     if len(fields) == len(FIELDS) + 1:
         del fields[-1 if not fields[-1] else _AFTER_SITES]
     if len(fields) == len(FIELDS) - 1:
         fields.append("-1")
-    return fields
-
-
-def _error_in(fields: list[str]) -> str | None:
     if len(fields) != len(FIELDS):
-        return f"must have 29 fields, got {len(fields)}"
-    for position, (name, field) in enumerate(zip(FIELDS[:11], fields, strict=False), 1):
-        if name not in _NAMES and field not in ("", "-1"):
-            try:
-                number = parse(field)
-            except ValueError:
-                return f"column {position} ({name}): must be a number, got {shown(field)}"
-            if not np.isfinite(number) or (name in _COUNTS and (number != int(number) or abs(number) >= 2**63)):
-                kind = "whole" if name in _COUNTS else "finite"
-                return f"column {position} ({name}): must be a {kind} number, got {shown(field)}"
-    return None
+        raise ValueError(f"must have {len(FIELDS)} fields, got {len(fields)}")
+    for name, field in zip(_NUMBERS, fields[1:11], strict=True):
+        if field not in ("", "-1") and (wrong := wrong_number(name, field)):
+            raise ValueError(wrong)
+    return fields
 
 
 def _as_column(field: str, texts: tuple[str, ...]) -> NDArray[Any] | None:
     if field in _NUMBERS:
-        values = np.array([parse(text or "-1") for text in texts], dtype=np.float64)
-        if field != "submit":
-            values[values == -1] = np.nan
-        return values * 1024 if field in _MEMORY else values
-    if field in _COUNTS:
-        return np.array([int(parse(text or "-1")) for text in texts], dtype=np.int64)
+        kind = np.int64 if field in WHOLE else np.float64
+        return as_column(field, np.array([parse(text or "-1") for text in texts], dtype=kind))
     if field in _NAMES:
         return names(texts)
     return None if all(text in ("", "-1") for text in dict.fromkeys(texts)) else names(texts)

@@ -21,7 +21,7 @@ import attrs
 from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.documents import Element, read_xml
 from simmodel.formats.hetsim_config import HetSimConfig
-from simmodel.loading import Source, reader
+from simmodel.loading import Source, reader, title_of
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.work.workload import Report
@@ -113,7 +113,7 @@ class _Reader:
         if "home" in given and given["home"] not in pools:
             raise self.wrong(root, unknown("memory pool", given["home"], pools).message)
         try:
-            return MachineSpec(name=given.pop("name", _plain_name(self.name)), **given, **parts)
+            return MachineSpec(name=given.pop("name", title_of(self.name, ".xml")), **given, **parts)
         except InputError as error:
             raise InputError(error.message, source=self.name, place=self.line_of(error.place, root)) from None
 
@@ -225,10 +225,6 @@ class _Reader:
 def _number(text: str, power: int) -> float:
     exact = Context(prec=len(text) + 20)
     return float(exact.scaleb(Decimal(text.strip()), power))
-
-
-def _plain_name(source: str) -> str:
-    return Path(source).name.removesuffix(".gz").removesuffix(".xml")
 
 
 # ---------------------------------------------------------------------- writing

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.errors import InputError, shown, unknown
-from simmodel.formats.cell_columns import names
-from simmodel.formats.cells import duration, instant, whole, zone
-from simmodel.loading import Source, read_lines, reader
+from simmodel.formats.tables import csv_rows, duration, instant, names, whole, zone
+from simmodel.loading import Source, read_lines, reader, title_of
 from simmodel.units import parse_quantity
 from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.task import SHARE
@@ -106,7 +104,7 @@ def read_columns(
     columns.setdefault("processors", np.ones(len(columns["submit"]), np.int64))
     if not len(columns["submit"]):
         raise InputError("no jobs", source=origin)
-    title = name or (Path(origin).name.removesuffix(".gz").removesuffix(".csv") if lines is not None else "table")
+    title = name or (title_of(origin, ".csv") if lines is not None else "table")
     order = [column for column in (*COLUMNS, *columns) if column in columns]
     return Workload({column: columns[column] for column in order}, name=title, processors=processors)
 
@@ -139,28 +137,23 @@ def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str
     lines, origin = read_lines(source)
     texts = [line for _, line in lines]
     head = next((line for line in texts if line.strip()), "")
-    reader = csv.reader(texts, delimiter=delimiter or max(",;|\t", key=head.count))
     header: list[str] = []
     rows: list[list[str]] = []
     numbers: list[int] = []
-    try:
-        for row in reader:
-            if not row or row == [""]:
-                continue
-            if not header:
-                header = [cell.strip() for cell in row]
-                twice = next((name for name in header if name and header.count(name) > 1), None)
-                if twice is not None:
-                    place = f"line {reader.line_num}"
-                    raise InputError(f"duplicate column {shown(twice)}", source=origin, place=place)
-            elif len(row) != len(header):
-                place = f"line {reader.line_num}"
-                raise InputError(f"must have {len(header)} cells, got {len(row)}", source=origin, place=place)
-            else:
-                rows.append(row)
-                numbers.append(reader.line_num)
-    except csv.Error as error:
-        raise InputError(f"invalid CSV: {error}", source=origin, place=f"line {reader.line_num}") from None
+    for number, row in csv_rows(texts, origin, delimiter or max(",;|\t", key=head.count)):
+        if not row or row == [""]:
+            continue
+        if not header:
+            header = [cell.strip() for cell in row]
+            twice = next((name for name in header if name and header.count(name) > 1), None)
+            if twice is not None:
+                raise InputError(f"duplicate column {shown(twice)}", source=origin, place=f"line {number}")
+        elif len(row) != len(header):
+            message = f"must have {len(header)} cells, got {len(row)}"
+            raise InputError(message, source=origin, place=f"line {number}")
+        else:
+            rows.append(row)
+            numbers.append(number)
     if not header:
         raise InputError("must start with a line of column names, got an empty file", source=origin)
     columns = zip(*rows, strict=True) if rows else ((),) * len(header)
@@ -196,42 +189,40 @@ def _cell_by_cell(
     texts = ["" if _missing(cell) else str(cell).strip() for cell in cells]
     if column in _NAMES:
         return names([(text if lines is None else cell_text(text)).removesuffix(".0") for text in texts])
+    accepted, read = _kind(column, local)
     found: list[float] = []
     for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
         try:
-            if column in _INSTANTS:
-                when = (
-                    (cell if cell.tzinfo else cell.replace(tzinfo=local))
-                    if text and isinstance(cell, datetime)
-                    else None
-                )
-                found.append(when.timestamp() if when else instant(text, local))
-            elif column.startswith(SHARE):
-                found.append(parse_quantity(text, "B/s") if text else float("nan"))
-            elif column in _DURATIONS:
-                found.append(cell.total_seconds() if text and isinstance(cell, timedelta) else duration(text))
-            elif column in _BYTES:
-                found.append(float(text) if text else float("nan"))
-            elif column == "status" and text.isalpha():
-                found.append(whole(_STATUS.get(text, "-1")))
-            else:
-                found.append(whole(text))
+            found.append(read(cell if text else None, text))
         except (ValueError, OverflowError, InputError):
-            kind = (
-                "an instant (seconds or a timestamp)"
-                if column in _INSTANTS
-                else "seconds"
-                if column in _DURATIONS
-                else "bytes"
-                if column in _BYTES
-                else "a quantity in B/s such as '2GB/s'"
-                if column.startswith(SHARE)
-                else "a whole number"
-            )
             place = f"line {lines[row]}" if lines else f"row {row + 1}"
-            raise InputError(f"column {shown(theirs)}: must be {kind}, got {shown(text)}", origin, place) from None
-    floats = column in _INSTANTS or column in _DURATIONS or column in _BYTES or column.startswith(SHARE)
-    return np.array(found, dtype=np.float64 if floats else np.int64)
+            raise InputError(f"column {shown(theirs)}: must be {accepted}, got {shown(text)}", origin, place) from None
+    return np.array(found, dtype=np.int64 if accepted == _A_NUMBER else np.float64)
+
+
+_A_NUMBER = "a whole number"
+
+
+def _kind(column: str, local: tzinfo) -> tuple[str, Callable[[Cell, str], float]]:
+    """Return what the cells of a column must be, and a function that reads one, given also as text."""
+
+    def when(cell: Cell, text: str) -> float:
+        if isinstance(cell, datetime):
+            return (cell if cell.tzinfo else cell.replace(tzinfo=local)).timestamp()
+        return instant(text, local)
+
+    if column in _INSTANTS:
+        return "an instant (seconds or a timestamp)", when
+    if column in _DURATIONS:
+        return "seconds", lambda cell, text: cell.total_seconds() if isinstance(cell, timedelta) else duration(text)
+    if column in _BYTES:
+        return "bytes", lambda _, text: float(text) if text else float("nan")
+    if column.startswith(SHARE):
+        accepted = "a quantity in B/s such as '2GB/s'"
+        return accepted, lambda _, text: parse_quantity(text, "B/s") if text else float("nan")
+    if column == "status":
+        return _A_NUMBER, lambda _, text: whole(_STATUS.get(text, "-1") if text.isalpha() else text)
+    return _A_NUMBER, lambda _, text: whole(text)
 
 
 def _missing(cell: Cell) -> bool:

@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from simmodel.errors import InputError, shown
-from simmodel.formats.cell_columns import columns_of
-from simmodel.formats.cells import duration, memory, whole, zone
-from simmodel.loading import Source, read_lines, reader
+from simmodel.formats.tables import columns_of, duration, memory, taken, whole, zone
+from simmodel.loading import Source, read_lines, reader, source_name, title_of
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_pbs"]
@@ -36,7 +36,6 @@ class _Life:
 
     words: dict[str, str] = attrs.field(factory=dict)
     stamps: dict[str, float] = attrs.field(factory=dict)
-    lines: dict[str, int] = attrs.field(factory=dict)
 
 
 @reader
@@ -79,44 +78,31 @@ def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None
     sources, title = _sources(source)
     for part in sources:
         lines, name = read_lines(part)
-        for number, line in lines:
-            try:
-                _take(line, number, lives, offsets, local, report)
-            except ValueError as error:
-                if strict:
-                    raise InputError(str(error), source=name, place=f"line {number}") from None
-                report.skipped["bad lines"] += 1
-    rows = []
+        for _ in taken(lines, partial(_take, lives, offsets, local, report), name, report, strict=strict):
+            pass
     parents = {re.sub(r"\[\d+\]", "[]", job) for job in lives if re.search(r"\[\d+\]", job)}
-    for job, life in lives.items():
-        if job in parents:
-            report.skipped["arrays, read as their jobs"] += 1
-            continue
-        try:
-            row = _job(job, life, offsets[0] if offsets else 0.0)
-        except ValueError as error:
-            if strict:
-                raise InputError(str(error), source=title, place=f"job {job}") from None
-            report.skipped["jobs with a bad value"] += 1
-            continue
-        if math.isnan(row["submit"]):
-            report.skipped["jobs without an instant of submission"] += 1
-        else:
-            rows.append(row)
+
+    def take(job: str) -> dict[str, Any] | None:
+        row = None if job in parents else _job(job, lives[job], offsets[0] if offsets else 0.0)
+        if row is not None and not math.isnan(row["submit"]):
+            return row
+        report.skipped["jobs without an instant of submission" if row else "arrays, read as their jobs"] += 1
+        return None
+
+    jobs = ((job, job) for job in lives)
+    rows = list(taken(jobs, take, title, report, strict=strict, place="job", skipped="jobs with a bad value"))
     if not rows:
         raise InputError("no jobs: must have records such as '05/01/2024 12:00:00;E;17.server;user=...'", source=title)
-    return Workload(columns_of(_in_order(rows), _ALWAYS), name=Path(title).name.removesuffix(".gz"), report=report)
+    return Workload(columns_of(_in_order(rows), _ALWAYS), name=title_of(title), report=report)
 
 
 def _sources(source: Source) -> tuple[list[Source], str]:
     if isinstance(source, str | Path) and Path(source).is_dir():
         return [path for path in sorted(Path(source).iterdir()) if path.is_file()], str(source)
-    return [source], str(getattr(source, "name", "an open file")) if hasattr(source, "read") else str(source)
+    return [source], source_name(source)
 
 
-def _take(
-    line: str, number: int, lives: dict[str, _Life], offsets: list[float], local: tzinfo | None, report: Report
-) -> None:
+def _take(lives: dict[str, _Life], offsets: list[float], local: tzinfo | None, report: Report, line: str) -> None:
     """Merge the record in one line into its job."""
     line = line.strip()
     if not line:

@@ -12,18 +12,15 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from simmodel.errors import InputError, shown
-from simmodel.formats.cell_columns import columns_of
-from simmodel.formats.cells import duration, instant, memory, whole, zone
-from simmodel.loading import Source, read_lines, reader
+from simmodel.formats.tables import columns_of, duration, instant, memory, taken, whole, zone
+from simmodel.loading import Source, read_lines, reader, title_of
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_sacct"]
 
-_T = TypeVar("_T")
 _WAITING_ARRAY = re.compile(r"\d+_\[.*\]")
 _GPUS = re.compile(r"gres/gpu(:[^=,]*)?=(\d+)")
 _MEMORY = re.compile(r"(?:^|,)mem=([^,]*)")
@@ -76,36 +73,27 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     local = zone(timezone)
     lines, name = read_lines(source)
     report = Report()
-    fields: list[str] = []
-    rows: list[dict[str, Any]] = []
-    for number, line in lines:
-        if not line.strip():
-            continue
-        cells = [cell.strip() for cell in line.split(delimiter)]
-        if not fields:
-            fields = [cell.lower() for cell in cells]
-            _check_fields(fields, name, number)
-            continue
-        try:
-            if len(cells) != len(fields):
-                raise ValueError(f"must have {len(fields)} fields, got {len(cells)}")
-            record = dict(zip(fields, cells, strict=True))
-            job = record["jobid"]
-            if "." in job:
-                report.skipped["job steps"] += 1
-            elif _WAITING_ARRAY.fullmatch(job):
-                report.skipped["arrays that wait as a whole"] += 1
-            else:
-                rows.append(_job(record, local))
-        except ValueError as error:
-            if strict:
-                raise InputError(str(error), source=name, place=f"line {number}") from None
-            report.skipped["bad lines"] += 1
-    if not fields:
+    table = ((number, [cell.strip() for cell in line.split(delimiter)]) for number, line in lines if line.strip())
+    number, head = next(table, (0, None))
+    if head is None:
         raise InputError("must start with a line of sacct field names, got an empty file", source=name)
+    fields = [cell.lower() for cell in head]
+    _check_fields(fields, name, number)
+
+    def take(cells: list[str]) -> dict[str, Any] | None:
+        if len(cells) != len(fields):
+            raise ValueError(f"must have {len(fields)} fields, got {len(cells)}")
+        record = dict(zip(fields, cells, strict=True))
+        kind = "job steps" if "." in record["jobid"] else "arrays that wait as a whole"
+        if kind == "job steps" or _WAITING_ARRAY.fullmatch(record["jobid"]):
+            report.skipped[kind] += 1
+            return None
+        return _job(record, local)
+
+    rows = list(taken(table, take, name, report, strict=strict))
     if not rows:
         raise InputError("no jobs", source=name)
-    return Workload(columns_of(rows, _ALWAYS), name=Path(name).name.removesuffix(".gz"), report=report)
+    return Workload(columns_of(rows, _ALWAYS), name=title_of(name), report=report)
 
 
 def _check_fields(fields: list[str], name: str, number: int) -> None:
@@ -121,27 +109,22 @@ def _check_fields(fields: list[str], name: str, number: int) -> None:
         raise InputError("missing field Elapsed, or Start and End", name, place)
 
 
-def _cell(record: Mapping[str, str], fields: str, convert: Callable[[str], _T]) -> _T | None:
-    """Convert the first of these fields that is not empty."""
-    for field in fields.split():
+def _amount(record: Mapping[str, str], convert: Callable[[str], float], *fields: str) -> float:
+    """Convert the first of these fields that is not empty; nan: all are."""
+    for field in fields:
         text = record.get(field, "")
         if text:
             try:
                 return convert(text)
             except ValueError:
                 raise ValueError(f"field {field}: cannot read {shown(text)}") from None
-    return None
-
-
-def _seconds(record: Mapping[str, str], fields: str, convert: Callable[[str], float]) -> float:
-    found = _cell(record, fields, convert)
-    return math.nan if found is None else found
+    return math.nan
 
 
 def _count(record: Mapping[str, str], *fields: str) -> int:
     """Return the first positive number (a waiting job has no processors allocated), else -1."""
-    found = [_cell(record, field, _number) for field in fields]
-    return next((number for number in found if number is not None and number > 0), -1)
+    found = [_amount(record, _number, field) for field in fields]
+    return int(next((number for number in found if number > 0), -1))
 
 
 def _number(text: str) -> int:
@@ -150,18 +133,24 @@ def _number(text: str) -> int:
 
 
 def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
-    submit = _seconds(record, "submit", lambda text: instant(text, local))
+
+    def when(text: str) -> float:
+        return instant(text, local)
+
+    submit = _amount(record, when, "submit")
     if math.isnan(submit):
         raise ValueError("missing submit time")
-    start = _seconds(record, "start", lambda text: instant(text, local))
-    end = _seconds(record, "end", lambda text: instant(text, local))
+    start = _amount(record, when, "start")
+    end = _amount(record, when, "end")
     state = (record.get("state", "").split() or [""])[0].rstrip("+")
     started = "start" not in record or not math.isnan(start)
-    run = _seconds(record, "elapsedraw elapsed", duration) if {"elapsedraw", "elapsed"} & record.keys() else end - start
+    run = (
+        _amount(record, duration, "elapsedraw", "elapsed") if {"elapsedraw", "elapsed"} & record.keys() else end - start
+    )
     cancelled_waiting = state == "CANCELLED" and (not started or run == 0)
     processors = _count(record, "alloccpus", "ncpus", "reqcpus")
     nodes = _count(record, "allocnodes", "nnodes", "reqnodes")
-    minutes = _seconds(record, "timelimitraw", duration)
+    minutes = _amount(record, duration, "timelimitraw")
     job = {
         "job": record["jobid"],
         "submit": submit,
@@ -169,8 +158,8 @@ def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
         "run": math.nan if not started or cancelled_waiting or state in _UNFINISHED else run,
         "processors": processors,
         "requested_processors": _count(record, "reqcpus"),
-        "requested": _seconds(record, "timelimit", duration) if math.isnan(minutes) else minutes * 60,
-        "cpu_time": _seconds(record, "totalcpu", duration) / max(processors, 1),
+        "requested": _amount(record, duration, "timelimit") if math.isnan(minutes) else minutes * 60,
+        "cpu_time": _amount(record, duration, "totalcpu") / max(processors, 1),
         "status": _STATUS.get(state, 0) if state else -1,
         "state": state,
         "user": record.get("user", ""),
@@ -204,12 +193,12 @@ def _memory(record: Mapping[str, str], processors: int, nodes: int) -> float:
     for field in ("reqtres", "alloctres"):
         found = _MEMORY.search(record.get(field, ""))
         if found:
-            return _seconds({field: found[1]}, field, memory)
+            return _amount({field: found[1]}, memory, field)
     text = record.get("reqmem", "")
     if text[-1:] in ("c", "n"):
-        each = _seconds({"reqmem": text[:-1]}, "reqmem", _megabytes)
+        each = _amount({"reqmem": text[:-1]}, _megabytes, "reqmem")
         return each * max(processors if text[-1] == "c" else nodes, 1)
-    return _seconds(record, "reqmem", _megabytes)
+    return _amount(record, _megabytes, "reqmem")
 
 
 def _megabytes(text: str) -> float:

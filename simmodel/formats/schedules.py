@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.errors import InputError, shown
+from simmodel.formats.tables import csv_rows
 from simmodel.loading import Source, check_count, read_lines, reader
 from simmodel.platform.node_lists import node_names
 from simmodel.work.table import Table
@@ -123,7 +123,7 @@ def _of_accasim(rows: list[tuple[int, str]], origin: str) -> Table:
 
 def _of_csv(rows: list[tuple[int, str]], names: Mapping[str, str], origin: str) -> Table:
     delimiter = max(",;|\t", key=rows[0][1].count)
-    lines = [(number, _cells(line, delimiter, number, origin)) for number, line in rows]
+    lines = [(n, cells) for n, line in rows for _, cells in csv_rows([line], origin, delimiter, n)]
     header, cells = [cell.strip() for cell in lines[0][1]], lines[1:]
     lower = [cell.lower().replace(" ", "_") for cell in header]
     where: dict[str, int] = {}
@@ -141,13 +141,6 @@ def _of_csv(rows: list[tuple[int, str]], names: Mapping[str, str], origin: str) 
     basic = {name: place for name, place in where.items() if name in ("job", *_TIMES)}
     table = _table(basic, cells, len(header), origin)
     return table.with_columns(**_on_nodes(where, cells, is_count, origin))
-
-
-def _cells(line: str, delimiter: str, number: int, origin: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=delimiter))
-    except csv.Error as error:
-        raise InputError(f"invalid CSV: {error}", source=origin, place=f"line {number}") from None
 
 
 def _on_nodes(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from simmodel.errors import InputError, Plain, shown
 from simmodel.formats.documents import Value, read_json
-from simmodel.loading import Source, reader
+from simmodel.loading import Source, reader, title_of
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 
@@ -73,7 +71,8 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
                 raise each.wrong(f"duplicate dependency {shown(parent)}")
             edges[parent, id_] = None
     try:
-        return Workflow(tasks.values(), edges, name=_name(document), header=_header(document, memory_unit))
+        name = document["name"].text() if "name" in document else title_of(document.source, ".json")
+        return Workflow(tasks.values(), edges, name=name, header=_header(document, memory_unit))
     except InputError as error:
         raise InputError(error.message, source=document.source, place=error.place) from None
 
@@ -87,12 +86,6 @@ def _resources(value: Value | None, memory_unit: float) -> tuple[float | None, f
     if cores == 0:
         raise value["cpu"].wrong("must be a number > 0, got 0")
     return cores, value["memory"].number(scale=memory_unit) if "memory" in value else None
-
-
-def _name(document: Value) -> str:
-    if "name" in document:
-        return document["name"].text()
-    return Path(document.source).name.removesuffix(".gz").removesuffix(".json")
 
 
 def _header(document: Value, memory_unit: float) -> dict[str, Plain]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from simmodel.errors import InputError, shown
 from simmodel.formats.numbers import parse, read_columns_of_numbers
-from simmodel.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name
+from simmodel.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name, title_of
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import Report, Workload
 from simmodel.writing import write_text
@@ -23,7 +24,7 @@ from simmodel.writing import write_text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FIELDS", "read_swf", "swf_in_chunks", "write_swf"]
+__all__ = ["FIELDS", "WHOLE", "as_column", "read_swf", "swf_in_chunks", "write_swf", "wrong_number"]
 
 FIELDS = (
     "job",
@@ -49,7 +50,9 @@ FIELDS = (
 
 _TIMES = frozenset({"wait", "run", "cpu_time", "requested", "think_time"})
 _MEMORY = frozenset({"used_memory", "requested_memory"})
-_WHOLE = frozenset(FIELDS) - _TIMES - _MEMORY - {"submit"}
+WHOLE = frozenset(FIELDS) - _TIMES - _MEMORY - {"submit"}
+"""The columns of whole numbers."""
+
 _COMMENT = re.compile(rb"^[ \t]*;[^\n]*", re.MULTILINE)
 _KEY = re.compile(r"\s*([A-Z]\w*)\s*:(?:\s+|$)(.*)")
 _NAMES = {"queue": "Queue", "partition": "Partition", "user": "User", "group": "Group"}
@@ -97,7 +100,7 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
         report.skipped["promised by the header, not in the file"] = promised
     return Workload(
         _columns(columns),
-        name=Path(name).name.removesuffix(".gz").removesuffix(".swf"),
+        name=title_of(name, ".swf"),
         processors=_machine_size(header),
         header=header,
         report=report,
@@ -116,7 +119,7 @@ def swf_in_chunks(file: Path | IO[bytes], *, strict: bool = True) -> ChunkedWork
     """
     name = source_name(file)
     header = _header(peek(file, 1 << 20))
-    title = Path(name).name.removesuffix(".gz").removesuffix(".swf")
+    title = title_of(name, ".swf")
 
     def chunks() -> Iterator[Workload]:
         jobs = skipped = lines = 0
@@ -143,7 +146,7 @@ def swf_in_chunks(file: Path | IO[bytes], *, strict: bool = True) -> ChunkedWork
 
 
 def _columns(columns: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {field: _as_column(field, values) for field, values in zip(FIELDS, columns, strict=True)}
+    return {field: as_column(field, values) for field, values in zip(FIELDS, columns, strict=True)}
 
 
 def _head_length(data: bytes) -> int:
@@ -166,8 +169,9 @@ def _has_late_comments(data: bytes) -> bool:
     return data.find(b";", _head_length(data)) >= 0
 
 
-def _as_column(field: str, values: NDArray[np.number]) -> NDArray[np.number]:
-    if field in _WHOLE:
+def as_column(field: str, values: NDArray[np.number]) -> NDArray[np.number]:
+    """Return the numbers of a column of the file as simmodel has them: in bytes, unknown ones nan (see above)."""
+    if field in WHOLE:
         return values.astype(np.int64, copy=False)
     values = values.astype(np.float64, copy=False)
     if field != "submit":
@@ -182,7 +186,7 @@ def _all_whole(columns: list[NDArray[np.number]]) -> bool:
     return all(
         values.dtype == np.int64 or bool(((values == np.floor(values)) & (np.abs(values) < 2**63)).all())
         for field, values in zip(FIELDS, columns, strict=True)
-        if field in _WHOLE
+        if field in WHOLE
     )
 
 
@@ -224,16 +228,24 @@ def _error_in(fields: list[bytes]) -> str | None:
 
 
 def _wrong_field(fields: list[bytes]) -> str | None:
-    for position, (name, field) in enumerate(zip(FIELDS, fields, strict=False), 1):
-        try:
-            number = parse(field)
-        except ValueError:
-            return f"column {position} ({name}): must be a number, got {shown(decode(field))}"
-        if not np.isfinite(number):
-            return f"column {position} ({name}): must be a finite number, got {shown(decode(field))}"
-        if name in _WHOLE and (number != int(number) or abs(number) >= 2**63):
-            return f"column {position} ({name}): must be a whole number, got {shown(decode(field))}"
-    return None
+    return next(filter(None, map(wrong_number, FIELDS, fields)), None)
+
+
+def wrong_number(name: str, field: bytes | str) -> str | None:
+    """Return what is wrong with a number in a column, ``None``: nothing.
+
+    >>> wrong_number("processors", "1.5")
+    "column 5 (processors): must be a whole number, got '1.5'"
+    """
+    try:
+        number = parse(field)
+        if isfinite(number) and (name not in WHOLE or (number == int(number) and abs(number) < 2**63)):
+            return None
+        kind = "a whole number" if name in WHOLE else "a finite number"
+    except ValueError:
+        kind = "a number"
+    found = decode(field) if isinstance(field, bytes) else field
+    return f"column {FIELDS.index(name) + 1} ({name}): must be {kind}, got {shown(found)}"
 
 
 def _header(data: bytes) -> dict[str, str]:

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _slurm(options: argparse.Namespace) -> Described:
-    from simmodel.formats.cells import zone
+    from simmodel.formats.tables import zone
     from simmodel.twin.slurm.commands import SlurmCommands
     from simmodel.twin.slurm.describe import describe_slurm
     from simmodel.twin.slurm.rest import SlurmRest

@@ -1,0 +1,203 @@
+"""Tables of logs: their lines and rows, the cells in them (numbers, instants, durations, memory), and the columns."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from simmodel.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.work.workload import Report
+
+__all__ = ["columns_of", "csv_rows", "duration", "instant", "memory", "names", "taken", "whole", "zone"]
+
+_Given = TypeVar("_Given")
+_Found = TypeVar("_Found")
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)I?B?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def taken(
+    rows: Iterable[tuple[object, _Given]],
+    take: Callable[[_Given], _Found | None],
+    name: str,
+    report: Report,
+    *,
+    strict: bool,
+    place: str = "line",
+    skipped: str = "bad lines",
+    log: str | None = None,
+) -> Iterator[_Found]:
+    """Yield what ``take`` makes of each numbered row of a file, except ``None``.
+
+    A row for which it raises ``ValueError`` is an ``InputError`` with ``place`` and number if ``strict``, else counted
+    in the report as ``skipped``. ``log``: the format that the file does not have if it begins with a bad row.
+
+    >>> from simmodel.work.workload import Report
+    >>> report = Report()
+    >>> list(taken(enumerate(["1", "one", "2"], 1), int, "log", report, strict=False)), report.skipped
+    ([1, 2], Counter({'bad lines': 1}))
+    """
+    for number, row in rows:
+        try:
+            found = take(row)
+        except ValueError as error:
+            if strict:
+                wrong = str(error) if log is None else f"not a log in the {log}: {error}"
+                raise InputError(wrong, source=name, place=f"{place} {number}") from None
+            report.skipped[skipped] += 1
+            continue
+        if found is not None:
+            log = None
+            yield found
+
+
+def csv_rows(lines: Iterable[str], name: str, delimiter: str = ",", first: int = 1) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a CSV text, each with the number of its last line, counted from ``first``.
+
+    >>> list(csv_rows(["a,b", '"1,5",2'], "table.csv"))
+    [(1, ['a', 'b']), (2, ['1,5', '2'])]
+    """
+    rows = csv.reader(lines, delimiter=delimiter)
+    try:
+        for cells in rows:
+            yield rows.line_num + first - 1, cells
+    except csv.Error as error:
+        place = f"line {rows.line_num + first - 1}"
+        raise InputError(f"invalid CSV: {error}", source=name, place=place) from None
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def whole(text: str) -> int:
+    """Return the whole number in a cell, -1 for an empty cell; raises ``ValueError``.
+
+    >>> whole("12"), whole("12.0"), whole("")
+    (12, 12, -1)
+    """
+    if not text:
+        return -1
+    number = float(text)
+    if not abs(number) < 2**63 or number != int(number):
+        raise ValueError(text)
+    return int(number)
+
+
+def zone(name: str | None) -> tzinfo:
+    """Return the time zone with this name (``"Europe/Paris"``); ``None`` is UTC.
+
+    Raises
+    ------
+    InputError
+        the zone is unknown
+    """
+    if name is None:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise InputError(f"must be a time zone such as 'Europe/Paris', got {shown(name)}", place="timezone") from None
+
+
+def instant(text: str, local: tzinfo = UTC) -> float:
+    """Return an instant, ISO 8601 text or Unix seconds, as Unix seconds; nan if unknown.
+
+    Parameters
+    ----------
+    text
+        ``2024-05-01T12:00:00``, ``1714564800``, or ``Unknown``, ``None`` and the like
+    local
+        the zone of times without one
+
+    >>> instant("1970-01-01T01:00:00"), instant("90"), instant("Unknown")
+    (3600.0, 90.0, nan)
+    """
+    if text in ("", "Unknown", "None", "N/A", "NaT", "nan"):
+        return float("nan")
+    try:
+        return float(text)
+    except ValueError:
+        when = datetime.fromisoformat(text)
+    return (when if when.tzinfo else when.replace(tzinfo=local)).timestamp()
+
+
+def duration(text: str) -> float:
+    """Return the seconds of ``[days-]hours:minutes:seconds``, ``minutes:seconds`` or a number; nan if unknown.
+
+    >>> duration("1-02:03:04"), duration("05:06.500"), duration("90"), duration("UNLIMITED")
+    (93784.0, 306.5, 90.0, nan)
+    """
+    if text in ("", "UNLIMITED", "Partition_Limit", "INVALID", "Unknown", "None", "N/A", "nan"):
+        return float("nan")
+    days, dash, clock = text.rpartition("-")
+    parts = [float(part) for part in clock.split(":")]
+    if len(parts) > 3 or (dash and not re.fullmatch(r"\d{1,9}", days)) or any(part < 0 for part in parts):
+        raise ValueError(text)
+    if dash:  # D-HH, D-HH:MM, D-HH:MM:SS
+        parts += [0.0] * (3 - len(parts))
+    seconds = 0.0
+    for part in parts:
+        seconds = seconds * 60 + part
+    return seconds + 86400 * int(days or 0)
+
+
+def memory(text: str) -> float:
+    """Return the bytes of an amount with a binary unit; nan for an empty cell.
+
+    >>> memory("4G"), memory("512kb"), memory("1.5M"), memory("100")
+    (4294967296.0, 524288.0, 1572864.0, 100.0)
+    """
+    if not text:
+        return float("nan")
+    found = _MEMORY.fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    return float(found[1]) * _UNITS[found[2].upper()]
+
+
+# ---------------------------------------------------------------------- columns
+
+
+def names(texts: Sequence[str]) -> NDArray[Any]:
+    """Return a column of users, queues or jobs: integers if all cells are, else text; unknown is -1 or empty text.
+
+    >>> names(["3", "-1"]), names(["ann", "-1"])
+    (array([ 3, -1]), array(['ann', ''], dtype='<U3'))
+    """
+    unknown = ("", "-1")
+    if all(_WHOLE.fullmatch(text) or not text for text in dict.fromkeys(texts)):
+        return np.array([int(text or -1) for text in texts], dtype=np.int64)
+    return np.array(["" if text in unknown else text for text in texts])
+
+
+def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]) -> dict[str, NDArray[Any]]:
+    """Turn rows with the same keys into columns; omit columns without any known value, except those in ``always``.
+
+    >>> columns_of([{"run": 1.0, "user": "ann", "nodes": -1}], ())
+    {'run': array([1.]), 'user': array(['ann'], dtype='<U3')}
+    """
+    columns = {}
+    for name in rows[0]:
+        values = [row[name] for row in rows]
+        column = names([str(value) for value in values]) if isinstance(values[0], str) else np.array(values)
+        if column.dtype == object:
+            raise OverflowError(f"{name}: must be numbers of 64 bits")
+        nothing = ("",) if column.dtype.kind == "U" else (0, -1) if name == "gpus_per_node" else (-1,)
+        empty = np.isnan(column).all() if column.dtype.kind == "f" else np.isin(column, nothing).all()
+        if name in always or not empty:
+            columns[name] = column
+    return columns
