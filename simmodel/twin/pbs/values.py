@@ -14,7 +14,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, shown
-from simmodel.formats import cells
+from simmodel.formats import tables
 from simmodel.loading import check_count
 
 __all__ = ["Chunk", "allocated", "chunks", "instant", "job_of", "memory", "number", "pbs_id", "seconds"]
@@ -41,7 +41,7 @@ def seconds(text: str) -> float | None:
     >>> seconds("01:00:00"), seconds("90"), seconds("100:00:00"), seconds("")
     (3600.0, 90.0, 360000.0, None)
     """
-    return _read(text, cells.duration, "a duration such as '01:00:00'")
+    return _read(text, tables.duration, "a duration such as '01:00:00'")
 
 
 def instant(text: str) -> float | None:
@@ -67,9 +67,9 @@ def memory(text: str) -> float | None:
     """
     words = text.strip().lower()
     if words.endswith("w"):
-        found = _read(words[:-1] + "b", cells.memory, "an amount of memory such as '4gb'")
+        found = _read(words[:-1] + "b", tables.memory, "an amount of memory such as '4gb'")
         return None if found is None else 8.0 * found
-    return _read(words, cells.memory, "an amount of memory such as '4gb'")
+    return _read(words, tables.memory, "an amount of memory such as '4gb'")
 
 
 def number(text: str) -> float | None:

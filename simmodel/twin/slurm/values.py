@@ -13,7 +13,7 @@ from math import inf, isfinite
 import attrs
 
 from simmodel.errors import InputError, shown
-from simmodel.formats import cells
+from simmodel.formats import tables
 
 __all__ = [
     "Gres",
@@ -65,7 +65,7 @@ def seconds(text: str) -> float | None:
     >>> seconds("1-00:00:00"), seconds("02:30"), seconds("1-12"), seconds("30 sec"), seconds("UNLIMITED")
     (86400.0, 150.0, 129600.0, 30.0, None)
     """
-    return _read(text, cells.duration, "a duration such as '1-00:00:00' or 'UNLIMITED'", " sec", " min")
+    return _read(text, tables.duration, "a duration such as '1-00:00:00' or 'UNLIMITED'", " sec", " min")
 
 
 def instant(text: str, local: tzinfo | None = None) -> float | None:
@@ -89,7 +89,7 @@ def instant(text: str, local: tzinfo | None = None) -> float | None:
 
     def read(text: str) -> float:
         if local is not None or _COUNTED.fullmatch(text):
-            return cells.instant(text, local or UTC)
+            return tables.instant(text, local or UTC)
         return datetime.fromisoformat(text).timestamp()
 
     return _read(text, read, "an instant such as '2026-01-31T12:00:00'")
@@ -106,7 +106,7 @@ def amount(text: str) -> float | None:
     >>> amount("4"), amount("2K"), amount("INFINITE")
     (4.0, 2048.0, None)
     """
-    return _read(text, cells.memory, "a number such as '4' or '128G'")
+    return _read(text, tables.memory, "a number such as '4' or '128G'")
 
 
 def _read(text: str, read: Callable[[str], float], accepted: str, *units: str) -> float | None:
