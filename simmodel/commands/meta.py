@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> None:
     """Replay logs on several clusters under one or more brokers; print mean waits by size and requested time."""
     from simmodel.experiments.broker_comparison import compare_brokers
-    from simmodel.scheduling.labels import labelled
+    from simmodel.scheduling.registry import labelled
     from simmodel.systems.kinds import kind_named
 
     policy, _ = chosen_policy(options)

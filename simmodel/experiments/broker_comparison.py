@@ -16,8 +16,7 @@ from simmodel.errors import InputError
 from simmodel.experiments.runs import Run, simulated
 from simmodel.metrics.brokered import by_cluster, by_origin, cluster_lines, journeys, moved_journeys, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
-from simmodel.scheduling.labels import labelled
-from simmodel.scheduling.registry import policy as policy_of
+from simmodel.scheduling.registry import labelled, policy as policy_of
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from simmodel.errors import unknown
 from simmodel.experiments.runs import Run, simulated
 from simmodel.metrics.comparison import compare as metrics_table, metrics_known
 from simmodel.metrics.names import TAU, Cut
-from simmodel.scheduling.labels import labelled
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import labelled, policy as policy_named
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate
-from simmodel.scheduling.labels import labelled
+from simmodel.scheduling.registry import labelled
 from simmodel.systems.kinds import work_of
 from simmodel.work.given import Frame, repeatable
 from simmodel.work.table import Table

@@ -29,9 +29,8 @@ from simmodel.futures.watch import Watch
 from simmodel.futures.what_if_result import WhatIf, scored
 from simmodel.records.observers import progress_bar
 from simmodel.runs.simulation import Simulation
-from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objectives import ObjectiveLike, objective as objective_of
-from simmodel.scheduling.registry import label
+from simmodel.scheduling.registry import label, labelled
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.kinds import kind_of_snapshot, work_of

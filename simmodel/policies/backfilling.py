@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.entries import Entries
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.policies.ordering import FCFS, SJF, at_each_place
 from simmodel.policies.orders import order
 from simmodel.policies.preference import heads_of, start_heads_in_order
 from simmodel.resources.node_promise import NodePromise
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
-from simmodel.scheduling.registry import unknown
 from simmodel.scheduling.waiting import entry_of
 
 if TYPE_CHECKING:

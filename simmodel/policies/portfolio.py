@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from simmodel.errors import InputError, PolicyError
+from simmodel.errors import InputError, PolicyError, unknown
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.multifactor import Multifactor
 from simmodel.policies.ordering import FCFS, Order
@@ -20,11 +20,10 @@ from simmodel.policies.orders import ORDERS
 from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.window import Window
-from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objectives import Objective, measure, objective
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
-from simmodel.scheduling.registry import PolicyLike, policy as policy_named, unknown
+from simmodel.scheduling.registry import PolicyLike, labelled, policy as policy_named
 from simmodel.work.table import Table
 
 __all__ = ["Portfolio"]

@@ -88,7 +88,7 @@ class JobRecord(Shown):
         ``started_by`` of ``jobs`` names the policy that started each job
     reasons
         the reasons that the policy gave with its decisions: ``time, decision, work, place, at, reason`` (see
-        :class:`~simmodel.scheduling.reasons.GivenReason`); ``None``: it gave none
+        :class:`~simmodel.scheduling.scheduler.GivenReason`); ``None``: it gave none
     nodes
         identified nodes: ``place, node, processors, idle_power, load_power``; default: all nodes of a place are equal
     started, ended

@@ -10,12 +10,12 @@ import numpy as np
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.reasons import GivenReason
+    from simmodel.scheduling.scheduler import GivenReason
 
 __all__ = ["REASONS", "reason_table"]
 
 REASONS = ("time", "decision", "work", "place", "at", "reason")
-"""The columns of the table: see :class:`~simmodel.scheduling.reasons.GivenReason`."""
+"""The columns of the table: see :class:`~simmodel.scheduling.scheduler.GivenReason`."""
 
 
 def reason_table(given: Sequence[GivenReason], names: Collection[str] | None = None) -> Table | None:
@@ -28,7 +28,7 @@ def reason_table(given: Sequence[GivenReason], names: Collection[str] | None = N
     names
         those of the jobs of a broker, whose ids may repeat: an id that is none of them is that of a job of its home
 
-    >>> from simmodel.scheduling.reasons import GivenReason
+    >>> from simmodel.scheduling.scheduler import GivenReason
     >>> reason_table([GivenReason(0.0, "Start", 7, "batch", float("nan"), "the narrowest")])["work"].tolist()
     ['7']
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from simmodel.resources.grants import Grant
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
-    from simmodel.scheduling.reasons import GivenReason
+    from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.checkpoint import Kept
     from simmodel.work.job import History, LiveJob, Run
 

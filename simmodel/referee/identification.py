@@ -16,8 +16,7 @@ from simmodel.errors import InputError
 from simmodel.experiments.calls import map_calls
 from simmodel.referee.schedules import GivenSchedule, Schedule, schedule_of
 from simmodel.referee.verification import Judgement, cluster_of, judge
-from simmodel.scheduling.labels import labelled
-from simmodel.scheduling.registry import policy as policy_of
+from simmodel.scheduling.registry import labelled, policy as policy_of
 from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
 

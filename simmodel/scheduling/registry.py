@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from itertools import accumulate
@@ -23,7 +23,7 @@ from simmodel.scheduling.policy_base import Decides, DecidingObject, FunctionPol
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Decision, View
 
-__all__ = ["PolicyLike", "label", "policy", "policy_names", "register_policy", "split_names", "unknown", "unused"]
+__all__ = ["PolicyLike", "label", "labelled", "policy", "policy_names", "register_policy", "split_names", "unused"]
 
 PolicyLike: TypeAlias = "str | Policy | type[Policy] | Callable[[View], Iterable[Decision] | None] | HasDecide"
 """A policy as users pass it: a name, a policy, its class, a function of a view, or an object with ``decide``."""
@@ -243,3 +243,50 @@ def _load(name: str) -> Any:
         raise InputError(
             f"cannot import {name.partition(':')[0]!r}: {type(error).__name__}: {error}", place=f"policy {name!r}"
         ) from error
+
+
+def labelled(
+    given: Mapping[str, Any] | Iterable[Any],
+    kind: str,
+    several: str,
+    *,
+    purpose: str = "",
+    check: Callable[[Any], object] | None = None,
+    label: Callable[[Any], str] = label,
+) -> dict[str, Any]:
+    """Return the items by label, in order.
+
+    Parameters
+    ----------
+    given
+        a mapping of labels to items, or the items alone, labelled by ``label``
+    kind, several
+        the singular and the plural of an item, for messages
+    purpose
+        the purpose of the items, for messages
+    check
+        called with each item; raises if it is invalid
+    label
+        returns the label of an item; default: the name of a policy
+
+    Raises
+    ------
+    InputError
+        a duplicate label, no items, or a text instead of a list
+
+    >>> labelled(["fcfs", "easy"], "policy", "policies")
+    {'fcfs': 'fcfs', 'easy': 'easy'}
+    """
+    if isinstance(given, str):
+        raise InputError(f"must be a list of {several}, got {given!r}", place=several)
+    pairs = given.items() if isinstance(given, Mapping) else [(label(each), each) for each in given]
+    found: dict[str, Any] = {}
+    for name, each in pairs:
+        if check is not None:
+            check(each)
+        if name in found:
+            raise InputError(f"duplicate {kind} {name!r}; for different labels pass {{label: {kind}}}")
+        found[str(name)] = each
+    if not found:
+        raise InputError(f"must have at least one {kind}{purpose}", place=several)
+    return found

@@ -6,8 +6,9 @@ Decisions can also come from outside (:attr:`Scheduler.external`): from a learni
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from math import nan
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from simmodel.environment import WAKE_UP
 from simmodel.errors import InputError, PolicyError, Stalled
@@ -25,7 +26,6 @@ from simmodel.scheduling.checks import (
 )
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
-from simmodel.scheduling.reasons import GivenReason, given_reason
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
 
-__all__ = ["Executive", "Handler", "Preempts", "Scheduler", "handle_preempt"]
+__all__ = ["Executive", "GivenReason", "Handler", "Preempts", "Scheduler", "handle_preempt"]
 
 Work = TypeVar("Work", bound="LiveJob | LiveTask", contravariant=True)
 At = TypeVar("At", bound="Place", contravariant=True)
@@ -44,6 +44,23 @@ IDLE_ALARMS = 100_000  # wake-ups in a row, with nothing else decided or to come
 
 Handler = Callable[[Any], str | None]
 """Applies a decision, or changes nothing and returns why it cannot."""
+
+
+class GivenReason(NamedTuple):
+    """A decision and the reason that a policy gave with it.
+
+    ``time``: of the decision (s); ``decision``: its type, such as ``"Start"``; ``work``: the id of the job or task;
+    ``place``: by name; ``at``: the instant (s) that is promised or planned; ``home``: that of a job of a broker;
+    ``None``, empty or nan: it has none.
+    """
+
+    time: float
+    decision: str
+    work: int | str | None
+    place: str
+    at: float
+    reason: str
+    home: str = ""
 
 
 class Executive(Protocol[Work, At]):
@@ -339,7 +356,7 @@ class Scheduler:
                             job = self._entry(decision)
                         start(job, place, allocation)
                         if reason is not None:
-                            self.reasons.append(given_reason(self.env._now, decision))
+                            self.reasons.append(_given_reason(self.env._now, decision))
                     else:
                         self._carry(decision, decisions)
                     begin = clock()
@@ -511,7 +528,7 @@ class Scheduler:
         if reason is not None:
             raise self._error(reason, getattr(decision, "work", None), place_of(decision))
         if getattr(decision, "reason", None) is not None:  # a user's own type need not have one
-            self.reasons.append(given_reason(self.env._now, decision))
+            self.reasons.append(_given_reason(self.env._now, decision))
 
     def _carry_start(self, decision: Start) -> str | None:
         job, place, _, allocation, processors = decision
@@ -630,3 +647,22 @@ class Scheduler:
 
     def __repr__(self) -> str:
         return f"<Scheduler of {self.name} under {self.policy.name}>"
+
+
+def _given_reason(now: float, decision: Any) -> GivenReason:
+    """Return the reason of a decision that was carried out at an instant (s).
+
+    >>> _given_reason(5.0, WakeAt(60.0, "the window opens"))
+    GivenReason(time=5.0, decision='WakeAt', work=None, place='', at=60.0, reason='the window opens', home='')
+    """
+    work, place = getattr(decision, "work", None), getattr(decision, "place", None)
+    home = getattr(work, "home", None)
+    return GivenReason(
+        float(now),
+        type(decision).__name__,
+        None if work is None else work.id,
+        "" if place is None else str(place.name),
+        float(getattr(decision, "at", nan)),
+        str(decision.reason),
+        "" if home is None else str(home.name),
+    )
