@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from time import monotonic, sleep, time
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic, perf_counter, sleep, time
+from typing import Any, NamedTuple, TypeVar
 
+import attrs
+
+from simmodel.display import Fields, counted
 from simmodel.errors import InputError
 from simmodel.twin.events import Event, JobReport, JobState, Noticed, StateReport
-from simmodel.twin.programs import ProgramError
+from simmodel.twin.programs import Commands, ProgramError
 from simmodel.twin.refused import Refused
 from simmodel.twin.source import RemoteSource, Source
+from simmodel.twin.sources import source_settings
 
-__all__ = ["PolledSource", "State"]
+__all__ = ["ALIVE", "PolledSettings", "PolledSource", "State", "checked_answers"]
 
-_ALIVE = frozenset(("waiting", "held", "running"))
+_C = TypeVar("_C", bound=Commands)
+
+ALIVE = frozenset(("waiting", "held", "running"))
+"""The states of jobs that are not over."""
+
 _RANK: Mapping[str, int] = {"waiting": 0, "held": 0, "running": 1}  # the others: over, 2
 _OVER = 2
 _ASKED = 20  # jobs that are asked for one by one before a state is believed that takes back what was told of them
@@ -34,16 +43,48 @@ class State(NamedTuple):
     draining: tuple[str, ...]
 
 
+@attrs.frozen(kw_only=True, repr=False)
+class PolledSettings(Fields):
+    """The settings of any source that asks a scheduler.
+
+    Parameters
+    ----------
+    interval
+        the longest time between two reports (s)
+    wake
+        the settings of a source (``kind`` and so on) whose events wake this one
+    conf, folder, timeout
+        of :class:`~simmodel.twin.programs.Commands`
+    """
+
+    interval: float = 30.0
+    wake: Mapping[str, Any] | None = None
+    conf: str | None = None
+    folder: str | None = None
+    timeout: float = 30.0
+
+    def commands_of(self, scheduler: type[_C]) -> _C:
+        """Return the commands of a scheduler with these settings."""
+        return scheduler(conf=self.conf, folder=self.folder, timeout=self.timeout)
+
+    def wakening(self, cluster: str, folder: Path) -> Source | None:
+        """Return the source whose events wake this one."""
+        return None if self.wake is None else source_settings(self.wake).open(cluster, folder)
+
+
 class PolledSource(ABC):
     """Tells the state of a scheduler as full reports; jobs that have ended are told for some seconds more.
 
-    A class for a scheduler has :meth:`state`, :meth:`states_of` and :meth:`check_scheduler`. A state that lacks jobs
-    that ran or waited, or in which jobs went back, is believed if :meth:`states_of` says the same of such jobs.
+    A class for a scheduler has :meth:`state`, :meth:`states_of`, :meth:`release` and :meth:`count`; errors in what it
+    is told are :class:`~simmodel.errors.InputError`. A state that lacks jobs that ran or waited, or in which jobs went
+    back, is believed if :meth:`states_of` says the same of such jobs.
 
     Parameters
     ----------
     cluster
         the name of the cluster
+    commands
+        the commands of the scheduler; those that are counted in a check are ``jobs`` and ``nodes``
     interval
         the longest time between two reports (s)
     wake
@@ -62,6 +103,7 @@ class PolledSource(ABC):
     def __init__(
         self,
         cluster: str,
+        commands: Commands,
         *,
         interval: float = 30.0,
         wake: Source | None = None,
@@ -70,6 +112,7 @@ class PolledSource(ABC):
         if not interval > 0:
             raise InputError(f"must be a number > 0 (s), got {interval!r}", place="interval")
         self.cluster = cluster
+        self.commands = commands
         self.interval = interval
         self.wake = wake
         self.refused = Refused()
@@ -85,7 +128,7 @@ class PolledSource(ABC):
 
     @abstractmethod
     def state(self) -> State:
-        """Return the state of the scheduler; raises :class:`~simmodel.twin.programs.ProgramError`."""
+        """Return the state of the scheduler; raises ``ProgramError``, or ``InputError`` for a wrong answer."""
 
     def known(self) -> Iterable[int | str]:
         """Return jobs that another command of the scheduler tells of: the state must have them."""
@@ -93,18 +136,34 @@ class PolledSource(ABC):
 
     @abstractmethod
     def states_of(self, job: int | str) -> Iterable[JobState]:
-        """Return the states in which a job may be, asked for alone; none: it is unknown. Raises ``ProgramError``."""
+        """Return the states in which a job may be, asked for alone; none: it is unknown. Raises as :meth:`state`."""
 
     @abstractmethod
-    def check_scheduler(self) -> Iterable[str]:
-        """Return what the scheduler tells and what the twin may not see, in sentences; raises ``SimmodelError``."""
+    def release(self) -> str:
+        """Return a sentence on the release of the scheduler that answers; raises ``SimmodelError``."""
+
+    @abstractmethod
+    def count(self, name: str) -> int:
+        """Return how many ``jobs`` or ``nodes`` there are; raises ``SimmodelError``."""
+
+    def advice(self) -> Iterable[str]:
+        """Return sentences on what the twin may not see, and on settings of the source that do not fit."""
+        return ()
+
+    def check_scheduler(self) -> Iterator[str]:
+        """Yield what the scheduler tells and what the twin may not see, in sentences; raises ``SimmodelError``."""
+        reads = self.commands.reads
+        yield self.release()
+        yield from checked_answers({name: reads[name][0] for name in ("jobs", "nodes")}, self.count)
+        yield from self.advice()
+        yield f"it runs {', '.join(sorted({words[0] for words in reads.values()}))}, with arguments that only read"
 
     def report(self) -> StateReport | None:
         """Return the full state; ``None`` if the scheduler does not answer, which is counted."""
         began, before = monotonic(), self.refused.total()
         try:
             found = self._report()
-        except ProgramError as error:
+        except (ProgramError, InputError) as error:
             self.refused.count(error)
             self._trouble, found = str(error), None
         else:
@@ -121,7 +180,7 @@ class PolledSource(ABC):
         known = dict.fromkeys(self.known(), (0.0, 0))
         jobs, down, draining = self.state()
         self._confirm(jobs, known | self._last)
-        fresh = tuple(job for job in jobs if (job.job, job.submit) not in self._told or job.state in _ALIVE)
+        fresh = tuple(job for job in jobs if (job.job, job.submit) not in self._told or job.state in ALIVE)
         self._told = {(job.job, job.submit) for job in jobs if job.ended is not None and job.ended < time - _LONG_OVER}
         return StateReport(
             cluster=self.cluster, time=max([time, *_instants(fresh)]), jobs=fresh, down=down, draining=draining
@@ -220,3 +279,11 @@ def _instants(jobs: Iterable[JobReport]) -> Iterable[float]:
         for instant in (job.started, job.ended):
             if instant is not None:
                 yield instant
+
+
+def checked_answers(asked: Mapping[str, str], count: Callable[[str], int]) -> Iterator[str]:
+    """Yield how many ``jobs`` and ``nodes`` are told and how long the answer took; ``asked``: who is asked for each."""
+    for name, by in asked.items():
+        began = perf_counter()
+        told = counted(count(name), name.removesuffix("s"))
+        yield f"{by}: {told} in {1000 * (perf_counter() - began):.0f} ms"

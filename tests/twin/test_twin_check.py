@@ -16,7 +16,6 @@ from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.checking import check_act, check_config, check_source
 from simmodel.twin.config import AdviseSettings, read_config
 from simmodel.twin.serving import StatusServer
-from simmodel.twin.slurm.checking import check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import SlurmSource
 from simmodel.twin.sources.lines import LinesSource
@@ -102,18 +101,18 @@ class Told(SlurmCommands):
 def test_what_slurm_tells() -> None:
     nodes = [{"name": "n1", "state": "idle", "cpus": "4", "partition": each} for each in ("batch", "debug")]
     told = Told(texts={"config": CONFIG, "ping": "", "jobs": [JOB], "nodes": nodes})
-    answers, jobs, seen, memory, runs = check_slurm(told)
+    answers, jobs, seen, memory, runs = SlurmSource("alps", told).check()
     assert answers == "Slurm 22.05.8 answers; its cluster is alps"
     assert jobs.startswith("squeue: 1 job in ")
     assert seen.startswith("sinfo: 1 node in ")
     assert memory == "Slurm allocates memory: the source should have memory = true"
     assert runs == "it runs scontrol, sinfo, squeue, with arguments that only read"
-    assert len(list(check_slurm(told, memory=True))) == 4
+    assert len(SlurmSource("alps", told, memory=True).check()) == 4
 
 
 def test_what_slurm_hides_is_said() -> None:
     told = Told(texts={"config": CONFIG + "PrivateData = jobs,usage\n", "ping": "", "jobs": [], "nodes": []})
-    assert "PrivateData hides the jobs of others from users who are no operators" in list(check_slurm(told))
+    assert "PrivateData hides the jobs of others from users who are no operators" in SlurmSource("alps", told).check()
 
 
 def test_a_slurm_that_is_away_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

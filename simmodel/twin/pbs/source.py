@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from time import perf_counter, time
-from typing import Any
+from time import time
 
 import attrs
 
-from simmodel.display import Fields, counted
+from simmodel.display import counted
 from simmodel.errors import InputError, clipped, shown
 from simmodel.twin.acting.actions import Command, Mode
 from simmodel.twin.events import JobReport, JobState
-from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError
+from simmodel.twin.pbs.commands import PbsCommands, PbsError
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.hands import PbsHands
 from simmodel.twin.pbs.jobs import Reading, jobs_in
 from simmodel.twin.pbs.nodes import largest, nodes_in, out_of_service
-from simmodel.twin.polling import PolledSource, State
+from simmodel.twin.polling import ALIVE, PolledSettings, PolledSource, State
 from simmodel.twin.programs import is_garbled
 from simmodel.twin.source import Source
-from simmodel.twin.sources import source_settings
 
 __all__ = ["PbsSettings", "PbsSource"]
 
@@ -32,15 +30,13 @@ _ASKED_IN_ALL = 1000  # and in one report; the end of any other one is when it w
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class PbsSettings(Fields):
+class PbsSettings(PolledSettings):
     """The settings of a source that asks PBS.
 
     Parameters
     ----------
-    interval
-        the longest time between two reports (s)
-    wake
-        the settings of a source (``kind`` and so on) whose events wake this one: the stream of the hook
+    interval, wake, conf, folder, timeout
+        as of :class:`~simmodel.twin.polling.PolledSettings`; the stream of the hook wakes it
     priorities
         whether PBS's priorities (``qalter -p``) come before the order of the mirrored policy
     history
@@ -49,42 +45,29 @@ class PbsSettings(Fields):
         the queue to which jobs are moved that are preferred; default: their priority alone is changed
     start
         whether a job that is released is also started at once (``qrun``), past the order of PBS's scheduler
-    conf, folder, timeout
-        of :class:`~simmodel.twin.pbs.commands.PbsCommands`
     """
 
-    interval: float = 30.0
-    wake: Mapping[str, Any] | None = None
     priorities: bool = False
     history: bool = True
     express: str | None = None
     start: bool = False
-    conf: str | None = None
-    folder: str | None = None
-    timeout: float = 30.0
 
     def open(self, cluster: str, folder: Path) -> PbsSource:
         """Return the source."""
-        wake = None if self.wake is None else source_settings(self.wake).open(cluster, folder)
         return PbsSource(
             cluster,
-            self.commands(),
+            self.commands_of(PbsCommands),
             interval=self.interval,
-            wake=wake,
+            wake=self.wakening(cluster, folder),
             priorities=self.priorities,
             history=self.history,
         )
 
-    def commands(self) -> PbsCommands:
-        """Return the commands that read."""
-        return PbsCommands(conf=self.conf, folder=self.folder, timeout=self.timeout)
-
     def hands(self, mode: Mode, *, restoring: bool = False) -> PbsHands:
         """Return what acts on this PBS in a mode; ``restoring``: with the commands that give everything back."""
         allowed: tuple[Command, ...] | None = ("release", "unprefer") if restoring else None
-        return PbsHands(
-            self.commands(), mode, allowed=allowed, express=self.express, start=self.start and not restoring
-        )
+        start = self.start and not restoring
+        return PbsHands(self.commands_of(PbsCommands), mode, allowed=allowed, express=self.express, start=start)
 
 
 class PbsSource(PolledSource):
@@ -107,6 +90,8 @@ class PbsSource(PolledSource):
         how many jobs asked for resources that requests do not express, in the last report
     """
 
+    commands: PbsCommands
+
     def __init__(
         self,
         cluster: str,
@@ -118,8 +103,7 @@ class PbsSource(PolledSource):
         history: bool = True,
         clock: Callable[[], float] = time,
     ) -> None:
-        super().__init__(cluster, interval=interval, wake=wake, clock=clock)
-        self.commands = commands or PbsCommands()
+        super().__init__(cluster, commands or PbsCommands(), interval=interval, wake=wake, clock=clock)
         self.priorities = priorities
         self.history = history
         self.others: Counter[str] = Counter()
@@ -151,7 +135,7 @@ class PbsSource(PolledSource):
         except InputError as error:
             raise PbsError(f"answer: {error}") from None
         self._as_of, self._reading = max(self._as_of, min(as_of, self._clock())), reading
-        alive = {job.job: job.submit for job in jobs if job.state in ("waiting", "held", "running")}
+        alive = {job.job: job.submit for job in jobs if job.state in ALIVE}
         gone = [job for job, submit in self._alive.items() if alive.get(job) != submit]
         ended = self._ended(gone, reading) if self.history else []
         self.others, self._alive = others, alive
@@ -185,18 +169,22 @@ class PbsSource(PolledSource):
                 self.refused.count(error)
                 continue
             asked = set(some)
-            found += [job for job in told if job.job in asked and job.state not in ("waiting", "held", "running")]
+            found += [job for job in told if job.job in asked and job.state not in ALIVE]
         return found
 
-    def check_scheduler(self) -> Iterable[str]:
-        """Yield sentences on what PBS tells; raises ``SimmodelError``."""
+    def release(self) -> str:
+        """Return a sentence on the release of PBS and its server; raises ``SimmodelError``."""
         server = self.commands.document("server")
         release = text_of(server, "pbs_version") or "of unknown version"
-        yield f"PBS {release} answers; its server is {text_of(server, 'pbs_server') or 'not named'}"
-        for name, key, what in (("jobs", "Jobs", "job"), ("nodes", "nodes", "node")):
-            began = perf_counter()
-            count = len(table_of(self.commands.document(name), key))
-            yield f"{READS[name][0]}: {counted(count, what)} in {1000 * (perf_counter() - began):.0f} ms"
+        return f"PBS {release} answers; its server is {text_of(server, 'pbs_server') or 'not named'}"
+
+    def count(self, name: str) -> int:
+        """Return how many ``jobs`` or ``nodes`` there are; raises ``SimmodelError``."""
+        return len(table_of(self.commands.document(name), {"jobs": "Jobs"}.get(name, name)))
+
+    def advice(self) -> Iterator[str]:
+        """Yield sentences on what the twin may not see, on its setting ``history``, and on what requests lack."""
+        server = self.commands.document("server")
         for values in table_of(server, "Server").values():
             if isinstance(values, dict) and text_of(values, "query_other_jobs") == "False":
                 yield "query_other_jobs is False: users who are no operators see their own jobs alone"
@@ -206,7 +194,6 @@ class PbsSource(PolledSource):
         self.report()
         for name, count in sorted(self.others.items()):
             yield f"not expressed: {clipped(name)}, asked for by {counted(count, 'job')}"
-        yield f"it runs {', '.join(sorted({words[0] for words in READS.values()}))}, with arguments that only read"
 
 
 def _instant(text: str) -> float:

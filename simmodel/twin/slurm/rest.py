@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 
 from simmodel.errors import InputError, shown, unknown
+from simmodel.loading import parse_json
+from simmodel.twin.polling import checked_answers
 from simmodel.twin.slurm.answers import PARSERS
 from simmodel.twin.slurm.commands import SlurmError
 
@@ -79,6 +82,16 @@ class SlurmRest:
         self._version = None
         said = " ".join(data[:1000].decode("utf-8", "replace").split())
         raise SlurmError(f"slurmrestd at {self.path}: status {status}, saying {shown(said, 200)}")
+
+    def check(self) -> Iterator[str]:
+        """Yield sentences on what slurmrestd tells; raises ``SimmodelError``."""
+        yield from checked_answers(dict.fromkeys(("jobs", "nodes"), f"slurmrestd at {self.path}"), self._count)
+        yield "it asks slurmrestd with GET alone"
+
+    def _count(self, what: str) -> int:
+        answer = parse_json(self.read(what), what)
+        found = answer.get(what) if isinstance(answer, dict) else None
+        return len(found) if isinstance(found, list) else 0
 
     def _get(self, path: str) -> tuple[int, bytes]:
         connection = _OnSocket(self.path, self.timeout)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from time import time
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
-from simmodel.display import Fields
 from simmodel.errors import InputError
-from simmodel.twin.acting.actions import Mode
+from simmodel.twin.acting.actions import Command, Mode
 from simmodel.twin.events import JobState
-from simmodel.twin.polling import PolledSource, State
+from simmodel.twin.polling import PolledSettings, PolledSource, State
 from simmodel.twin.slurm.answers import read_answer, read_document
-from simmodel.twin.slurm.checking import check_rest, check_slurm
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.hands import SlurmHands
 from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, Rules, job_state, jobs_in, queue_of
+from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.rest import SlurmRest
+from simmodel.twin.slurm.scontrol import read_scontrol
 from simmodel.twin.slurm.squeue import (
     NodesOut,
     node_sizes,
@@ -30,7 +30,6 @@ from simmodel.twin.slurm.squeue import (
     with_marks,
 )
 from simmodel.twin.source import Source
-from simmodel.twin.sources import source_settings
 
 __all__ = ["SlurmSettings", "SlurmSource"]
 
@@ -39,15 +38,13 @@ Ask: TypeAlias = Literal["squeue", "json", "rest"]
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class SlurmSettings(Fields):
+class SlurmSettings(PolledSettings):
     """The settings of a source that asks Slurm.
 
     Parameters
     ----------
-    interval
-        the longest time between two reports (s)
-    wake
-        the settings of a source (``kind`` and so on) whose events wake this one: the stream of Slurm's scripts
+    interval, wake, conf, folder, timeout
+        as of :class:`~simmodel.twin.polling.PolledSettings`; the stream of Slurm's scripts wakes it
     requested
         where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
     memory
@@ -60,31 +57,22 @@ class SlurmSettings(Fields):
         whether the marks of jobs that are held for a twin are asked for, too: such jobs wait
     socket
         the unix socket of slurmrestd
-    conf, folder, timeout
-        of :class:`~simmodel.twin.slurm.commands.SlurmCommands`
     """
 
-    interval: float = 30.0
-    wake: Mapping[str, Any] | None = None
     requested: LimitFrom = "limit"
     memory: bool = False
     priorities: bool = False
     ask: Ask = "squeue"
     marks: bool = False
     socket: str | None = None
-    conf: str | None = None
-    folder: str | None = None
-    timeout: float = 30.0
 
     def open(self, cluster: str, folder: Path) -> SlurmSource:
         """Return the source."""
-        wake = None if self.wake is None else source_settings(self.wake).open(cluster, folder)
-        commands = SlurmCommands(conf=self.conf, folder=self.folder, timeout=self.timeout)
         return SlurmSource(
             cluster,
-            commands,
+            self.commands_of(SlurmCommands),
             interval=self.interval,
-            wake=wake,
+            wake=self.wakening(cluster, folder),
             requested=self.requested,
             memory=self.memory,
             priorities=self.priorities,
@@ -103,8 +91,8 @@ class SlurmSettings(Fields):
         """
         if mode == "hold-and-release" and self.ask == "squeue" and not self.marks:
             raise InputError("must be true with mode 'hold-and-release'", place="source.marks")
-        commands = SlurmCommands(conf=self.conf, folder=self.folder, timeout=self.timeout)
-        return SlurmHands(commands, mode, allowed=("release", "unprefer") if restoring else None)
+        allowed: tuple[Command, ...] | None = ("release", "unprefer") if restoring else None
+        return SlurmHands(self.commands_of(SlurmCommands), mode, allowed=allowed)
 
 
 class SlurmSource(PolledSource):
@@ -116,26 +104,15 @@ class SlurmSource(PolledSource):
         the name of the cluster
     commands
         the commands; default: those on the path
-    interval
-        the longest time between two reports (s)
-    wake
-        a source whose events wake this one; what it tells is passed on, but for what is only ``noticed``
-    requested
-        where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
-    memory, priorities, ask, marks
+    interval, wake, clock
+        as of :class:`~simmodel.twin.polling.PolledSource`
+    requested, memory, priorities, ask, marks
         as of :class:`SlurmSettings`
     rest
         asks slurmrestd
-    clock
-        tells the time (s since 1970), as the clock of Slurm's controller does
-
-    Attributes
-    ----------
-    refused
-        rows that made no sense and commands that failed, counted by sentence
-
-    While Slurm does not answer, nothing is told; the first answer afterwards is a full report as any other.
     """
+
+    commands: SlurmCommands
 
     def __init__(
         self,
@@ -152,12 +129,11 @@ class SlurmSource(PolledSource):
         rest: SlurmRest | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
-        super().__init__(cluster, interval=interval, wake=wake, clock=clock)
+        super().__init__(cluster, commands or SlurmCommands(), interval=interval, wake=wake, clock=clock)
         if (ask == "rest") != (rest is not None):
             raise InputError("must be given where Slurm is asked by 'rest', and nowhere else", place="socket")
         self.ask = ask
         self._rest = rest
-        self.commands = commands or SlurmCommands()
         self.requested = requested
         self.memory = memory
         self.priorities = priorities
@@ -190,16 +166,13 @@ class SlurmSource(PolledSource):
         if not names or not names >= self._nodes:
             raise SlurmError("sinfo: must tell all nodes of partitions")
         self._nodes = names
-        try:
-            self._rules = rules_in(self._settings(), nodes)
-            records: Iterable[JobRecord] = records_in(jobs, refused=self.refused)
-            if any(each["task"].isdecimal() and each["state"] == "PENDING" for each in jobs):
-                records = with_array_limits(records, self.commands.rows("arrays"))
-            if self.marks:
-                records = tuple(with_marks(records, self.commands.rows("marks")))
-            return records, node_sizes(nodes), nodes_out(nodes)
-        except InputError as error:
-            raise SlurmError(str(error)) from None
+        self._rules = rules_in(self._settings(), nodes)
+        records: Iterable[JobRecord] = records_in(jobs, refused=self.refused)
+        if any(each["task"].isdecimal() and each["state"] == "PENDING" for each in jobs):
+            records = with_array_limits(records, self.commands.rows("arrays"))
+        if self.marks:
+            records = tuple(with_marks(records, self.commands.rows("marks")))
+        return records, node_sizes(nodes), nodes_out(nodes)
 
     def _settings(self) -> str:
         """Return Slurm's settings, asked for once: with others, the platform is another one, too."""
@@ -247,6 +220,31 @@ class SlurmSource(PolledSource):
             return [each.state for each in queue_of(records, refused=self.refused) if each.job == job]
         return [job_state((word,)) for word in self.commands.states(job)]
 
-    def check_scheduler(self) -> Iterable[str]:
-        """Return what Slurm tells and what the twin may not see, in sentences; raises ``SimmodelError``."""
-        return check_slurm(self.commands, memory=self.memory) if self._rest is None else check_rest(self._rest)
+    def release(self) -> str:
+        """Return a sentence on the release of Slurm and its cluster; raises ``SimmodelError``."""
+        self.commands.read("ping")
+        site = self._site()
+        return f"Slurm {site.version or 'of unknown version'} answers; its cluster is {site.cluster or 'not named'}"
+
+    def count(self, name: str) -> int:
+        """Return how many ``jobs`` or ``nodes`` there are; raises ``SimmodelError``."""
+        rows = self.commands.rows(name)
+        return len({row.get("name") for row in rows} if name == "nodes" else rows)
+
+    def advice(self) -> Iterator[str]:
+        """Yield sentences on what the twin may not see, and on its setting ``memory``."""
+        settings = self._site().settings or {}
+        hidden = [each for each in settings.get("PrivateData", "").lower().split(",") if each in ("jobs", "nodes")]
+        if hidden:
+            yield f"PrivateData hides the {' and '.join(hidden)} of others from users who are no operators"
+        allocated = "MEMORY" in settings.get("SelectTypeParameters", "").upper()
+        if settings and allocated != self.memory:
+            told = "allocates memory" if allocated else "does not allocate memory"
+            yield f"Slurm {told}: the source should have memory = {str(allocated).lower()}"
+
+    def _site(self) -> Site:
+        return read_scontrol(self.commands.read("config"), "scontrol show config")
+
+    def check_scheduler(self) -> Iterator[str]:
+        """Yield what Slurm tells and what the twin may not see, in sentences; raises ``SimmodelError``."""
+        return super().check_scheduler() if self._rest is None else self._rest.check()
