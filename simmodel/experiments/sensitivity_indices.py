@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from itertools import combinations
+from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
@@ -12,9 +14,11 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table, texts
 from simmodel.errors import InputError, optional_imports, unknown
-from simmodel.experiments.ensembles import GivenStudy, measured_calls, study_of
+from simmodel.experiments.ensembles import GivenStudy, Numbers, measured_calls, study_of
 from simmodel.experiments.models import GivenOutputs, Outputs, Varied, check_whole, outcome
 from simmodel.experiments.parameters import GivenSpace, Model, Space
+from simmodel.metrics.statistics import t_quantile
+from simmodel.runs.scenario import Scenario
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ METHODS = {"morris": 20, "sobol": 1024}
 """The methods, and how many samples each takes by default."""
 _ROUNDING = 1e-12  # of the largest index: below it is the rounding of sums
 _LEVELS = 4  # of Morris' grid
+_AGAIN = "(again)"  # among the values of a run that is made again
 _SEED_0 = 2**32 - 1  # stands for 0, with which SALib 1.5 draws other points at each call
 _SHOWN = {"morris": ("mu_star", "sigma"), "sobol": ("first", "total")}
 
@@ -124,7 +129,36 @@ def sensitivity(
         if not np.isfinite(values).all():
             missing = int((~np.isfinite(values)).sum())
             raise InputError(f"{name}: must be a number in all runs, but is not in {missing} of {len(values)}")
-    return _analysed(design, space, points, columns)
+    analysed = _analysed(design, space, points, columns)
+    if method == "sobol" or isinstance(model, Scenario):
+        return analysed
+    again = [{**item, _AGAIN: True} for item in items[:: len(items) // count][:count]]
+    run = partial(measured_calls, outcome, shared, study=kept, executor=executor)
+    return attrs.evolve(analysed, noise=_noise(run, again, design, columns))
+
+
+def _noise(
+    run: Callable[[Sequence[Mapping[str, Any]]], list[Numbers]],
+    again: Sequence[Mapping[str, Any]],
+    design: _Design,
+    columns: Mapping[str, NDArray[np.float64]],
+) -> dict[str, float]:
+    """Return up to where ``mu_star`` may be noise: that of a parameter without effect, from runs that are made again.
+
+    One run tells whether the model is random at all.
+    """
+    before = {name: values[:: len(values) // len(again)][: len(again)] for name, values in columns.items()}
+    found = run(again[:1])
+    if all(found[0].get(name) == values[0] for name, values in before.items()):
+        return dict.fromkeys(columns, 0.0)
+    found += run(again[1:])
+    step = _LEVELS / (2 * (_LEVELS - 1))  # by which Morris' method moves a parameter
+    bounds = {}
+    for name, values in before.items():
+        away = np.abs(np.array([each[name] for each in found]) - values) / step
+        error = t_quantile((1 + design.level) / 2, len(away) - 1) * away.std(ddof=1) * sqrt(2 / len(away))
+        bounds[name] = float(away.mean() + error)
+    return bounds
 
 
 class _Design(NamedTuple):
@@ -208,7 +242,7 @@ def _indices(
         found = morris.analyze(problem, points, values, **usual)
         star, error = (np.asarray(found[key], dtype=np.float64) for key in ("mu_star", "mu_star_conf"))
         more = {key: np.asarray(found[key], dtype=np.float64) for key in ("mu", "sigma")}
-        return {"mu_star": star, "mu_star_low": star - error, "mu_star_high": star + error, **more}
+        return {"mu_star": star, "mu_star_low": np.maximum(star - error, 0.0), "mu_star_high": star + error, **more}
     if np.ptp(values) == 0:  # nothing moves it: no variance to divide
         zeros = np.zeros(count)
         kinds = [f"{kind}{end}" for kind in ("first", "total") for end in ("", "_low", "_high")]
@@ -241,6 +275,9 @@ class Sensitivity(Shown):
         the Sobol indices of pairs, if asked for: ``output, first, second, index, low, high``
     level
         confidence of the intervals
+    noise
+        by output: up to where ``mu_star`` may be that of a parameter without effect, if the model is a function; 0 if
+        it is not random
     """
 
     method: str
@@ -248,6 +285,7 @@ class Sensitivity(Shown):
     runs: Table
     pairs: Table
     level: float
+    noise: Mapping[str, float] = attrs.field(factory=dict)
 
     @property
     def outputs(self) -> list[str]:
@@ -279,7 +317,7 @@ class Sensitivity(Shown):
         return rows.where(np.argsort(-rows[self.index], kind="stable"))
 
     def influential(self, output: str | None = None, least: float = 0.05) -> list[str]:
-        """Return the parameters that move an output, the most influential first.
+        """Return the parameters that move an output, by more than noise may do, the most influential first.
 
         Parameters
         ----------
@@ -288,7 +326,8 @@ class Sensitivity(Shown):
         """
         rows = self.of(output)
         limit = least * (float(rows["mu_star"][0]) if self.method == "morris" else 1.0)
-        return [str(name) for name in rows["parameter"][(rows[self.index] >= limit) & (rows[self.index] > 0)]]
+        noise = self.noise.get(str(rows["output"][0]), 0.0)
+        return [str(name) for name in rows["parameter"][(rows[self.index] >= limit) & (rows[self.index] > noise)]]
 
     def summary(self, output: str | None = None) -> str:
         """Return a table of text: one line per parameter, the most influential first."""
@@ -319,7 +358,8 @@ class Sensitivity(Shown):
                 error = f" ± {row[f'{name}_high'] - row[name]:.2g}" if value and f"{name}_high" in row else ""
                 cells.append(f"{text}{error}")
             rows.append([row["parameter"], *cells])
-        return rows
+        noise = self.noise.get(str(found["output"][0]), 0.0)
+        return rows + ([["(noise)", f"<= {noise:.2g}", ""]] if noise else [])
 
     def __repr__(self) -> str:
         about = f"{len(self.outputs)} outputs" if len(self.outputs) > 1 else self.outputs[0]

@@ -135,10 +135,10 @@ def test_runs_that_a_file_has_are_not_made_again(tmp_path: Path) -> None:
     counts = Study(file).counts
     assert counts == {"queued": counts["queued"], "running": 0, "finished": 6, "failed": 0}
     found = sensitivity(model, ranges, samples=10, study=file)
-    assert len(calls) == 7 + counts["queued"]
+    assert len(calls) == 7 + counts["queued"] + 1  # one is made again, to see whether the model is random
     assert found.table["mu_star"].tolist() == pytest.approx([1, 2])
     assert sensitivity(model, ranges, samples=10, study=file).table["mu_star"].tolist() == pytest.approx([1, 2])
-    assert len(calls) == 7 + counts["queued"]
+    assert len(calls) == 7 + counts["queued"] + 1
     with pytest.raises(InputError, match="is a study with another design"):
         sensitivity(model, ranges, samples=20, study=file)
 
@@ -183,3 +183,31 @@ def test_plots_show_the_most_influential_parameter_first() -> None:
     assert len(both.plot().axes[0].patches) == 6
     with pytest.raises(InputError, match="Morris' method"):
         both.plot_effects()
+
+
+def test_noise_is_not_influential() -> None:
+    named = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+
+        def noisy(x: float, y: float, rng: np.random.Generator = rng, effect: float = 6.0 * (seed % 2)) -> float:
+            return effect * x + float(rng.standard_normal())
+
+        found = sensitivity(noisy, {"x": (0, 1), "y": (0, 1)}, seed=seed)
+        assert (found.table["mu_star_low"] >= 0).all()
+        assert found.noise["value"] > 1
+        assert "(noise)" in found.summary()
+        assert not seed % 2 or "x" in found.influential()
+        named += len(set(found.influential()) - ({"x"} if seed % 2 else set()))
+    assert named <= 6  # of 60 that have no effect: 5 % each, and luck
+
+
+def test_a_function_that_is_not_random_is_run_once_more_and_has_no_noise() -> None:
+    calls = []
+
+    def counted(x: float, y: float) -> float:
+        calls.append(x)
+        return x
+
+    found = sensitivity(counted, {"x": (0, 1), "y": (0, 1)}, samples=5)
+    assert (len(calls), found.noise) == (16, {"value": 0.0})
