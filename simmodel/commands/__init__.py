@@ -50,20 +50,12 @@ ACTIONS = {
 }
 """The actions of the commands that have some, as above; each is declared in a module of the command's package."""
 
-MODULES = {
-    "calibrate": "experiments",
-    "identify": "judging",
-    "optimise": "experiments",
-    "resume": "experiments",
-    "sensitivity": "experiments",
-    "twin check": "twin operating",
-    "twin explain": "twin waiting",
-    "twin predict": "twin waiting",
-    "twin release": "twin operating",
-    "twin replay-audit": "twin replay",
-    "twin run": "twin operating",
-    "twin status": "twin operating",
-    "twin watchdog": "twin operating",
-    "verify": "judging",
+_SEVERAL = {
+    "experiments": ("calibrate", "optimise", "resume", "sensitivity"),
+    "judging": ("identify", "verify"),
+    "twin operating": ("twin check", "twin release", "twin run", "twin status", "twin watchdog"),
+    "twin replay": ("twin replay-audit",),
+    "twin waiting": ("twin explain", "twin predict"),
 }
+MODULES = {name: module for module, names in _SEVERAL.items() for name in names}
 """The modules of commands that have not one of their own name."""

@@ -67,20 +67,14 @@ def _generated(options: argparse.Namespace) -> Workload:
     if options.model not in _OF_MODEL:
         raise unknown("model", options.model, _OF_MODEL)
     _refuse(options, *(name for model, names in _OF_MODEL.items() if model != options.model for name in names))
-    common = {
-        "jobs": 5000 if options.jobs is None else options.jobs,
-        "processors": 256 if options.processors is None else options.processors,
-    }
+    common = {"jobs": options.jobs or 5000, "processors": options.processors or 256}
     if options.model == "lublin":
         generator, parameters = "lublin", {} if options.classes is None else {"classes": options.classes.split(",")}
     else:
-        size = 1 if options.size is None else options.size
+        size = options.size or 1
         if size > common["processors"]:
             raise InputError(f"--size: must be <= {common['processors']}, the processors of the machine, got {size}")
-        means = {
-            "gap": 60.0 if options.gap is None else options.gap,
-            "run": 3600.0 if options.run is None else options.run,
-        }
+        means = {"gap": options.gap or 60.0, "run": options.run or 3600.0}
         drawn = {name: {"distribution": "exponential", "mean": mean} for name, mean in means.items()}
         generator, parameters = "synthetic", {**drawn, "size": size}
     settings: dict[str, Any] = {"generator": generator, "parameters": {**common, **parameters}}

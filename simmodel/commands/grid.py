@@ -13,7 +13,6 @@ from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
 from simmodel.commands.values import output, source
 
 if TYPE_CHECKING:
-    from simmodel.formats.cgsim import CGSimStudy
     from simmodel.platform.grid import GridSpec
     from simmodel.records import NetworkRecorder
 
@@ -125,12 +124,19 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
     """Return the grid, its jobs and the name of its plug-in."""
     from simmodel.catalogue import bundled_names, load_platform, load_workload
     from simmodel.errors import InputError
+    from simmodel.formats.cgsim import read_cgsim
     from simmodel.formats.cgsim_jobs import read_cgsim_jobs
     from simmodel.platform.grid import GridSpec
 
     name = options.config
     if name.removesuffix(".gz").endswith(".json"):
-        study = _study(options)
+        study = read_cgsim(
+            name,
+            sites=options.sites,
+            connections=options.connections,
+            jobs=options.jobs,
+            skip_bad_rows=options.skip_bad_rows,
+        )
         return study.grid, study.workload, study.plugin
     grid = load_platform(name, trust=options.trust)
     if not isinstance(grid, GridSpec):
@@ -159,18 +165,6 @@ def _are_cgsims(jobs: str) -> bool:
     path = Path(jobs)
     database = jobs.removesuffix(".gz").endswith((".db", ".sqlite"))
     return path.is_file() and (database or format_of(path, "workload", FORMATS) is FORMATS["cgsim"])
-
-
-def _study(options: argparse.Namespace) -> CGSimStudy:
-    from simmodel.formats.cgsim import read_cgsim
-
-    return read_cgsim(
-        options.config,
-        sites=options.sites,
-        connections=options.connections,
-        jobs=options.jobs,
-        skip_bad_rows=options.skip_bad_rows,
-    )
 
 
 def _broker(options: argparse.Namespace, plugin: str) -> str:

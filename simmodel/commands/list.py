@@ -78,7 +78,7 @@ def _list_platforms() -> Rows:
 
     rows: Rows = []
     for name, document in _bundled("platforms"):
-        if document is None:  # HetSim's XML
+        if not document:  # HetSim's XML
             kind, text = "machine", load_platform(name).description
         else:
             kind, text = document["kind"], document.get("description", "")
@@ -93,20 +93,18 @@ def _list_workloads() -> Rows:
 
     tasks = task_names()
     return [
-        (name, "tasks" if name in tasks else "jobs", _first_sentence((document or {}).get("description", "")))
+        (name, "tasks" if name in tasks else "jobs", _first_sentence(document.get("description", "")))
         for name, document in _bundled("workloads")
     ]
 
 
 def _list_experiments() -> Rows:
     """Return the bundled experiments, each with the first sentence of its description."""
-    return [
-        (name, _first_sentence((document or {}).get("description", ""))) for name, document in _bundled("experiments")
-    ]
+    return [(name, _first_sentence(document.get("description", ""))) for name, document in _bundled("experiments")]
 
 
-def _bundled(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield the names of bundled files, each with its document (``None`` if it is not TOML)."""
+def _bundled(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the names of bundled files, each with its document (empty if it is not TOML)."""
     import tomllib
 
     from simmodel.catalogue import bundled_file, bundled_names
@@ -114,7 +112,7 @@ def _bundled(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
     for name in bundled_names(folder):
         path = bundled_file(folder, name)
         assert path is not None
-        yield name, tomllib.loads(path.read_text("utf-8")) if path.suffix == ".toml" else None
+        yield name, tomllib.loads(path.read_text("utf-8")) if path.suffix == ".toml" else {}
 
 
 def _first_sentence(text: str) -> str:

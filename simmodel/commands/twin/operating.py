@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.shared import TRUST, TWIN
@@ -33,6 +34,23 @@ def check(options: argparse.Namespace) -> None:
         print(line)
 
 
+@contextmanager
+def _service(level: Literal["info", "warning"]) -> Iterator[Callable[[], bool]]:
+    """Log from a level on, and yield whether SIGTERM has asked to end."""
+    import signal
+
+    from simmodel.twin.logs import start_logging, stop_logging
+
+    stopped: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
+    logging = start_logging(level)
+    try:
+        yield lambda: bool(stopped)
+    finally:
+        stop_logging(logging)
+        signal.signal(signal.SIGTERM, before)
+
+
 @command(
     "twin run",
     _CONFIG,
@@ -46,21 +64,16 @@ def run(options: argparse.Namespace) -> None:
     It ends when its source is over, or by an interrupt or SIGTERM, and continues from the audit log when it is started
     again.
     """
-    import signal
     from contextlib import ExitStack
 
     from simmodel.twin.config import read_config
-    from simmodel.twin.logs import start_logging, stop_logging
     from simmodel.twin.routing.turnaround import Turnarounds
     from simmodel.twin.running import follow, opened
     from simmodel.twin.serving import StatusServer
 
     config = read_config(options.config, trust=options.trust)
-    stopped: list[int] = []
     with ExitStack() as stack:
-        stack.callback(stop_logging, start_logging("info" if options.verbose else "warning"))
-        before = signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
-        stack.callback(signal.signal, signal.SIGTERM, before)
+        stopped = stack.enter_context(_service("info" if options.verbose else "warning"))
         twin = stack.enter_context(opened(config, trust=options.trust))
         server = turnarounds = None
         if config.serve is not None:
@@ -68,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
             server = stack.enter_context(StatusServer(twin.status, config.serve.port, answers=turnarounds.answer))
         where = "" if server is None else f", status at http://127.0.0.1:{server.port}"
         print(f"following {config.cluster}{where}", flush=True)
-        follow(twin, lambda: bool(stopped), server, turnarounds)
+        follow(twin, stopped, server, turnarounds)
         print(f"ended: {twin.advised:,} decisions, {twin.fallbacks:,} of them by the fallback", flush=True)
 
 
@@ -138,14 +151,12 @@ def watchdog(options: argparse.Namespace) -> None:
 
     Run it beside the twin, as a service of its own; it ends by an interrupt or SIGTERM, and releases nothing then.
     """
-    import signal
     from pathlib import Path
 
     from simmodel.errors import InputError
     from simmodel.twin.acting.heartbeat import Pulse
     from simmodel.twin.acting.watchdog import Watchdog
     from simmodel.twin.config import read_config
-    from simmodel.twin.logs import start_logging, stop_logging
 
     config = read_config(options.config)
     act, folder = config.act, Path(config.folder)
@@ -155,16 +166,10 @@ def watchdog(options: argparse.Namespace) -> None:
         raise InputError(f"must be a number > 0 (s), got {options.interval!r}", place="--interval")
     pulse = Pulse(folder / act.heartbeat, act.stale_after)
     dog = Watchdog(config.hands(restoring=True), pulse, folder / act.stop_file, config.cluster)
-    stopped: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
-    logging = start_logging("warning")
-    try:
+    with _service("warning") as stopped:
         print(f"watching {pulse.path}", flush=True)
-        dog.run(lambda: bool(stopped), options.interval)
+        dog.run(stopped, options.interval)
         print(f"ended: gave {dog.restored:,} jobs back")
-    finally:
-        stop_logging(logging)
-        signal.signal(signal.SIGTERM, before)
 
 
 @command(
