@@ -83,10 +83,10 @@ class PolledSource(ABC):
     ----------
     cluster
         the name of the cluster
+    settings
+        those of a source of this kind
     commands
-        the commands of the scheduler; those that are counted in a check are ``jobs`` and ``nodes``
-    interval
-        the longest time between two reports (s)
+        the commands of the scheduler; ``jobs`` and ``nodes`` are among those that read
     wake
         a source whose events wake this one; what it tells is passed on, but for what is only ``noticed``
     clock
@@ -103,17 +103,17 @@ class PolledSource(ABC):
     def __init__(
         self,
         cluster: str,
+        settings: PolledSettings,
         commands: Commands,
         *,
-        interval: float = 30.0,
         wake: Source | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
-        if not interval > 0:
-            raise InputError(f"must be a number > 0 (s), got {interval!r}", place="interval")
+        if not settings.interval > 0:
+            raise InputError(f"must be a number > 0 (s), got {settings.interval!r}", place="interval")
         self.cluster = cluster
+        self.settings = settings
         self.commands = commands
-        self.interval = interval
         self.wake = wake
         self.refused = Refused()
         self._clock = clock
@@ -172,7 +172,7 @@ class PolledSource(ABC):
         if found is None:
             self._earliest = self._due = ended + min(max(ended - began, 1.0), _LONGEST_PAUSE)
         else:
-            self._earliest, self._due = ended + _IDLE * (ended - began), ended + self.interval
+            self._earliest, self._due = ended + _IDLE * (ended - began), ended + self.settings.interval
         return found
 
     def _report(self) -> StateReport:

@@ -17,7 +17,7 @@ from simmodel.twin.checking import check_act, check_config, check_source
 from simmodel.twin.config import AdviseSettings, read_config
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
-from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.sources.lines import LinesSource
 from simmodel.twin.status import Status
 from tests.helpers.refusing_slurm import Stub
@@ -101,23 +101,25 @@ class Told(SlurmCommands):
 def test_what_slurm_tells() -> None:
     nodes = [{"name": "n1", "state": "idle", "cpus": "4", "partition": each} for each in ("batch", "debug")]
     told = Told(texts={"config": CONFIG, "ping": "", "jobs": [JOB], "nodes": nodes})
-    answers, jobs, seen, memory, runs = SlurmSource("alps", told).check()
+    answers, jobs, seen, memory, runs = SlurmSource("alps", commands=told).check()
     assert answers == "Slurm 22.05.8 answers; its cluster is alps"
     assert jobs.startswith("squeue: 1 job in ")
     assert seen.startswith("sinfo: 1 node in ")
     assert memory == "Slurm allocates memory: the source should have memory = true"
     assert runs == "it runs scontrol, sinfo, squeue, with arguments that only read"
-    assert len(SlurmSource("alps", told, memory=True).check()) == 4
+    assert len(SlurmSource("alps", SlurmSettings(memory=True), commands=told).check()) == 4
 
 
 def test_what_slurm_hides_is_said() -> None:
     told = Told(texts={"config": CONFIG + "PrivateData = jobs,usage\n", "ping": "", "jobs": [], "nodes": []})
-    assert "PrivateData hides the jobs of others from users who are no operators" in SlurmSource("alps", told).check()
+    assert "PrivateData hides the jobs of others from users who are no operators" in (
+        SlurmSource("alps", commands=told).check()
+    )
 
 
 def test_a_slurm_that_is_away_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SlurmError, match="not found; the twin needs Slurm's client commands"):
-        SlurmSource("alps", SlurmCommands(folder="/nowhere")).check()
+        SlurmSource("alps", SlurmSettings(folder="/nowhere")).check()
     lines = (folder / "twin.toml").read_text().partition("[source]")[0]
     (folder / "twin.toml").write_text(f'{lines}[source]\nkind = "slurm"\nfolder = "/nowhere"\n')
     assert main(["twin", "check", str(folder / "twin.toml")]) != 0

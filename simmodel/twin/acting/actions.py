@@ -21,6 +21,7 @@ __all__ = [
     "MODES",
     "PREFERRED",
     "RELEASED",
+    "RESTORING",
     "Action",
     "Command",
     "Hands",
@@ -41,6 +42,9 @@ MODES: Mapping[Mode, tuple[Command, ...]] = MappingProxyType(
     {"observe": (), "advise": (), "priority": ("prefer", "unprefer"), "hold-and-release": ("release",)}
 )
 """The commands that a twin may send in each mode."""
+
+RESTORING: tuple[Command, ...] = ("release", "unprefer")
+"""The commands that give everything back to the scheduler."""
 
 HELD = "simmodel-held"
 """The mark of a job that was given a begin time at its submission, since a twin was there to decide on its start."""

@@ -11,7 +11,7 @@ import attrs
 
 from simmodel.display import counted
 from simmodel.errors import InputError, clipped, shown
-from simmodel.twin.acting.actions import Command, Mode
+from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobReport, JobState
 from simmodel.twin.pbs.commands import PbsCommands, PbsError
 from simmodel.twin.pbs.documents import Document, table_of, text_of
@@ -54,19 +54,11 @@ class PbsSettings(PolledSettings):
 
     def open(self, cluster: str, folder: Path) -> PbsSource:
         """Return the source."""
-        return PbsSource(
-            cluster,
-            self.commands_of(PbsCommands),
-            interval=self.interval,
-            wake=self.wakening(cluster, folder),
-            priorities=self.priorities,
-            history=self.history,
-        )
+        return PbsSource(cluster, self, wake=self.wakening(cluster, folder))
 
     def hands(self, mode: Mode, *, restoring: bool = False) -> PbsHands:
         """Return what acts on this PBS in a mode; ``restoring``: with the commands that give everything back."""
-        allowed: tuple[Command, ...] | None = ("release", "unprefer") if restoring else None
-        start = self.start and not restoring
+        allowed, start = (RESTORING, False) if restoring else (None, self.start)
         return PbsHands(self.commands_of(PbsCommands), mode, allowed=allowed, express=self.express, start=start)
 
 
@@ -77,12 +69,10 @@ class PbsSource(PolledSource):
     ----------
     cluster
         the name of the cluster
-    commands
-        the commands; default: those on the path
-    interval, wake, clock
-        as of :class:`~simmodel.twin.polling.PolledSource`
-    priorities, history
-        as of :class:`PbsSettings`
+    settings
+        where PBS is, and how it is asked
+    commands, wake, clock
+        as of :class:`~simmodel.twin.polling.PolledSource`; default: the commands that the settings name
 
     Attributes
     ----------
@@ -90,22 +80,20 @@ class PbsSource(PolledSource):
         how many jobs asked for resources that requests do not express, in the last report
     """
 
+    settings: PbsSettings
     commands: PbsCommands
 
     def __init__(
         self,
         cluster: str,
-        commands: PbsCommands | None = None,
+        settings: PbsSettings | None = None,
         *,
-        interval: float = 30.0,
+        commands: PbsCommands | None = None,
         wake: Source | None = None,
-        priorities: bool = False,
-        history: bool = True,
         clock: Callable[[], float] = time,
     ) -> None:
-        super().__init__(cluster, commands or PbsCommands(), interval=interval, wake=wake, clock=clock)
-        self.priorities = priorities
-        self.history = history
+        settings = settings or PbsSettings()
+        super().__init__(cluster, settings, commands or settings.commands_of(PbsCommands), wake=wake, clock=clock)
         self.others: Counter[str] = Counter()
         self._alive: dict[int | str, float] = {}  # the submissions of the jobs of the last report
         self._as_of = 0.0  # the instant of the last answer
@@ -126,7 +114,7 @@ class PbsSource(PolledSource):
                 server=text_of(told, "pbs_server"),
                 node=largest(nodes),
                 licences=self._licences(),
-                priorities=self.priorities,
+                priorities=self.settings.priorities,
             )
             if not nodes:
                 raise InputError("must be told", place="nodes")
@@ -137,14 +125,14 @@ class PbsSource(PolledSource):
         self._as_of, self._reading = max(self._as_of, min(as_of, self._clock())), reading
         alive = {job.job: job.submit for job in jobs if job.state in ALIVE}
         gone = [job for job, submit in self._alive.items() if alive.get(job) != submit]
-        ended = self._ended(gone, reading) if self.history else []
+        ended = self._ended(gone, reading) if self.settings.history else []
         self.others, self._alive = others, alive
         return State([*jobs, *(job for job in ended if job.job not in alive)], *out_of_service(nodes))
 
     def states_of(self, job: int | str) -> Iterable[JobState]:
         """Return the state of a job that PBS knows, also as one of the past; none: it is unknown."""
         try:
-            told = self.commands.document("ended" if self.history else "job", [job])
+            told = self.commands.document("ended" if self.settings.history else "job", [job])
             return [each.state for each in jobs_in(told, self._reading, refused=self.refused) if each.job == job]
         except InputError as error:
             raise PbsError(f"answer: {error}") from None
@@ -189,7 +177,7 @@ class PbsSource(PolledSource):
             if isinstance(values, dict) and text_of(values, "query_other_jobs") == "False":
                 yield "query_other_jobs is False: users who are no operators see their own jobs alone"
             history = isinstance(values, dict) and text_of(values, "job_history_enable") == "True"
-            if history != self.history:
+            if history != self.settings.history:
                 yield f"the source should have history = {str(history).lower()}, as job_history_enable is {history}"
         self.report()
         for name, count in sorted(self.others.items()):

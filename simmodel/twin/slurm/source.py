@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from simmodel.errors import InputError
-from simmodel.twin.acting.actions import Command, Mode
+from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobState
 from simmodel.twin.polling import PolledSettings, PolledSource, State
 from simmodel.twin.slurm.answers import read_answer, read_document
@@ -68,18 +68,8 @@ class SlurmSettings(PolledSettings):
 
     def open(self, cluster: str, folder: Path) -> SlurmSource:
         """Return the source."""
-        return SlurmSource(
-            cluster,
-            self.commands_of(SlurmCommands),
-            interval=self.interval,
-            wake=self.wakening(cluster, folder),
-            requested=self.requested,
-            memory=self.memory,
-            priorities=self.priorities,
-            ask=self.ask,
-            marks=self.marks,
-            rest=None if self.socket is None else SlurmRest(str(folder / self.socket), self.timeout),
-        )
+        rest = None if self.socket is None else SlurmRest(str(folder / self.socket), self.timeout)
+        return SlurmSource(cluster, self, wake=self.wakening(cluster, folder), rest=rest)
 
     def hands(self, mode: Mode, *, restoring: bool = False) -> SlurmHands:
         """Return what acts on this Slurm in a mode; ``restoring``: with the commands that give everything back.
@@ -91,8 +81,7 @@ class SlurmSettings(PolledSettings):
         """
         if mode == "hold-and-release" and self.ask == "squeue" and not self.marks:
             raise InputError("must be true with mode 'hold-and-release'", place="source.marks")
-        allowed: tuple[Command, ...] | None = ("release", "unprefer") if restoring else None
-        return SlurmHands(self.commands_of(SlurmCommands), mode, allowed=allowed)
+        return SlurmHands(self.commands_of(SlurmCommands), mode, allowed=RESTORING if restoring else None)
 
 
 class SlurmSource(PolledSource):
@@ -102,42 +91,32 @@ class SlurmSource(PolledSource):
     ----------
     cluster
         the name of the cluster
-    commands
-        the commands; default: those on the path
-    interval, wake, clock
-        as of :class:`~simmodel.twin.polling.PolledSource`
-    requested, memory, priorities, ask, marks
-        as of :class:`SlurmSettings`
+    settings
+        where Slurm is, how it is asked, and how its answers are taken
+    commands, wake, clock
+        as of :class:`~simmodel.twin.polling.PolledSource`; default: the commands that the settings name
     rest
         asks slurmrestd
     """
 
+    settings: SlurmSettings
     commands: SlurmCommands
 
     def __init__(
         self,
         cluster: str,
-        commands: SlurmCommands | None = None,
+        settings: SlurmSettings | None = None,
         *,
-        interval: float = 30.0,
+        commands: SlurmCommands | None = None,
         wake: Source | None = None,
-        requested: LimitFrom = "limit",
-        memory: bool = False,
-        priorities: bool = False,
-        ask: Ask = "squeue",
-        marks: bool = False,
         rest: SlurmRest | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
-        super().__init__(cluster, commands or SlurmCommands(), interval=interval, wake=wake, clock=clock)
-        if (ask == "rest") != (rest is not None):
+        settings = settings or SlurmSettings()
+        super().__init__(cluster, settings, commands or settings.commands_of(SlurmCommands), wake=wake, clock=clock)
+        if (settings.ask == "rest") != (rest is not None):
             raise InputError("must be given where Slurm is asked by 'rest', and nowhere else", place="socket")
-        self.ask = ask
         self._rest = rest
-        self.requested = requested
-        self.memory = memory
-        self.priorities = priorities
-        self.marks = marks
         self._nodes: frozenset[str] | None = None  # the names of the last answer
         self._config: str | None = None
         self._rules = Rules()
@@ -145,13 +124,13 @@ class SlurmSource(PolledSource):
 
     def state(self) -> State:
         """Return the state of Slurm; raises :class:`~simmodel.twin.slurm.commands.SlurmError`."""
-        records, sizes, (down, draining) = self._by_squeue() if self.ask == "squeue" else self._by_json()
+        records, sizes, (down, draining) = self._by_squeue() if self.settings.ask == "squeue" else self._by_json()
         jobs = queue_of(
             records,
             sizes,
-            limit_from=self.requested,
-            memory=self.memory,
-            priorities=self.priorities,
+            limit_from=self.settings.requested,
+            memory=self.settings.memory,
+            priorities=self.settings.priorities,
             rules=self._rules,
             refused=self.refused,
         )
@@ -166,15 +145,15 @@ class SlurmSource(PolledSource):
         if not names or not names >= self._nodes:
             raise SlurmError("sinfo: must tell all nodes of partitions")
         self._nodes = names
-        self._rules = rules_in(self._settings(), nodes)
+        self._rules = rules_in(self._configuration(), nodes)
         records: Iterable[JobRecord] = records_in(jobs, refused=self.refused)
         if any(each["task"].isdecimal() and each["state"] == "PENDING" for each in jobs):
             records = with_array_limits(records, self.commands.rows("arrays"))
-        if self.marks:
+        if self.settings.marks:
             records = tuple(with_marks(records, self.commands.rows("marks")))
         return records, node_sizes(nodes), nodes_out(nodes)
 
-    def _settings(self) -> str:
+    def _configuration(self) -> str:
         """Return Slurm's settings, asked for once: with others, the platform is another one, too."""
         if self._config is None:
             self._config = "" if self._rest is not None else self.commands.read("config")
@@ -202,7 +181,7 @@ class SlurmSource(PolledSource):
             for node in told
             for name in node.partitions
         )
-        self._rules = rules_in(self._settings(), rows)
+        self._rules = rules_in(self._configuration(), rows)
         sizes: dict[str, int] = {}
         for node in told:
             for name in node.partitions:
@@ -238,7 +217,7 @@ class SlurmSource(PolledSource):
         if hidden:
             yield f"PrivateData hides the {' and '.join(hidden)} of others from users who are no operators"
         allocated = "MEMORY" in settings.get("SelectTypeParameters", "").upper()
-        if settings and allocated != self.memory:
+        if settings and allocated != self.settings.memory:
             told = "allocates memory" if allocated else "does not allocate memory"
             yield f"Slurm {told}: the source should have memory = {str(allocated).lower()}"
 

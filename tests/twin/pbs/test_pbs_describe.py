@@ -44,7 +44,7 @@ def test_the_platform_of_a_server_takes_its_jobs(tmp_path: Path) -> None:
         pbs.submit(4, 100.0)
     pbs.advance()
     mirror = Mirror(found.spec, "pbs")
-    report = PbsSource("pbs", pbs.commands(), clock=lambda: pbs.now).report()
+    report = PbsSource("pbs", commands=pbs.commands(), clock=lambda: pbs.now).report()
     assert report is not None
     mirror.apply(report)
     assert (len(mirror.snapshot().running), mirror.refused.total()) == (3, 0)

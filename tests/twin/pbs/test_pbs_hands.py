@@ -118,7 +118,7 @@ def test_a_server_that_is_away_is_told(pbs: PbsStub) -> None:
     hands = pbs.hands("hold-and-release")
     assert "cannot connect to server" in perform(hands, action("release")).sentence
     assert restore(hands).failed == 1
-    source = PbsSource("alps", pbs.commands(), clock=lambda: pbs.now)
+    source = PbsSource("alps", commands=pbs.commands(), clock=lambda: pbs.now)
     assert source.report() is None
     assert "cannot connect to server" in str(source.trouble)
     pbs.change(away=False)
@@ -131,7 +131,7 @@ def test_hostile_names_and_comments_stop_nothing_and_stay_as_they_are(pbs: PbsSt
     for text in texts:
         given = {"Job_Name": text, "comment": text[:1000], "Variable_List": {"X": text[:1000], text[:100]: "1"}}
         pbs.submit(hold=600.0, **given)
-    source = PbsSource("alps", pbs.commands(), clock=lambda: pbs.now)
+    source = PbsSource("alps", commands=pbs.commands(), clock=lambda: pbs.now)
     report = source.report()
     assert report is not None
     assert [job.request.name for job in report.jobs] == [text[:256] for text in texts]

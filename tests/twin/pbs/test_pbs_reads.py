@@ -287,7 +287,7 @@ def test_an_answer_that_is_no_json_is_told(tmp_path: Path) -> None:
 
 def test_jobs_that_vanish_are_asked_for_once(tmp_path: Path) -> None:
     pbs = PbsStub(tmp_path / "pbs")
-    source = PbsSource("alps", pbs.commands(), clock=lambda: pbs.now)
+    source = PbsSource("alps", commands=pbs.commands(), clock=lambda: pbs.now)
     pbs.submit(run=10.0)
     pbs.advance()
     source.report()
@@ -304,7 +304,7 @@ def test_jobs_that_vanish_are_asked_for_once(tmp_path: Path) -> None:
 def test_without_history_jobs_that_vanish_are_over(tmp_path: Path) -> None:
     pbs = PbsStub(tmp_path / "pbs")
     pbs.change(history=False)
-    source = PbsSource("alps", pbs.commands(), clock=lambda: pbs.now)
+    source = PbsSource("alps", commands=pbs.commands(), clock=lambda: pbs.now)
     pbs.submit(run=10.0)
     pbs.advance()
     source.report()
@@ -319,7 +319,7 @@ def test_the_source_says_what_it_sees(tmp_path: Path) -> None:
     pbs = PbsStub(tmp_path / "pbs")
     pbs.submit(resources={"software": "x"})
     pbs.change(attributes={"job_history_enable": "False", "query_other_jobs": "False"})
-    told = PbsSource("alps", pbs.commands()).check()
+    told = PbsSource("alps", commands=pbs.commands()).check()
     assert told[0] == "PBS 23.06.06 answers; its server is pbs"
     assert re.fullmatch(r"qstat: 1 job in \d+ ms", told[1])
     assert told[3:] == [

@@ -15,7 +15,7 @@ from simmodel.twin import Advisor, AuditLog, Mirror, Twin, read_audit, replay_au
 from simmodel.twin.acting.acting import Acting
 from simmodel.twin.acting.actions import MODES, Mode
 from simmodel.twin.acting.settings import ActSettings
-from simmodel.twin.pbs.source import PbsSource
+from simmodel.twin.pbs.source import PbsSettings, PbsSource
 from tests.helpers.pbs_stub import START, PbsStub
 
 SPEC = ClusterSpec(
@@ -33,7 +33,7 @@ class Played:
 
     def __init__(self, folder: Path, mode: Mode, **hands: Any) -> None:
         self.pbs = PbsStub(folder / "pbs", {"n1": 4})
-        source = PbsSource("alps", self.pbs.commands(), interval=1e9, clock=lambda: self.pbs.now)
+        source = PbsSource("alps", PbsSettings(interval=1e9), commands=self.pbs.commands(), clock=lambda: self.pbs.now)
         settings = ActSettings(mode=mode, rate=1000.0, maximum_delay=3600.0)
         self.acting = Acting(self.pbs.hands(mode, **hands), settings, folder, clock=lambda: self.pbs.now)
         self.twin = Twin(

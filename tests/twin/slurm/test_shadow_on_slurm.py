@@ -12,7 +12,7 @@ import pytest
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.twin.mirror import Mirror
 from simmodel.twin.shadow import Shadow, shadow_of
-from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.slurm_cluster import SlurmCluster
 
 pytestmark = pytest.mark.live
@@ -33,7 +33,7 @@ def check(slurm: SlurmCluster, jobs: int) -> None:
 
     submitting = Thread(target=submit)
     submitting.start()
-    source = SlurmSource("virtual", interval=0.5, requested="comment")
+    source = SlurmSource("virtual", SlurmSettings(requested="comment", interval=0.5))
     report = shadow_of(
         source,
         Shadow(Mirror(spec, "virtual", "fcfs")),

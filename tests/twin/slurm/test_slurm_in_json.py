@@ -18,7 +18,7 @@ import pytest
 
 from simmodel.errors import InputError
 from simmodel.twin import StateReport
-from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
+from simmodel.twin.slurm.commands import SlurmError
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.data_files import data_file
@@ -101,7 +101,7 @@ def check_recorded(report: StateReport | None, release: str) -> None:
 @pytest.mark.parametrize("rest", RELEASES, indirect=True)
 def test_recorded_answers_of_slurmrestd(rest: Server, request: pytest.FixtureRequest) -> None:
     release = request.node.callspec.params["rest"]
-    source = SlurmSource("hpc", ask="rest", rest=SlurmRest(str(rest.server_address)))
+    source = SlurmSource("hpc", SlurmSettings(ask="rest"), rest=SlurmRest(str(rest.server_address)))
     check_recorded(source.report(), release)
     assert not source.refused
     source.report()
@@ -115,7 +115,7 @@ def test_recorded_answers_of_commands(release: str, tmp_path: Path) -> None:
     for name, what in (("squeue", "jobs"), ("sinfo", "nodes")):
         (tmp_path / f"{name}.json").write_bytes(recorded(release, what))
         (tmp_path / name).write_text('#!/bin/sh\n[ "$1 $2" != "--all --json" ] || exec cat "$0.json"\nexit 1\n')
-    source = SlurmSource("hpc", SlurmCommands(folder=str(tmp_path)), ask="json")
+    source = SlurmSource("hpc", SlurmSettings(folder=str(tmp_path), ask="json"))
     (tmp_path / "squeue").write_text('#!/bin/sh\nexec cat "$0.json"\n')
     check_recorded(source.report(), release)
 
@@ -124,7 +124,7 @@ def test_answers_that_are_none_are_counted(tmp_path: Path) -> None:
     write_stub(tmp_path)
     for text in ("", "[]", '{"jobs": []}', "[" * 10_000):
         (tmp_path / "squeue").write_text(f"#!/bin/sh\nprintf %s '{text}'\n")
-        source = SlurmSource("hpc", SlurmCommands(folder=str(tmp_path)), ask="json")
+        source = SlurmSource("hpc", SlurmSettings(folder=str(tmp_path), ask="json"))
         assert source.report() is None
         assert source.refused.last.startswith("answer in JSON: ")
 
@@ -167,11 +167,15 @@ def test_all_ways_to_ask_tell_the_same(slurm: SlurmCluster) -> None:
         env=slurm.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as server:  # fmt: skip
         try:
-            wait_until(lambda: SlurmSource("virtual", ask="rest", rest=SlurmRest(str(path))).report(), 20)
+            wait_until(
+                lambda: SlurmSource("virtual", SlurmSettings(ask="rest"), rest=SlurmRest(str(path))).report(), 20
+            )
             reports = [
-                SlurmSource("virtual", requested="comment").report(),
-                SlurmSource("virtual", requested="comment", ask="json").report(),
-                SlurmSource("virtual", requested="comment", ask="rest", rest=SlurmRest(str(path))).report(),
+                SlurmSource("virtual", SlurmSettings(requested="comment")).report(),
+                SlurmSource("virtual", SlurmSettings(requested="comment", ask="json")).report(),
+                SlurmSource(
+                    "virtual", SlurmSettings(requested="comment", ask="rest"), rest=SlurmRest(str(path))
+                ).report(),
             ]
         finally:
             server.kill()

@@ -10,8 +10,7 @@ import pytest
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.twin import Ended
 from simmodel.twin.mirror import Mirror
-from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.sources.stream import StreamSource
 from tests.helpers.redis_server import RedisServer
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until
@@ -25,7 +24,7 @@ class Followed:
 
     def __init__(self, slurm: SlurmCluster, stream: RedisServer | None = None, interval: float = 0.5) -> None:
         wake = None if stream is None else StreamSource("virtual", stream.settings)
-        self.source = SlurmSource("virtual", SlurmCommands(timeout=5.0), interval=interval, wake=wake)
+        self.source = SlurmSource("virtual", SlurmSettings(timeout=5.0, interval=interval), wake=wake)
         nodes = NodeSpec(names=f"n[1-{slurm.nodes}]", count=slurm.nodes, cores=slurm.cpus)
         platform = ClusterSpec(partitions=[PartitionSpec(name="batch", nodes=[nodes])])
         self.mirror = Mirror(platform, "virtual", clock=time.time)

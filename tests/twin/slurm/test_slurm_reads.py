@@ -9,7 +9,7 @@ import pytest
 from simmodel.errors import InputError
 from simmodel.twin.slurm import commands
 from simmodel.twin.slurm.commands import READS, SlurmCommands, SlurmError
-from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.package_imports import imports
 from tests.helpers.paths import PACKAGE
 from tests.helpers.slurm_stub import ALL, JOB, READERS, calls, write_stub
@@ -44,7 +44,7 @@ def test_every_command_of_the_list_only_reads(tmp_path: Path) -> None:
 def test_the_source_runs_only_commands_of_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_stub(tmp_path, [JOB], [{"N": "n1", "T": "idle", "c": "4", "P": "batch"}])
     monkeypatch.setenv("PATH", str(tmp_path))  # nothing else could be found
-    source = SlurmSource("alps", interval=0.01)
+    source = SlurmSource("alps", SlurmSettings(interval=0.01))
     assert source.report() is not None
     assert list(source.events(5.0))
     told = calls(tmp_path)
@@ -113,7 +113,7 @@ def test_a_command_that_fails_is_one_sentence(tmp_path: Path, program: str, sent
 
 
 def test_a_slurm_that_is_away_is_told_until_it_is_back(tmp_path: Path) -> None:
-    source = SlurmSource("alps", SlurmCommands(folder=str(tmp_path)), interval=0.01)
+    source = SlurmSource("alps", SlurmSettings(folder=str(tmp_path), interval=0.01))
     assert list(source.events(0.0)) == []
     assert source.trouble == f"{tmp_path}/scontrol: not found; the twin needs Slurm's client commands"
     assert source.refused.total() == 1

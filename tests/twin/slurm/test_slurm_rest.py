@@ -18,7 +18,7 @@ from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.describe import describe_slurm
 from simmodel.twin.slurm.jobs import jobs_in
 from simmodel.twin.slurm.rest import SlurmRest
-from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.slurm_texts import FLAT_JOB, FLAT_LICENCE, FLAT_NODE, FLAT_PARTITION, FLAT_RESERVATION, answer
 
 TOLD: dict[str, Any] = {
@@ -65,7 +65,7 @@ def test_slurmrestd_describes_its_cluster(capsys: pytest.CaptureFixture[str]) ->
         with answering(path):
             found = describe_slurm(rest=SlurmRest(str(path)))
             assert main(["twin", "describe", "slurm", "--rest", str(path), "-q"]) == 0
-            source = SlurmSource("alps", ask="rest", rest=SlurmRest(str(path)))
+            source = SlurmSource("alps", SlurmSettings(ask="rest"), rest=SlurmRest(str(path)))
             jobs, nodes, gets = source.check()
             report = source.report()
     assert capsys.readouterr().out == found.toml()

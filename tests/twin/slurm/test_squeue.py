@@ -14,7 +14,7 @@ from simmodel.twin.slurm import values
 from simmodel.twin.slurm.commands import TABLES, SlurmCommands
 from simmodel.twin.slurm.jobs import LimitFrom, queue_of
 from simmodel.twin.slurm.records import NodeRecord
-from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.slurm.squeue import node_sizes, nodes_out, records_in
 from tests.helpers.slurm_stub import JOB, write_stub
 
@@ -197,7 +197,7 @@ def test_rows_that_make_no_sense_are_counted_and_the_others_read(changes: dict[s
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: repr(name[:12]))
 def test_names_cannot_break_rows(tmp_path: Path, name: str) -> None:
     write_stub(tmp_path, [{**JOB, "j": name, "k": name}, {**JOB, "A": "8", "F": "8"}])
-    source = SlurmSource("alps", SlurmCommands(folder=str(tmp_path)), requested="comment")
+    source = SlurmSource("alps", SlurmSettings(folder=str(tmp_path), requested="comment"))
     report = source.report()
     assert report is not None
     assert [job.job for job in report.jobs] == [7, 8]

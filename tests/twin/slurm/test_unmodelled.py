@@ -10,8 +10,7 @@ from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.toml import write_toml
 from simmodel.twin.advisor import Advisor
 from simmodel.twin.mirror import Mirror
-from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.source import SlurmSource
+from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.twin import Twin
 from tests.helpers.slurm_stub import JOB, NODE, write_stub
 
@@ -26,7 +25,7 @@ MEMORY = "SelectTypeParameters    = CR_CORE_MEMORY"
 def source_of(folder: Path, job: dict[str, str], config: str = "", *, memory: bool = True) -> SlurmSource:
     shared = [{**node, "P": "high"} for node in NODES[:2]]
     write_stub(folder, [{**JOB, "D": "1", "C": "1", **job}], [*NODES, *shared], config)
-    return SlurmSource("alps", SlurmCommands(folder=str(folder)), memory=memory)
+    return SlurmSource("alps", SlurmSettings(folder=str(folder), memory=memory))
 
 
 def config_of(folder: Path, commands: Path) -> Path:

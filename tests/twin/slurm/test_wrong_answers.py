@@ -20,7 +20,7 @@ from simmodel.twin.pbs.commands import PbsCommands
 from simmodel.twin.pbs.source import PbsSource
 from simmodel.twin.polling import PolledSource
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
-from simmodel.twin.slurm.source import Ask, SlurmSource
+from simmodel.twin.slurm.source import Ask, SlurmSettings, SlurmSource
 from tests.helpers.pbs_stub import PbsStub
 from tests.helpers.slurm_stub import JOB, NODE, write_stub
 from tests.helpers.slurm_texts import FLAT_JOB, FLAT_NODE, answer
@@ -223,7 +223,7 @@ def check(drawn: Random, monkeypatch: pytest.MonkeyPatch, ask: Ask) -> bool:
     """Try a mutation; return whether it was seen. Whatever it is, the next true answer is believed."""
     plant = Scheduler(OLD)
     monkeypatch.setattr(SlurmCommands, "run", lambda _, words: plant(words))
-    new = partial(SlurmSource, "alps", ask=ask)
+    new = partial(SlurmSource, "alps", SlurmSettings(ask=ask))
     mirror, source = Mirror(SPEC), new()
     fresh = drawn.random() < 0.3
     for rows in () if fresh else (OLD, LAST):
@@ -267,7 +267,7 @@ def test_a_thousand_wrong_answers_are_never_another_cluster(monkeypatch: pytest.
 def test_an_empty_cluster_is_believed_and_each_cause_of_a_wrong_answer_is_one_row(tmp_path: Path) -> None:
     folder = tmp_path / "Läufe of Slurm"
     folder.mkdir()
-    source = SlurmSource("alps", SlurmCommands(folder=str(folder)))
+    source = SlurmSource("alps", SlurmSettings(folder=str(folder)))
     write_stub(folder, [row(7, RUN), row(8, WAIT)])
     report = source.report()
     assert report is not None
