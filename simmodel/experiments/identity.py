@@ -71,6 +71,8 @@ def named(value: Any, within: tuple[int, ...] = ()) -> Any:
         parts = (value.fget, value.fset) if isinstance(value, property) else (value.__func__,)
         return [named(part, inside) for part in parts]
     state = value.__getstate__()
+    if not state and type(value).__repr__ is object.__repr__:  # which tells an address
+        return [named(type(value), inside)]
     return [named(type(value), inside), named(state, inside) if state else shown(value)]
 
 

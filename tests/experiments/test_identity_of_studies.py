@@ -39,6 +39,13 @@ class Narrow:
             if view.places[0].fits(job) and job.processors <= self.most:
                 yield Start(job, view.places[0])
 
+class Greedy:
+    def decide(self, view):
+        from simmodel import Start
+        for job in view.waiting:
+            if view.places[0].fits(job):
+                yield Start(job, view.places[0])
+
 def fcfs(view):
     from simmodel import Start
     for job in view.waiting:
@@ -56,7 +63,7 @@ def times(x):
 replicate(make(3.0), 3, study={folder!r} + "/closure.sqlite")
 replicate(lambda seed: {{"v": 7.0 + seed}}, 3, study={folder!r} + "/lambda.sqlite")
 explore("small.toml", "log.swf", ["easy"], seeds=1, study={folder!r} + "/files.sqlite")
-explore(4, jobs, {{"mine": fcfs, "narrow": Narrow(2)}}, seeds=1, study={folder!r} + "/policies.sqlite")
+explore(4, jobs, {{"mine": fcfs, "narrow": Narrow(2), "greedy": Greedy()}}, seeds=1, study={folder!r} + "/policies.sqlite")
 kept = {folder!r} + "/model.sqlite"
 calibrate(times, {{"walltime": [4.0, 6.0]}}, {{"x": (0, 10)}}, method="random", budget=4, study=kept)
 """
@@ -71,6 +78,7 @@ EDITS = [
     ("7.0 + seed", "9.0 + seed", "function"),
     ("            break\n", "            continue\n", "policies mine"),
     ("Narrow(2)", "Narrow(1)", "policies narrow"),
+    ("if view.places[0].fits(job):\n", "if view.places[0].fits(job) and job.id:\n", "policies greedy"),
     ("job.processors <= self.most", "job.processors < self.most", "policies narrow"),
     ('"run": [5, 10, 20]', '"run": [5, 10, 21]', "workloads "),
     ('"x": (0, 10)', '"x": (0, 11)', "parameters"),
