@@ -303,10 +303,10 @@ class Runs(Generic[Shared]):
     def _names(self) -> list[str]:
         return list(dict.fromkeys(name for samples in self._found.values() for each in samples for name in each))
 
-    def _needed(self, _: int) -> float:
-        """Return about how many seeds would reach all goals."""
+    def _needed(self, count: int) -> float:
+        """Return about how many seeds would reach all goals, if as many of them as so far give a number."""
         checked_metrics(self.goals, self._names)
-        widths = [goal.needed(interval) for goal, _, interval in self._widths()]
+        widths = [goal.needed(each) * count / max(each.count, 1) for goal, _, each in self._widths()]
         return max([*widths, *(each.look(partial(self._differences, each.goal)) for each in self.decisions)])
 
     def _widths(self) -> Iterator[tuple[Goal, Cell, Interval]]:

@@ -137,6 +137,20 @@ def test_policies_that_never_differ_are_the_same() -> None:
     assert found.stop.count == 3
 
 
+@pytest.mark.parametrize("width", [4, 5, 8])
+def test_a_width_is_reached_by_the_runs_that_give_a_number(width: int) -> None:
+    def half(seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        return rng.normal(10, 3) if rng.random() < 0.5 else float("nan")
+
+    found = replicate(half, until=f"value ± {width} %")
+    assert found.stop is not None
+    assert (found.stop.reached, found.stop.open) == (True, ())
+    assert found["value"].half_width <= width / 100 * found["value"].mean
+    with pytest.raises(InputError, match="until: unknown metric 'valve'"):
+        replicate(half, until="valve ± 5 %")
+
+
 def test_explorations_stop_at_a_width_or_tell_what_is_missing() -> None:
     found = explore(32, {"drawn": SMALL}, ["fcfs", "easy"], until="utilisation ± 90 %, wait_mean ± 1 %", budget=40)
     assert found.stop is not None

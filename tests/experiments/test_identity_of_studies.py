@@ -63,7 +63,8 @@ def times(x):
 replicate(make(3.0), 3, study={folder!r} + "/closure.sqlite")
 replicate(lambda seed: {{"v": 7.0 + seed}}, 3, study={folder!r} + "/lambda.sqlite")
 explore("small.toml", "log.swf", ["easy"], seeds=1, study={folder!r} + "/files.sqlite")
-explore(4, jobs, {{"mine": fcfs, "narrow": Narrow(2), "greedy": Greedy()}}, seeds=1, study={folder!r} + "/policies.sqlite")
+policies = {{"mine": fcfs, "narrow": Narrow(2), "greedy": Greedy()}}
+explore(4, jobs, policies, seeds=1, study={folder!r} + "/policies.sqlite")
 kept = {folder!r} + "/model.sqlite"
 calibrate(times, {{"walltime": [4.0, 6.0]}}, {{"x": (0, 10)}}, method="random", budget=4, study=kept)
 """
