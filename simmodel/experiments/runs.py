@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["MeasuredRun", "Run", "Runs", "check_shared_options", "simulated"]
 
 Cell: TypeAlias = "tuple[str, ...]"
-"""The labels of a combination, the policy last."""
+"""The labels of a combination: platform, workload and policy, or none."""
 Measure: TypeAlias = "Callable[[Any, bool], Mapping[str, Any]]"
 """What to measure on a result besides its metrics, given whether the result is kept."""
 Shared = TypeVar("Shared")
@@ -242,9 +242,9 @@ class Runs(Generic[Shared]):
     shared
         sent once to each worker
     cells
-        the combinations
+        the combinations of platform, workload and policy; default: a single one without labels
     axes
-        what the labels of a combination are
+        the names of these labels
     seeds
         of each cell
     goals

@@ -35,7 +35,7 @@ def named(value: Any, within: tuple[int, ...] = ()) -> Any:
     changes itself; of a class all its methods. Of code in libraries counts the name.
 
     >>> named([1, "easy", {"a": 0.5}]), named(named)
-    ([1, 'easy', {'a': 0.5}], ['simmodel.experiments.identity.named', {}])
+    ([1, 'easy', {'a': 0.5}], ['simmodel.experiments.study_identity.named', {}])
     """
     if isinstance(value, str | Path):
         return _file(Path(value)) or str(value)
@@ -71,7 +71,7 @@ def named(value: Any, within: tuple[int, ...] = ()) -> Any:
         parts = (value.fget, value.fset) if isinstance(value, property) else (value.__func__,)
         return [named(part, inside) for part in parts]
     state = value.__getstate__()
-    if not state and type(value).__repr__ is object.__repr__:  # which tells an address
+    if not state and repr(value) == object.__repr__(value):  # which tells an address
         return [named(type(value), inside)]
     return [named(type(value), inside), named(state, inside) if state else shown(value)]
 
