@@ -51,10 +51,12 @@ ACTIONS = {
 """The actions of the commands that have some, as above; each is declared in a module of the command's package."""
 
 _SEVERAL = {
+    "compare": ("portfolio",),
     "experiments": ("calibrate", "optimise", "resume", "sensitivity"),
     "judging": ("identify", "verify"),
     "twin operating": ("twin check", "twin release", "twin run", "twin status", "twin watchdog"),
     "twin replay": ("twin replay-audit",),
+    "twin scheduler": ("twin describe", "twin install-hooks"),
     "twin waiting": ("twin explain", "twin predict"),
 }
 MODULES = {name: module for module, names in _SEVERAL.items() for name in names}

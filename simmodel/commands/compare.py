@@ -1,13 +1,34 @@
-"""``simmodel compare``: run a log under several policies."""
+"""``simmodel compare`` and ``portfolio``: replay a log under several policies, each alone or one chosen at a time."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import argument, command
-from simmodel.commands.outputs import files, label, picture, plot, write_and_say
-from simmodel.commands.shared import LOG, MACHINE, POLICIES, RULES, WORKERS, process_pool, run_options, split_names
-from simmodel.commands.values import output
+from simmodel.commands.arguments import argument, command, group
+from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
+from simmodel.commands.shared import (
+    HORIZON,
+    LOG,
+    MACHINE,
+    POLICIES,
+    RULES,
+    WORKERS,
+    backfill,
+    process_pool,
+    run_options,
+    see_working_folder,
+    split_names,
+)
+from simmodel.commands.values import number, output, seconds
+from simmodel.errors import InputError
+
+if TYPE_CHECKING:
+    from simmodel.experiments.portfolio_comparison import PortfolioComparison
+
+__all__ = ["compare", "portfolio"]
 
 
 @command(
@@ -26,15 +47,108 @@ from simmodel.commands.values import output
         "simmodel compare lublin-128-week --policies easy,conservative --platform kth-sp2 --workers 2",
     ),
 )
-def run(options: argparse.Namespace) -> None:
+def compare(options: argparse.Namespace) -> None:
     """Replay a log under several policies and print their metrics side by side."""
-    from simmodel.experiments.comparison import compare
+    from simmodel.experiments.comparison import compare as compared
 
     policies = split_names(options.policies)
     platform, given = run_options(options)
     with process_pool(options, most=len(policies)) as executor:
-        found = compare(platform, options.log, policies, executor=executor, **given)
+        found = compared(platform, options.log, policies, executor=executor, **given)
     first = found.results[0]
     head = f"{label(options.log)}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
     said = [head, "", found.summary(), *first.report.lines()]
     write_and_say(options, said, indent="", table=found.table.to_csv, plot=picture(found.plot))
+
+
+@command(
+    "portfolio",
+    LOG,
+    group(
+        "portfolio",
+        argument("--policies A,B,C", "the candidates (default: wfp,fcfs,sjf)", default="wfp,fcfs,sjf"),
+        backfill("backfilling of candidates that are orders (default: easy)", "easy"),
+        argument(
+            "--objective TERMS",
+            "the score to minimise, such as 0.5*wait_max+0.5*slowdown_mean, raw:wait_mean or MODULE:FUNCTION "
+            "(default: the mean of wait_max, slowdown_max, wait_mean and slowdown_mean, each scaled to 0 for the best "
+            "candidate and 1 for the worst)",
+            default="schedtwin",
+        ),
+        argument("--ties A,B,C", "preference among equal scores (default: as --policies)"),
+        argument("--interval TIME", "keep each choice this long (default: 0)", seconds),
+        argument(
+            "--hysteresis SHARE",
+            "change only to a policy that is better by this share (default: 0)",
+            number("a number >= 0", lambda value: value >= 0),
+            default=0.0,
+        ),
+        HORIZON,
+    ),
+    MACHINE,
+    RULES,
+    WORKERS,
+    files(
+        argument("--schedule OUT.csv", "one line per job, with the policy that started it", output),
+        argument("--choices OUT.csv", "each score, and the policy chosen at each decision", output),
+        argument("--json OUT.json", "all measures and the scenario, which repeats the run", output),
+        database(),
+        plot("scores, starts and a radar chart"),
+    ),
+    examples=(
+        "simmodel portfolio probe-4 --policies fcfs,sjf",
+        "simmodel portfolio schedtwin --policies fcfs,wfp,sjf --interval 10min --plot portfolio.png",
+    ),
+)
+def portfolio(options: argparse.Namespace) -> None:
+    """Replay a log under a portfolio of policies and under each of them alone.
+
+    At each decision the portfolio simulates every candidate, with requested instead of actual run times, and follows
+    the one whose simulated future is best for the waiting jobs.
+    """
+    from simmodel.experiments.portfolio_comparison import compare_portfolio
+
+    platform, given = run_options(options)
+    whole = True if any((options.schedule, options.choices, options.json, options.db, options.plot)) else None
+    with process_pool(options, most=len(split_names(options.policies)) + 1) as executor:
+        found = compare_portfolio(platform, options.log, _text(options), executor=executor, results=whole, **given)
+    result = found.portfolio
+    head = f"{label(options.log)}: {result.metrics()['jobs']:,} jobs on {result.processors:,} processors"
+    time, choices = result.decisions, found.choices
+    spent = (
+        f"{choices:,} choices; a decision took {1e3 * time['mean']:.3g} ms on average, {1e3 * time['max']:.3g} at most"
+    )
+    write_and_say(
+        options,
+        [head, f"objective: {found.objective}", "", found.summary(), "", spent, *result.report.lines()],
+        schedule=lambda path: result.schedule_csv(path),
+        choices=lambda path: result.choices.to_csv(path),
+        json=lambda path: _write_json(found, path),
+        db=lambda path: result.to_sqlite(path, force=options.force),
+        plot=picture(found.plot),
+    )
+
+
+def _text(options: argparse.Namespace) -> str:
+    """Return the portfolio as a text, which the scenario keeps."""
+    from simmodel.scheduling.objectives import objective
+
+    see_working_folder(options.objective)
+    goal = objective(options.objective)
+    policies = split_names(options.policies)
+    if not policies:
+        raise InputError(f"--policies: must name at least one policy, got {options.policies!r}")
+    said = [*policies, f"backfill={options.backfill}"]
+    said.append(f"objective={options.objective.strip() if goal.function is not None else goal}")
+    if options.ties is not None:
+        said.append(f"ties={'>'.join(split_names(options.ties))}")
+    said += [f"{name}={value!r}" for name in ("interval", "hysteresis", "horizon") if (value := getattr(options, name))]
+    return f"portfolio({', '.join(said)})"
+
+
+def _write_json(found: PortfolioComparison, path: Path) -> None:
+    from simmodel.results.stores import plain
+    from simmodel.writing import write_text
+
+    document = {**json.loads(found.portfolio.to_json()), "portfolio": plain(found.document())}
+    write_text(path, json.dumps(document, indent=2) + "\n")
