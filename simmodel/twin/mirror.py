@@ -18,6 +18,7 @@ from simmodel.twin.job_history import Entry
 from simmodel.twin.ledger import Ledger
 from simmodel.twin.mirrored_cluster import MirroredCluster
 from simmodel.twin.node_states import NodeLedger
+from simmodel.twin.places import Places
 from simmodel.twin.reconcile import SLACK, missing
 from simmodel.twin.refused import Refused
 
@@ -103,6 +104,7 @@ class Mirror(Shown):
         self.options = ClusterOptions(**options)
         self.ledger = Ledger(remembered)
         self.nodes = NodeLedger(self.spec)
+        self._places = Places(self.spec)
         self.now = float("-inf")
         self.reported = float("-inf")
         self.sequence: int | None = None
@@ -328,7 +330,9 @@ class Mirror(Shown):
     def unmodelled(self, job: int | str) -> tuple[str, ...]:
         """Return what the scheduler heeds of a job and this mirror does not: its start may be another."""
         entry = self.ledger.entry(job)
-        return () if entry is None else entry.request.unmodelled
+        if entry is None:
+            return ()
+        return (*entry.request.unmodelled, *self._places.unmodelled(entry.request))
 
     # ------------------------------------------------------------------ documents
 

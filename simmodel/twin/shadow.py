@@ -46,6 +46,7 @@ class _Job:
     foretold_there: float | None = None
     start: float | None = None
     kind: str = ""
+    unmodelled: tuple[str, ...] = ()
     end: float | None = None
 
 
@@ -203,7 +204,7 @@ class Shadow:
         job = self._jobs.get(event.key)
         if job is None or job.start is not None:
             return
-        job.start = event.time
+        job.start, job.unmodelled = event.time, self.mirror.unmodelled(event.job)
         if job.wanted is None:
             job.kind = "early"
         else:
@@ -274,6 +275,7 @@ class Shadow:
                 "kind": np.array([job.kind for _, job in started], dtype=str),
                 "foretold": column(lambda job: job.foretold),
                 "foretold_there": column(lambda job: job.foretold_there),
+                "unmodelled": np.array(["; ".join(job.unmodelled) for _, job in started], dtype=object),
             }
         )
         gains = np.zeros(0) if self.advised is None else self._gains(self.advised)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
+from simmodel.display import Cells, Shown, counted, text_table
 from simmodel.errors import InputError
 from simmodel.metrics.report import duration
 from simmodel.work.table import Table
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Alarm", "ShadowReport"]
 
 
+_MARKS = 5  # that are named
 _WITHIN = ((60.0, "1 min"), (600.0, "10 min"))
 
 
@@ -43,7 +45,8 @@ class ShadowReport(Shown):
     jobs
         one row a start: ``job``, ``submit``, ``start``, ``wanted`` (s, by the policy; nan: not by then), ``kind``
         (``same``, ``late``, ``early``), ``foretold`` (s, when its submission was told; nan: it had started by then),
-        ``foretold_there`` (s, the first forecast of the scheduler; nan: none)
+        ``foretold_there`` (s, the first forecast of the scheduler; nan: none), ``unmodelled`` (what the scheduler heeds
+        of the job and the mirror does not, separated by ``"; "``)
     decisions, alarms
         how often the policy was asked; when it ceased to explain the starts
     advised, shorter, gain
@@ -92,6 +95,8 @@ class ShadowReport(Shown):
         if (ours & theirs).any():
             rows.append(["foretold by the scheduler too", f"{int((ours & theirs).sum()):,}"])
             rows += [*self._shares(", of these", False, both=True), *self._shares(" by the scheduler", True, both=True)]
+        if marked := int((self.jobs["unmodelled"] != "").sum()):
+            rows.append(["starts not modelled in full", f"{marked:,} of {len(kinds):,}"])
         rows.append(["alarms", f"{len(self.alarms):,}"])
         if self.shorter is not None:
             known = " (too few jobs for an interval)" if self.gain is None else f" ± {duration(self.gain.half_width)}"
@@ -107,6 +112,10 @@ class ShadowReport(Shown):
     def summary(self) -> str:
         """Return the figures as text."""
         lines = text_table(self._cells())[1:]
+        marks = Counter(mark for text in self.jobs["unmodelled"].tolist() if text for mark in text.split("; "))
+        lines += [f"not modelled: {mark}: {counted(count, 'start')}" for mark, count in marks.most_common(_MARKS)]
+        if len(marks) > _MARKS:
+            lines.append(f"not modelled: {len(marks) - _MARKS:,} more, in the table of starts")
         lines += [
             f"alarm at {each.at:.10g} s, after {each.decision:,} decisions: {self.policy} explains "
             f"{_percent(each.explained)} of the last starts"

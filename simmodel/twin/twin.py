@@ -370,7 +370,8 @@ class Twin:
             running=jobs["running"],
             held=jobs["held"],
             unmodelled=sum(
-                each.state.phase == "waiting" and bool(each.request.unmodelled) for each in self.mirror.ledger.alive()
+                each.state.phase == "waiting" and bool(self.mirror.unmodelled(each.id))
+                for each in self.mirror.ledger.alive()
             ),
             nodes=Counter(self.mirror.nodes.out.values()),
             remembered=jobs["told"],

@@ -33,6 +33,8 @@ SPEC = ClusterSpec(
         ("batch,debug", None, ("batch", "batch")),
         ("debug,gpu", None, ("batch,gpu", "debug")),
         ("nowhere", None, ("nowhere", None)),
+        ("nowhere,gpu,there", None, ("gpu", None)),
+        ("nowhere,there", None, ("nowhere,there", None)),
     ],
 )
 def test_partitions_of_the_scheduler(partition: str | None, queue: str | None, found: tuple[str | None, ...]) -> None:
@@ -61,3 +63,25 @@ def test_a_mirror_has_jobs_where_the_scheduler_has_them() -> None:
     assert {job: each.place for job, each in waiting.items()} == {2: "batch", 3: "batch", 4: "gpu"}
     assert queues == {2: "batch", 3: "debug", 4: None}
     assert (waiting[2].priority, waiting[3].priority) == (0, 5)
+
+
+def test_jobs_that_name_more_than_the_platform_has_are_mirrored_and_marked() -> None:
+    mirror = Mirror(attrs.evolve(SPEC, queues=()), "alps")
+    about: dict[str, Any] = {"cluster": "alps", "time": 1.0, "submit": 1.0}
+    asked: dict[int, dict[str, Any]] = {
+        1: {"partition": "batch,big"},
+        2: {"partition": "gpu", "consumables": {"matlab": 2.0}},
+        3: {"partition": "big,huge"},
+        4: {"partition": "gpu"},
+    }
+    for job, asks in asked.items():
+        mirror.apply(Submitted(**about, job=job, request=Request(processors=1, requested=50.0, **asks)))
+    assert {each.id for each in mirror.snapshot().waiting} == {1, 2, 4}
+    assert [mirror.unmodelled(job) for job in asked] == [
+        ("partition big, which the platform lacks",),
+        ("matlab, which the platform lacks",),
+        (),
+        (),
+    ]
+    (sentence,) = mirror.refused
+    assert "job 3: unknown partition 'big'" in sentence

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
     import sys
     from pathlib import Path
 
-    from simmodel.errors import InputError
+    from simmodel.errors import InputError, printable
     from simmodel.twin.routing.asking import read_submission, script_file
     from simmodel.twin.routing.settings import read_route
     from simmodel.twin.routing.submitting import Unclear, choose, new_token, submit
@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> None:
     if options.verbose or options.dry_run:
         for each in choices:
             told = each.why if each.turnaround is None else f"ends after {each.turnaround:.10g} s"
+            if each.turnaround is not None and (marks := (*submission.unmodelled, *each.unmodelled)):
+                told += f"; not modelled: {', '.join(map(printable, marks))}"
             print(f"{each.cluster.name}: {told}", file=sys.stdout if options.dry_run else sys.stderr)
     if options.dry_run:
         return

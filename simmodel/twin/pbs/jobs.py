@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, shown
+from simmodel.errors import InputError, clipped, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
 from simmodel.twin.events import JobReport, JobState, Request
@@ -277,8 +277,9 @@ def _request(
     if not wanted:
         wanted = (Chunk(cpus=int(number(text_of(asked, "ncpus")) or 1)),)
     place = text_of(asked, "place").split(":")
+    unmodelled = _others(asked, wanted, reading)
     if others is not None:
-        _count_others(asked, wanted, reading, others)
+        others.update(other if len(others) < 100 or other in others else "others" for other in unmodelled)
     shape = _shape(wanted, place, reading.node)
     if nodes:
         cpus = max(sum(count for _, count in nodes), 1)
@@ -302,6 +303,7 @@ def _request(
         name=text_of(given, "Job_Name")[:LONGEST_NAME] or None,
         dependencies=waits,
         array=array,
+        unmodelled=tuple(clipped(other if " " in other else f"resource {other}", 100) for other in unmodelled),
     )
 
 
@@ -335,12 +337,11 @@ def _shape(wanted: tuple[Chunk, ...], place: list[str], node: Size) -> dict[str,
     }
 
 
-def _count_others(asked: Document, wanted: tuple[Chunk, ...], reading: Reading, others: Counter[str]) -> None:
-    """Count the resources of a request that are not expressed, each once."""
+def _others(asked: Document, wanted: tuple[Chunk, ...], reading: Reading) -> list[str]:
+    """Return the resources of a request that are not expressed."""
     names = {name for name in asked if name not in _KNOWN and name not in reading.licences}
     for chunk in wanted:
         names.update(chunk.others)
     if len(wanted) > 1 and len({(each.cpus, each.memory, each.gpus) for each in wanted}) > 1:
         names.add("chunks unlike each other")
-    for name in sorted(names):
-        others[name if len(others) < 100 or name in others else "others"] += 1
+    return sorted(names)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from simmodel.errors import SimmodelError
+from simmodel.errors import SimmodelError, clipped
 from simmodel.twin.slurm.values import memory, seconds
 
 __all__ = ["Submission", "read_submission", "script_file"]
@@ -21,6 +21,16 @@ _FLAGS = frozenset(
     )
 )
 _SHORT_FLAGS = "HhIkOQsvVW"
+_READ = frozenset(("ntasks", "nodes", "cpus-per-task", "time", "partition", "ntasks-per-node", "mem"))
+_HARMLESS = frozenset(
+    (
+        *("acctg-freq", "bell", "chdir", "comment", "error", "export", "export-file", "get-user-env", "help", "input"),
+        *("job-name", "kill-on-invalid-dep", "mail-type", "mail-user", "no-bell", "no-kill", "no-requeue", "open-mode"),
+        *("output", "parsable", "profile", "propagate", "quiet", "requeue", "signal", "test-only", "umask", "usage"),
+        *("verbose", "version", "wait", "wait-all-nodes", "wckey", "wrap", *"DehiIkoQvVW"),
+    )
+)
+"""The options that no start depends on."""
 _SHORT = {
     "n": "ntasks",
     "N": "nodes",
@@ -54,6 +64,21 @@ class Submission(NamedTuple):
     def comment(self) -> str:
         """The comment that its user gave it."""
         return self.options.get("comment", "")
+
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """The options that Slurm heeds and :meth:`request` does not.
+
+        >>> read_submission(["-w", "n1", "-Hn4", "--constraint=ib", "-o", "out", "--mem=2G", "job.sh"]).unmodelled
+        ('-H', '--constraint ib', '--mem 2G', '-w n1')
+        """
+        read = self.request()
+        left = {name: value for name, value in self.options.items() if name not in _READ | _HARMLESS}
+        if "memory_per_node" not in read and self.options.get("mem", "0") != "0":
+            left["mem"] = self.options["mem"]
+        if "-" in self.options.get("nodes", ""):
+            left["nodes"] = self.options["nodes"]
+        return tuple(clipped(f"{'-' * (1 + (len(name) > 1))}{name} {left[name]}".strip(), 100) for name in sorted(left))
 
     def request(self) -> dict[str, Any]:
         """Return the fields of a request (see :class:`~simmodel.twin.events.Request`) that it says.
@@ -124,6 +149,7 @@ def _options(words: Sequence[str]) -> tuple[dict[str, str], int]:
         elif word.startswith("-") and len(word) > 1:
             letters = word[1:]
             while letters and letters[0] in _SHORT_FLAGS:
+                found[letters[0]] = ""
                 letters = letters[1:]
             if letters:
                 found[_SHORT.get(letters[0], letters[0])] = letters[1:] or next(left, (0, ""))[1]

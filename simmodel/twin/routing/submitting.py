@@ -41,11 +41,12 @@ class Unclear(SimmodelError):
 
 
 class Choice(NamedTuple):
-    """A cluster, its turnaround by simulation (s) or ``None``, and why it has none."""
+    """A cluster, its turnaround by simulation (s) or ``None``, why it has none, and what its twin does not model."""
 
     cluster: RoutedCluster
     turnaround: float | None = None
     why: str = ""
+    unmodelled: tuple[str, ...] = ()
 
 
 class Submitted(NamedTuple):
@@ -107,7 +108,9 @@ def _ask(cluster: RoutedCluster, question: str, patience: float) -> Choice:
     except (OSError, ValueError) as error:
         return Choice(cluster, None, str(error) or type(error).__name__)
     if isinstance(answer, dict) and isinstance(answer.get("turnaround"), int | float):
-        return Choice(cluster, float(answer["turnaround"]))
+        marks = answer.get("unmodelled")
+        told = tuple(map(str, marks)) if isinstance(marks, list) else ()
+        return Choice(cluster, float(answer["turnaround"]), unmodelled=told)
     why = answer.get("error") if isinstance(answer, dict) else None
     return Choice(cluster, None, str(why or "no answer that is understood"))
 

@@ -11,6 +11,7 @@ from simmodel.environment import Environment
 from simmodel.errors import InputError, SimmodelError
 from simmodel.systems.cluster.system import Cluster
 from simmodel.twin.events import Request, read_fields
+from simmodel.twin.places import Places
 
 if TYPE_CHECKING:
     from simmodel.errors import Plain
@@ -51,7 +52,7 @@ def turnaround(
     """
     seen = snapshot.expected()
     system = Cluster.from_snapshot(Environment(seen.now, 0), seen, policy, record=False)
-    job = request.job("routed", seen.now, unlimited=_UNLIMITED)
+    job = Places(snapshot.platform).request(request).job("routed", seen.now, unlimited=_UNLIMITED)
     start = system.estimate(job).start
     assert job.run is not None
     return start - seen.now, start - seen.now + job.run / speed
@@ -80,6 +81,8 @@ class Turnarounds:
     def answer(self, question: Mapping[str, Any]) -> dict[str, Plain]:
         """Return ``wait`` and ``turnaround`` (s) of the fields of a request, or ``error``, a sentence.
 
+        With ``unmodelled``: what the request names and the platform lacks.
+
         >>> Turnarounds().answer({"processors": 4})
         {'error': 'nothing is known of the cluster yet'}
         """
@@ -92,4 +95,7 @@ class Turnarounds:
                 wait, whole = turnaround(*shown[:1], request, shown[1], self.speed)
         except (SimmodelError, ValueError) as error:
             return {"error": str(error)}
-        return {"wait": wait, "turnaround": whole} if isfinite(whole) else {"error": "the job would never start"}
+        if not isfinite(whole):
+            return {"error": "the job would never start"}
+        marks = list(Places(shown[0].platform).unmodelled(request))
+        return {"wait": wait, "turnaround": whole, **({"unmodelled": marks} if marks else {})}

@@ -179,6 +179,7 @@ def unmodelled_of(record: JobRecord, rules: Rules, *, memory: bool = False) -> t
         (record.features, f"constraint {record.features} (-C)"),
         (record.array_limit, f"array limit %{record.array_limit}"),
         (record.sharing, f"sharing of nodes: {record.sharing}"),
+        (record.licences, f"licences {', '.join(sorted(record.licences))}"),  # Slurm passes over jobs that lack them
         (rules.memory and not memory, "memory"),
         (rules.preemption, f"preemption ({rules.preemption})"),
         (parts, f"the nodes of partition {', '.join(parts)}"),

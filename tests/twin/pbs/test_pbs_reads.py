@@ -142,6 +142,9 @@ def request(select: str, place: str = "free", node: Size | None = None, **resour
     return read_one(Reading(node=node or Size(cores=16, memory=64 * GB, gpus=4)), Resource_List=asked).request
 
 
+UNLIKE = {"unmodelled": ("chunks unlike each other",)}
+
+
 @pytest.mark.parametrize(
     ("select", "place", "expected"),
     [
@@ -153,7 +156,7 @@ def request(select: str, place: str = "free", node: Size | None = None, **resour
         ("4:ncpus=1:ngpus=1", "free", {"processors": 4, "nodes": 1, "cores_per_node": 4, "gpus_per_node": 4}),
         ("2:ncpus=4", "scatter:excl", {"processors": 32, "nodes": 2, "cores_per_node": 16}),
         ("2:ncpus=4", "excl", {"processors": 16, "nodes": 1, "cores_per_node": 16}),
-        ("1:ncpus=16+4:ncpus=2", "scatter", {"processors": 24, "nodes": 5, "cores_per_node": 5}),
+        ("1:ncpus=16+4:ncpus=2", "scatter", {"processors": 24, "nodes": 5, "cores_per_node": 5, **UNLIKE}),
     ],
 )  # fmt: skip
 def test_chunks_become_processors_and_nodes(select: str, place: str, expected: dict[str, Any]) -> None:

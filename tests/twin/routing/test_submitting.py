@@ -11,7 +11,9 @@ from threading import Event, Thread
 import pytest
 
 from simmodel import Cluster, Environment, Job
+from simmodel.cli import main
 from simmodel.errors import InputError
+from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
 from simmodel.twin.routing.asking import read_submission
 from simmodel.twin.routing.settings import RoutedCluster, RouteSettings, read_route
 from simmodel.twin.routing.submitting import MARK, Unclear, choose, submit
@@ -173,6 +175,26 @@ def test_the_cluster_where_the_job_ends_first_is_chosen(twins: list[tuple[Turnar
     found = choose(settings, sixteen)
     assert found[0].cluster.name == "b"
     assert "has 8" in found[1].why
+
+
+def test_what_a_twin_does_not_model_of_a_job_is_said(
+    twins: list[tuple[Turnarounds, int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (first, one), (_, other) = twins
+    debug = ClusterSpec(partitions=[PartitionSpec(processors=8)], queues=[QueueSpec(name="debug", partition="batch")])
+    first.show(Cluster(Environment(), debug).snapshot())
+    path = tmp_path / "route.toml"
+    clusters = (
+        f'[[clusters]]\nname = "{name}"\nconf = "x"\nport = {port}\n' for name, port in (("a", one), ("b", other))
+    )
+    path.write_text('default = "a"\npatience = 5\n' + "".join(clusters))
+    words = ["-n2", "-t2", "-p", "debug,gpu", "-w", "n1", "--licenses=matlab", "job.sh"]
+    assert main(["twin", "submit", str(path), "--dry-run", "--", "sbatch", *words]) == 0
+    marks = "--licenses matlab, -w n1, partition gpu, which the platform lacks"
+    assert capsys.readouterr().out.splitlines() == [
+        f"a: ends after 120 s; not modelled: {marks}",
+        "b: nothing is known of the cluster yet",
+    ]
 
 
 def test_without_answers_the_default_is_first(twins: list[tuple[Turnarounds, int]]) -> None:

@@ -1,6 +1,7 @@
 """What Slurm heeds of a job and the mirror does not is told wherever its start is: no bare "starts now"."""
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ def config_of(folder: Path, commands: Path) -> Path:
         ({"x": "n[1-2]"}, "", True, ("without nodes n[1-2] (-x)",)),
         ({"f": "ib&ssd"}, "", True, ("constraint ib&ssd (-C)",)),
         ({"F": "4", "K": "5", "limit": "5-9%2"}, "", True, ("array limit %2",)),
+        ({"W": "matlab:2,fluent@server"}, "", True, ("licences fluent@server, matlab",)),
         ({"h": "USER"}, "", True, ("sharing of nodes: user",)),
         ({"P": "high"}, "", True, ("the nodes of partition high",)),
         ({}, "PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE", True, ("preemption (REQUEUE)",)),
@@ -97,6 +99,20 @@ def test_predictions_and_explanations_tell_it(tmp_path: Path, capsys: pytest.Cap
     said = capsys.readouterr().out
     assert "caution: not modelled: nodes n1 (-w)" in said
     assert "caution: the scheduler expects a later start" in said
+
+
+def test_the_shadow_tells_it_of_each_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    running = {"T": "RUNNING", "S": "1700000000", "N": "n1", "D": "1", "C": "1"}
+    rows = [{**JOB, **running, "n": "n1", "W": "matlab"}, {**JOB, **running, "A": "8", "F": "8", "n": "n1"}]
+    write_stub(tmp_path, [*rows, {**JOB, **running, "A": "9", "F": "9"}], NODES)
+    table = tmp_path / "starts.csv"
+    assert main(["twin", "shadow", str(config_of(tmp_path, tmp_path)), "--for", "0.01", "--table", str(table)]) == 0
+    said = capsys.readouterr().out
+    assert re.search("starts not modelled in full +2 of 3\n", said)
+    assert re.search("not modelled: nodes n1 .-w.: 2 starts\nnot modelled: licences matlab: 1 start\n", said)
+    marks = {row["job"]: row["unmodelled"] for row in csv.DictReader(table.read_text("utf-8").splitlines())}
+    both = "nodes n1 (-w); licences matlab; matlab, which the platform lacks"
+    assert marks == {"7": both, "8": "nodes n1 (-w)", "9": ""}
 
 
 def test_without_a_good_answer_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
