@@ -71,7 +71,7 @@ def discrimination(result: JobRecord, busy: Steps | None = None) -> NDArray[np.f
     ones = np.ones(int(entered.sum()))
     times = np.append(submit[entered], leaves[entered])
     inside = Steps.from_changes(times, np.append(ones, -ones), result.started, result.ended)
-    share = busy.combine(inside, lambda b, n: np.divide(b, n, out=np.zeros_like(b), where=n > 0))
+    share = busy.share_of(inside)
     edges = np.append(share.times, share.end)
     area = np.append(0.0, np.cumsum(share.values * np.diff(edges)))
     deserved = np.interp(leaves, edges, area) - np.interp(submit, edges, area)

@@ -265,7 +265,7 @@ class JobRecord(Shown):
 
     def utilisation(self, place: str | None = None) -> Steps:
         """Return the busy share of the processors in service over time, at all places or at one."""
-        return self.busy(place).combine(self.capacity(place), _share)
+        return self.busy(place).share_of(self.capacity(place))
 
     def queue_length(self) -> Steps:
         """Return the number of waiting jobs over time."""
@@ -375,12 +375,6 @@ def _stacked(tables: Sequence[Table], name: str) -> NDArray[Any]:
     if name == "holder" and len({column.dtype.kind for column in columns}) > 1:
         columns = [column.astype(object) for column in columns]
     return np.concatenate(columns)
-
-
-def _share(busy: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return busy divided by capacity; 0 for zero capacity."""
-    share: NDArray[np.float64] = np.divide(busy, capacity, out=np.zeros_like(busy), where=capacity > 0)
-    return share
 
 
 def _extreme(function: np.ufunc, *columns: NDArray[np.float64]) -> float:

@@ -144,6 +144,14 @@ class Steps(Shown):
         times = times[np.append(True, times[1:] != times[:-1])] if len(times) else times
         return Steps(times, function(self.at(times), other.at(times)), end)
 
+    def share_of(self, other: Steps) -> Steps:
+        """Return the quotient at every step of either; 0 where the other is not positive.
+
+        >>> Steps([0, 2], [1, 3], end=4).share_of(Steps([0, 1], [0, 4], end=4)).values
+        array([0.  , 0.25, 0.75])
+        """
+        return self.combine(other, lambda a, b: np.divide(a, b, out=np.zeros_like(a), where=b > 0))
+
     def __add__(self, other: Steps) -> Steps:
         return self.combine(other, np.add)
 

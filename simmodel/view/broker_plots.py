@@ -11,7 +11,7 @@ from simmodel.errors import unknown
 from simmodel.metrics.brokered import WEEK, by_origin, moved_turnaround, side_by_side, weekly
 from simmodel.view.menu import Plot
 from simmodel.view.plots import ResultPlots
-from simmodel.view.style import COLOURS, INK, Size, axes, duration_axis, page, sequence, tidy
+from simmodel.view.style import COLOURS, INK, Size, axes, coloured, duration_axis, page, sequence, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def weeks(
         raise unknown("value", value, ("utilisation", "submitted", "handed"))
     table = weekly(result, interval)
     ax = axes(ax, figsize=figsize)
-    for name, colour in zip(result.clusters, COLOURS * len(result.clusters), strict=False):
+    for name, colour in coloured(result.clusters):
         rows = table.where(table["cluster"] == name)
         heights = np.append(rows[value], rows[value][-1:]).astype(np.float64)
         ax.plot(np.arange(len(heights)), heights, drawstyle="steps-post", color=colour, linewidth=1.4, label=name)
@@ -123,7 +123,7 @@ def means_by_bin(
     ax = axes(ax, figsize=figsize)
     places = np.arange(len(table))
     width = 0.8 / len(results)
-    for i, (result, colour) in enumerate(zip(results, COLOURS * len(results), strict=False)):
+    for i, (result, colour) in enumerate(coloured(results)):
         at = places + (i - (len(results) - 1) / 2) * width
         ax.bar(at, table[result.name], width, color=colour, label=result.name)
     ax.set_xticks(places, table["bin"].tolist())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.view.style import BLUE, COLOURS, GREY, INK, PALE, Size, axes, figure, tidy
+from simmodel.view.style import BLUE, GREY, INK, PALE, Size, axes, coloured, figure, legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,9 +140,8 @@ def convergence(found: Mapping[str, Searched], *, title: str | None = None, figs
     ['random', 'gp']
     """
     ax = axes(None, (6.4, 3.8), figsize)
-    for number, (name, each) in enumerate(found.items()):
+    for (name, each), colour in coloured(found.items()):
         rows = each.convergence
-        colour = COLOURS[number % len(COLOURS)]
         ax.plot(rows["number"] + 1, rows["best"], color=colour, drawstyle="steps-post", label=name)
     if all((each.convergence["best"][np.isfinite(each.convergence["best"])] > 0).all() for each in found.values()):
         ax.set_yscale("log")
@@ -150,7 +149,7 @@ def convergence(found: Mapping[str, Searched], *, title: str | None = None, figs
         ax.yaxis.set_minor_formatter(lambda value, _: f"{value:.2g}")
     ax.tick_params(axis="y", which="minor", labelsize=8, labelcolor=GREY)
     if len(found) > 1:
-        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+        legend(ax)
     ax.set_xlabel("trials")
     ax.set_ylabel("best loss so far")
     tidy(ax, grid="y", title=title, default="Convergence")

@@ -9,7 +9,7 @@ import numpy as np
 
 from simmodel.metrics.names import JOB_METRICS
 from simmodel.metrics.workflow import MACHINE_METRICS
-from simmodel.view.style import COLOURS, INK, Size, duration_axis, figure, tidy
+from simmodel.view.style import COLOURS, Size, duration_axis, figure, hide_x, legend, share_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,16 +89,9 @@ def exploration(
         _panel(ax, found, name, groups, policies, log)
         if first is None:
             first = ax
-            ax.legend(
-                frameon=False,
-                fontsize=8.5,
-                labelcolor=INK,
-                loc="upper left",
-                bbox_to_anchor=(1.0, 1.03),
-                handletextpad=0.3,
-            )
+            legend(ax, "upper left", (1.0, 1.03), handletextpad=0.3)
         if number + 1 < len(names):
-            ax.tick_params(axis="x", labelbottom=False)
+            hide_x(ax)
     return fig
 
 
@@ -159,4 +152,4 @@ def _values(ax: Axes, found: Explored, name: str) -> None:
     if (kind == "time" and units == {"s"}) or (kind == "s" and units == {None}):
         duration_axis(ax.yaxis, ax.get_ylim()[1], log=False)
     elif kind == "share" or name == "utilisation":
-        ax.yaxis.set_major_formatter(lambda value, _position: f"{100 * value:g} %")
+        share_axis(ax.yaxis)

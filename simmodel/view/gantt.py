@@ -2,28 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simmodel.errors import unknown
 from simmodel.metrics.packing import pack
-from simmodel.view.style import COLOURS, GREY, INK, Size, axes, duration_colours, tidy, time_axis
+from simmodel.view.style import COLOURS, GREY, Size, axes, colour_bar, duration_colours, tidy, time_axis
 from simmodel.work.table import distinct, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import Collection
-    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.colors import Colormap
     from matplotlib.image import AxesImage
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from simmodel.records.job_record import JobRecord
+    from simmodel.records.task_record import TaskRecord
     from simmodel.work.table import Table
 
-__all__ = ["gantt", "pieces", "shares"]
+__all__ = ["Boxes", "gantt", "pieces", "shares"]
 
 EXACT = 5000  # most rectangles drawn one by one; more are averaged in an image
+
+
+class Boxes(NamedTuple):
+    """Rectangles of a chart: from an instant (s) to another, and from a row to another."""
+
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def where(self, kept: NDArray[np.bool_]) -> Boxes:
+        """Return some of them."""
+        return Boxes(*(column[kept] for column in self))
+
+    def draw(self, ax: Axes, colours: ArrayLike | Sequence[str], edges: float | NDArray[np.float64]) -> Collection:
+        """Draw each in its colour, with white edges of some width (points)."""
+        from matplotlib.collections import PolyCollection
+
+        start, end, low, high = self
+        corners: Any = np.stack(
+            [np.stack([x, y], axis=1) for x, y in ((start, low), (end, low), (end, high), (start, high))], 1
+        )
+        return ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges))
+
+    def covered(
+        self, result: JobRecord | TaskRecord, weight: NDArray[np.float64], wide: int, tall: int, rows: int
+    ) -> NDArray[np.float64]:
+        """Return the weighted part of each pixel that they cover, in a picture of the whole run and all its rows."""
+        span = max(result.ended - result.started, 1e-9)
+        x = [(each - result.started) / span * wide for each in (self.start, self.end)]
+        return shares(x, [each * (tall / rows) for each in (self.low, self.high)], weight, wide, tall)
 
 
 def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
@@ -109,7 +142,9 @@ def gantt(
     jobs = int((result.runs["place"] == result.places["place"][number]).sum())  # the claims follow
     job = rows_of(result.jobs["job"], runs["holder"][:jobs])
     claims = len(runs) - jobs
-    shown: Any
+    boxes = Boxes(runs["start"][which], end[which], rows[:, 0], rows[:, 1])
+    edge = 0.5 if len(which) < 1500 else 0.0
+    shown: Collection | AxesImage
     if colour == "wait":
         waits = np.append(np.nan_to_num(result.jobs["wait"][job]), np.zeros(claims))
         colours, norm, marks = duration_colours(float(waits.max()) if len(waits) else 0.0)
@@ -118,15 +153,17 @@ def gantt(
 
             paint = colours(norm(waits))
             paint[jobs:] = to_rgba(GREY)
-            shown = _rectangles(ax, runs["start"][which], end[which], rows, paint[which])
+            shown = boxes.draw(ax, paint[which], edge)
         else:
-            shown = _image(ax, result, runs["start"][which], end[which], rows, norm(waits[which]), colours, height)
+            shown = _image(ax, result, boxes, norm(waits[which]), colours, height)
         if scale and len(marks) > 1:
-            _scale(ax, colours, norm, marks)
+            from matplotlib.cm import ScalarMappable
+
+            colour_bar(ax, ScalarMappable(norm, colours), marks, fraction=0.03, title="wait")
     else:
         keys = job if colour == "job" else distinct(result.jobs[colour][job])[1]
         paint = np.append(np.array(COLOURS)[keys % len(COLOURS)], np.full(claims, GREY))
-        shown = _rectangles(ax, runs["start"][which], end[which], rows, paint[which])
+        shown = boxes.draw(ax, paint[which], edge)
     shown.set_rasterized(len(which) > 1000)
     ax.set_ylim(0, height)
     ax.set_ylabel("node" if nodes else "processor")
@@ -134,40 +171,14 @@ def gantt(
     return tidy(ax, grid="", title=title)
 
 
-def _rectangles(
-    ax: Axes,
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    colours: NDArray[np.float64],
-) -> Collection:
-    from matplotlib.collections import PolyCollection
-
-    low, high = rows[:, 0], rows[:, 1]
-    corners: Any = np.stack(
-        [np.stack([x, y], axis=1) for x, y in ((start, low), (end, low), (end, high), (start, high))], 1
-    )
-    edge = 0.5 if len(corners) < 1500 else 0.0
-    return ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edge))
-
-
 def _image(
-    ax: Axes,
-    result: JobRecord,
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    values: NDArray[np.float64],
-    colours: Colormap,
-    height: int,
+    ax: Axes, result: JobRecord, boxes: Boxes, values: NDArray[np.float64], colours: Colormap, height: int
 ) -> AxesImage:
     """Draw an image: a pixel has the mean colour of the rectangles that cover it, as opaque as they cover it."""
     wide, tall = 1400, min(height, 360)
-    x = [(each - result.started) / max(result.ended - result.started, 1e-9) * wide for each in (start, end)]
-    y = [rows[:, i] * (tall / height) for i in (0, 1)]
-    cover = shares(x, y, np.ones(len(start)), wide, tall)
-    mean = np.divide(shares(x, y, np.asarray(values), wide, tall), cover, out=np.zeros_like(cover), where=cover > 1e-9)
-    picture = colours(mean)
+    cover = boxes.covered(result, np.ones(len(values)), wide, tall, height)
+    weighted = boxes.covered(result, np.asarray(values), wide, tall, height)
+    picture = colours(np.divide(weighted, cover, out=np.zeros_like(cover), where=cover > 1e-9))
     picture[..., 3] = np.clip(cover, 0, 1)
     extent = (result.started, max(result.ended, result.started + 1e-9), 0, height)
     return ax.imshow(picture, aspect="auto", origin="lower", interpolation="nearest", extent=extent)
@@ -189,14 +200,3 @@ def shares(
                     cell = (line + dy) * (wide + 2) + column + dx
                     grid += np.bincount(cell, sign_x * sign_y * weight * share_x * share_y, minlength=len(grid))
     return grid.reshape(tall + 2, wide + 2).cumsum(axis=0).cumsum(axis=1)[:tall, :wide]
-
-
-def _scale(ax: Axes, colours: Colormap, norm: Normalize, marks: list[tuple[float, str]]) -> None:
-    from matplotlib.cm import ScalarMappable
-
-    bar = ax.figure.colorbar(ScalarMappable(norm, colours), ax=ax, pad=0.01, fraction=0.03, aspect=28)
-    bar.set_ticks([at for at, _ in marks], labels=[text for _, text in marks])
-    bar.ax.minorticks_off()
-    bar.ax.tick_params(labelsize=8, colors=GREY, labelcolor=INK, width=0.6, length=2)
-    bar.ax.set_title("wait", fontsize=8.5, color=INK, loc="left", pad=5)
-    bar.outline.set_visible(False)

@@ -12,10 +12,9 @@ from simmodel.errors import InputError, unknown
 from simmodel.metrics.grid import by_site
 from simmodel.units import show_quantity
 from simmodel.view.menu import Plot
-from simmodel.view.overview import headline
 from simmodel.view.plots import ResultPlots
 from simmodel.view.result_plots import cdf, queue
-from simmodel.view.style import GREY, INK, PALE, Size, axes, page, sequence, span_axis, tidy
+from simmodel.view.style import GREY, INK, PALE, Size, axes, colour_bar, headline, page, sequence, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +30,7 @@ __all__ = ["GridPlots", "grid_flows", "grid_map", "grid_overview", "link_heat", 
 _INTERVALS = 240  # of a heat map
 _NAMED = 60  # rows with names
 _SHOWN = 15  # links in an overview
+_SHARES = ((0.0, "0"), (0.5, "50 %"), (1.0, "100 %"))
 
 
 def site_heat(
@@ -93,7 +93,7 @@ def link_heat(
         if a link is unknown
     """
     links = busiest_links(record, _NAMED) if links is None else links
-    parts = [record.load(name).combine(record.capacity(name), _part) for name in links]
+    parts = [record.load(name).share_of(record.capacity(name)) for name in links]
     end = max((part.end for part in parts), default=record.started)
     own = "load of links, as a share of their bandwidth"
     ax = axes(ax, _heat_size(links), figsize)
@@ -107,10 +107,6 @@ def busiest_links(record: NetworkRecorder, most: int) -> list[str]:
     return [str(table["link"][row]) for row in order[:most] if table["bytes"][row] > 0]
 
 
-def _part(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.divide(load, capacity, out=np.zeros(len(load)), where=capacity > 0))
-
-
 def _heat_size(names: Sequence[str]) -> Size:
     return 9.0, 1.4 + min(max(0.17 * len(names), 0.6), 9.0)
 
@@ -119,9 +115,7 @@ def _heat(ax: Axes, names: Sequence[str], rows: Sequence[Steps], start: float, e
     """Draw shares over time, a row each, with a bar of colours from 0 to 1."""
     span_axis(ax, start, end)
     if not names or not end > start:
-        ax.set_xticks([])
-        ax.set_yticks([])
-        return tidy(_nothing(ax, "no time has passed" if names else "nothing was moved"), grid="", title=title)
+        return _nothing(ax, "no time has passed" if names else "nothing was moved", title)
     edges = np.linspace(start, end, _INTERVALS + 1)
     values = np.clip(np.nan_to_num([row.averages(edges) for row in rows]), 0, 1)
     image = ax.imshow(
@@ -133,8 +127,7 @@ def _heat(ax: Axes, names: Sequence[str], rows: Sequence[Steps], start: float, e
         extent=(start, end, len(names) - 0.5, -0.5),
         interpolation="nearest",
     )
-    bar = ax.figure.colorbar(image, ax=ax, ticks=[0, 0.5, 1], pad=0.01, fraction=0.025, aspect=25)
-    _tidy_bar(bar, ["0", "50 %", "100 %"])
+    colour_bar(ax, image, _SHARES, fraction=0.025)
     tidy(ax, grid="", title=title)
     _names(ax, "y", names)
     ax.tick_params(axis="y", length=0)
@@ -162,9 +155,11 @@ def _short(name: str) -> str:
     return name if len(name) <= 24 else f"{name[:11]}…{name[-11:]}"
 
 
-def _nothing(ax: Axes, why: str) -> Axes:
+def _nothing(ax: Axes, why: str, title: str) -> Axes:
+    ax.set_xticks([])
+    ax.set_yticks([])
     ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", fontsize=9, color=GREY)
-    return ax
+    return tidy(ax, grid="", title=title)
 
 
 def _white_first() -> Any:
@@ -173,13 +168,6 @@ def _white_first() -> Any:
 
     colours = sequence()
     return LinearSegmentedColormap.from_list("share", ["#ffffff", *(colours(x) for x in np.linspace(0, 1, 8))])
-
-
-def _tidy_bar(bar: Any, labels: Sequence[str] | None = None) -> None:
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=7.5, length=0, labelcolor=INK)
-    if labels is not None:
-        bar.set_ticklabels(labels)
 
 
 # ---------------------------------------------------------------------- flows
@@ -224,20 +212,15 @@ def grid_flows(
     failed = int(result.flows["failed"].sum())
     told = f"{result.name}: {_bytes(total)} moved" + (f", {failed:,} transfers failed" if failed else "")
     if not total > 0:
-        ax.set_xticks([])
-        ax.set_yticks([])
-        return tidy(_nothing(ax, "nothing was moved"), grid="", title=title, default=told)
+        return _nothing(ax, "nothing was moved", told if title is None else title)
     least = float(moved[moved > 0].min())
     most = float(moved.max())
     norm = LogNorm(min(least, 0.999 * most), most)
     image = ax.imshow(np.ma.masked_equal(moved, 0), cmap=sequence(), norm=norm, aspect="auto", interpolation="nearest")
     ax.set_xlabel("to")
     ax.set_ylabel("from")
-    bar = ax.figure.colorbar(image, ax=ax, pad=0.01, fraction=0.04, aspect=25)
-    _tidy_bar(bar)
     ticks = np.geomspace(least, most, 4) if most > 3 * least else np.array([most])
-    bar.set_ticks(ticks.tolist(), labels=[_bytes(tick) for tick in ticks.tolist()], minor=False)
-    bar.minorticks_off()
+    colour_bar(ax, image, [(tick, _bytes(tick)) for tick in ticks.tolist()], fraction=0.04)
     tidy(ax, grid="", title=title, default=told)
     _names(ax, "y", [names[i] for i in rows])
     _names(ax, "x", [names[i] for i in columns])
@@ -313,8 +296,7 @@ def grid_map(
                 color=INK,
                 zorder=4,
             )
-    bar = ax.figure.colorbar(points, ax=ax, ticks=[0, 0.5, 1], pad=0.01, fraction=0.03, aspect=25)
-    _tidy_bar(bar, ["0", "50 %", "100 %"])
+    colour_bar(ax, points, _SHARES, fraction=0.03)
     most = _bytes(float(both.max())) if both.any() else None
     told = f"used share of {result.name}" + (f"; the widest line is {most}" if most else "; nothing was moved")
     tidy(ax, grid="", title=title, default=told)
@@ -388,9 +370,7 @@ def grid_overview(
     counts = f"{counted(row['jobs'], 'job')}, {row['finished']:,} finished, {row['failed']:,} failed"
     told = f"{counts} · {counted(len(result.places), 'site')}, {result.processors:,} cores{used}"
     links = [] if record is None else [1.0]
-    with page((12.0, 10.5 + 2.5 * len(links)), figsize) as fig:
-        engine: Any = fig.get_layout_engine()
-        engine.set(w_pad=0.12, h_pad=0.1)
+    with page((12.0, 10.5 + 2.5 * len(links)), figsize, pad=(0.12, 0.1)) as fig:
         grid = fig.add_gridspec(3 + len(links), 2, height_ratios=(1.5, 0.7, 1.7, *links), width_ratios=(1.0, 1.0))
         top = site_heat(result, title="used share of the cores", ax=fig.add_subplot(grid[0, :]))
         queue(result, title="waiting jobs", ax=fig.add_subplot(grid[1, 0]))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simmodel.errors import unknown
 from simmodel.metrics.packing import pack
 from simmodel.records.task_moments import HELD, MOMENTS, PHASES, positions
-from simmodel.view.gantt import shares
-from simmodel.view.style import BLUE, GREY, INK, ORANGE, Size, axes, span_axis, tidy
+from simmodel.view.gantt import Boxes
+from simmodel.view.style import BLUE, GREY, ORANGE, Size, axes, legend, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,67 +66,63 @@ def machine_time_axis(ax: Axes, result: TaskRecord) -> None:
     ax.set_xlabel(name if name == "time" else f"{name} since the start")
 
 
-class _Pieces:
-    """The rectangles of a Gantt chart: rows, instants, and phase of :data:`PHASES` (one more: work for others)."""
+class _Pieces(NamedTuple):
+    """The rectangles of a Gantt chart, their phases of :data:`PHASES` (one more: work for others), and tasks or -1."""
 
-    def __init__(self, result: TaskRecord) -> None:
-        table = result.processors
-        cores = np.maximum(table["cores"].astype(np.int64), 1)
-        self.first = np.concatenate([[0], np.cumsum(cores)])
-        start, end = result.spans
-        row, low, high, begin, stop, phase = [], [], [], [], [], []
-        shown = np.flatnonzero((result.placed >= 0) & np.isfinite(start[PHASES.index(HELD[0])]))
-        bottom, top = self._lanes(result, shown, cores)
-        for at in (PHASES.index(name) for name in HELD):
-            kept = np.isfinite(start[at][shown]) & (end[at][shown] > start[at][shown])
-            tasks = shown[kept]
-            row.append(tasks)
-            low.append(bottom[kept])
-            high.append(top[kept])
-            begin.append(start[at][tasks])
-            stop.append(end[at][tasks])
-            phase.append(np.full(len(tasks), at))
-        cut = result.stopped
-        place = positions(cut["processor"], table["processor"].tolist())
-        alone = np.flatnonzero(cores[place] == 1)  # the rows of processors with several cores are unknown
-        for at in (PHASES.index(name) for name in HELD):
-            since, until = cut[MOMENTS[at]][alone], cut[MOMENTS[at + 1]][alone]
-            kept = alone[until > since]
-            row.append(np.full(len(kept), -1))
-            low.append(self.first[place[kept]].astype(np.float64))
-            high.append(self.first[place[kept]] + 1.0)
-            begin.append(since[until > since])
-            stop.append(until[until > since])
-            phase.append(np.full(len(kept), at))
-        used = result.cpu_phases
-        core = positions(used["core"], table["processor"].tolist())
-        known = core >= 0
-        ends = np.where(np.isnan(used["end"]), result.ended, used["end"])
-        row.append(np.full(int(known.sum()), -1))
-        low.append(self.first[core[known]].astype(np.float64))
-        high.append(self.first[core[known]] + 1.0)
-        begin.append(used["start"][known])
-        stop.append(ends[known])
-        phase.append(np.full(int(known.sum()), len(PHASES)))
-        self.task = np.concatenate(row)
-        self.low, self.high = np.concatenate(low), np.concatenate(high)
-        self.start, self.end = np.concatenate(begin), np.concatenate(stop)
-        self.phase = np.concatenate(phase)
+    boxes: Boxes
+    phase: NDArray[np.int64]
+    task: NDArray[np.int64]
 
-    def _lanes(self, result: TaskRecord, shown: NDArray[np.int64], cores: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return the lowest and highest row of each task: those of the processor, or of some of its cores."""
-        bottom = self.first[result.placed[shown]].astype(np.float64)
-        top = bottom + 1.0
-        taken, ends = result.moments[2][shown], result.spans[1][-1][shown]
-        ends = np.where(np.isnan(ends), result.ended, ends)
-        for processor in np.flatnonzero(cores > 1).tolist():
-            here = np.flatnonzero(result.placed[shown] == processor)
-            wanted = np.maximum(result.tasks["cores"][shown[here]].astype(np.int64), 1)
-            packed = pack(taken[here], ends[here], wanted, int(cores[processor]))
-            index, where = np.unique(packed["index"], return_index=True)
-            bottom[here[index]] = self.first[processor] + packed["low"][where]
-            top[here[index]] = self.first[processor] + packed["high"][where]
-        return bottom, top
+    def where(self, kept: NDArray[np.bool_]) -> _Pieces:
+        return _Pieces(self.boxes.where(kept), self.phase[kept], self.task[kept])
+
+
+def _pieces(result: TaskRecord, first: NDArray[np.int64]) -> _Pieces:
+    """Return the rectangles of all processors, whose rows begin at ``first``."""
+    names = result.processors["processor"].tolist()
+    start, end = result.spans
+    shown = np.flatnonzero((result.placed >= 0) & np.isfinite(start[PHASES.index(HELD[0])]))
+    bottom, top = _lanes(result, shown, first)
+    held = [PHASES.index(name) for name in HELD]
+    parts: list[tuple[Any, ...]] = []
+    for at in held:
+        kept = np.isfinite(start[at][shown]) & (end[at][shown] > start[at][shown])
+        tasks = shown[kept]
+        parts.append((start[at][tasks], end[at][tasks], bottom[kept], top[kept], at, tasks))
+    cut = result.stopped
+    place = positions(cut["processor"], names)
+    alone = np.flatnonzero(np.diff(first)[place] == 1)  # the rows of processors with several cores are unknown
+    for at in held:
+        since, until = cut[MOMENTS[at]][alone], cut[MOMENTS[at + 1]][alone]
+        kept = until > since
+        low = first[place[alone[kept]]].astype(np.float64)
+        parts.append((since[kept], until[kept], low, low + 1.0, at, -1))
+    used = result.cpu_phases
+    core = positions(used["core"], names)
+    known = core >= 0
+    ends = np.where(np.isnan(used["end"]), result.ended, used["end"])
+    low = first[core[known]].astype(np.float64)
+    parts.append((used["start"][known], ends[known], low, low + 1.0, len(PHASES), -1))
+    rows = [[np.broadcast_to(value, len(part[0])) for value in part] for part in parts]
+    start, end, low, high, phase, task = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return _Pieces(Boxes(start, end, low, high), phase, task)
+
+
+def _lanes(result: TaskRecord, shown: NDArray[np.int64], first: NDArray[np.int64]) -> tuple[Any, Any]:
+    """Return the lowest and highest row of each task: those of the processor, or of some of its cores."""
+    bottom = first[result.placed[shown]].astype(np.float64)
+    top = bottom + 1.0
+    taken, ends = result.moments[2][shown], result.spans[1][-1][shown]
+    ends = np.where(np.isnan(ends), result.ended, ends)
+    cores = np.diff(first)
+    for processor in np.flatnonzero(cores > 1).tolist():
+        here = np.flatnonzero(result.placed[shown] == processor)
+        wanted = np.maximum(result.tasks["cores"][shown[here]].astype(np.int64), 1)
+        packed = pack(taken[here], ends[here], wanted, int(cores[processor]))
+        index, where = np.unique(packed["index"], return_index=True)
+        bottom[here[index]] = first[processor] + packed["low"][where]
+        top[here[index]] = first[processor] + packed["high"][where]
+    return bottom, top
 
 
 def machine_gantt(
@@ -162,27 +158,26 @@ def machine_gantt(
     ['cpu', 'gpu']
     """
     names: list[str] = result.processors["processor"].tolist()
-    pieces = _Pieces(result)
-    sizes = np.diff(pieces.first)
-    owner = np.searchsorted(pieces.first, pieces.low, side="right") - 1
+    first = np.concatenate([[0], np.cumsum(np.maximum(result.processors["cores"].astype(np.int64), 1))])
+    pieces = _pieces(result, first)
+    boxes = pieces.boxes
+    owner = np.searchsorted(first, boxes.low, side="right") - 1
     chosen = used_processors(result) if processors is None else rows_named("processor", processors, names)
-    heights = sizes[chosen]
+    heights = np.diff(first)[chosen]
     ax = axes(ax, (9.0, 0.9 + min(max(0.32 * heights.sum(), 1.0), 9.0)), figsize)
     tops = np.concatenate([[0], np.cumsum(heights)])
     shift = np.full(len(names), np.nan)
-    shift[chosen] = tops[:-1] - pieces.first[chosen]
-    low = pieces.low + shift[owner]
-    kept = np.isfinite(low)
-    low, high = low[kept], (pieces.high + shift[owner])[kept]
-    start, end, phase, task = pieces.start[kept], pieces.end[kept], pieces.phase[kept], pieces.task[kept]
-    many = len(low) > EXACT
+    shift[chosen] = tops[:-1] - first[chosen]
+    boxes = boxes._replace(low=boxes.low + shift[owner], high=boxes.high + shift[owner])
+    pieces = pieces._replace(boxes=boxes).where(np.isfinite(boxes.low))
+    many = len(pieces.task) > EXACT
     if many:
-        _image(ax, result, start, end, low, high, phase, int(tops[-1]))
+        _image(ax, result, pieces, int(tops[-1]))
     else:
-        _bars(ax, start, end, low, high, phase)
-    executed = (phase == len(PHASES) - 1) & (task >= 0)
-    if labels if labels is not None else executed.sum() <= LABELLED and tops[-1] <= 60:
-        _names(ax, result, start[executed], end[executed], low[executed], high[executed], task[executed])
+        _bars(ax, pieces)
+    executed = pieces.where((pieces.phase == len(PHASES) - 1) & (pieces.task >= 0))
+    if labels if labels is not None else len(executed.task) <= LABELLED and tops[-1] <= 60:
+        _names(ax, result, executed)
     ax.set_ylim(tops[-1], 0)
     middles = (tops[:-1] + tops[1:]) / 2
     step = max(1, len(chosen) // 40)
@@ -194,7 +189,7 @@ def machine_gantt(
     tidy(ax, grid="", title=title, pad=24)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    _legend(ax, phase)
+    _legend(ax, pieces.phase)
     if processors is None and len(chosen) < len(names):
         left = f"{len(names) - len(chosen)} idle processors left out"
         ax.annotate(left, (1, 1), (0, 6), "axes fraction", "offset points", ha="right", fontsize=8.5, color=GREY)
@@ -223,95 +218,46 @@ def _colour_of(phase: int) -> str:
     return _FOR_OTHERS if phase == len(PHASES) else PHASE_COLOURS[PHASES[phase]]
 
 
-def _bars(
-    ax: Axes,
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    phase: NDArray[np.int64],
-) -> None:
-    from matplotlib.collections import PolyCollection
-
-    thick = phase == len(PHASES) - 1
+def _bars(ax: Axes, pieces: _Pieces) -> None:
+    thick = pieces.phase == len(PHASES) - 1
     inset = np.where(thick, 0.1, 0.22)  # phases other than execution are thinner
-    corners: Any = np.stack(
-        [
-            np.stack([x, y], axis=1)
-            for x, y in ((start, low + inset), (end, low + inset), (end, high - inset), (start, high - inset))
-        ],
-        axis=1,
-    )
-    colours = [_colour_of(each) for each in phase.tolist()]
+    start, end, low, high = pieces.boxes
     span = float(end.max(initial=1.0) - start.min(initial=0.0))
-    edges = np.where((end - start > span / 300) & (len(corners) < 1500), 0.5, 0.0)  # none around slivers
-    ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges))
+    edges = np.where((end - start > span / 300) & (len(start) < 1500), 0.5, 0.0)  # none around slivers
+    Boxes(start, end, low + inset, high - inset).draw(ax, [_colour_of(each) for each in pieces.phase.tolist()], edges)
 
 
-def _image(
-    ax: Axes,
-    result: TaskRecord,
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    phase: NDArray[np.int64],
-    rows: int,
-) -> None:
+def _image(ax: Axes, result: TaskRecord, pieces: _Pieces, rows: int) -> None:
     """Draw the share of time of each row in each phase, by columns of pixels, from the bottom up."""
     from matplotlib.colors import to_rgb
 
     wide, tall = 900, max(1, min(24, 960 // rows))
-    span = max(result.ended - result.started, 1e-9)
-    x = [(each - result.started) / span * wide for each in (start, end)]
-    colours = [_colour_of(each) for each in phase.tolist()]
+    colours = [_colour_of(each) for each in pieces.phase.tolist()]
     order = [colour for _, colour in LEGEND[:-1]]
     order += [colour for colour in dict.fromkeys(colours) if colour not in order]  # waits come last
     painted = np.array([order.index(colour) for colour in colours])
     covered = np.zeros((len(order), rows, wide))
     for number in range(len(order)):
-        here = painted == number
-        edges = [each[here] for each in (*x, low, high)]
-        covered[number] = shares(edges[:2], edges[2:], np.ones(int(here.sum())), wide, rows)
+        here = pieces.where(painted == number)
+        covered[number] = here.boxes.covered(result, np.ones(len(here.task)), wide, rows, rows)
     tops = np.cumsum(covered, axis=0)[:, :, None, :]
     heights = ((tall - np.arange(tall)) - 0.5)[:, None] / tall
     which = (tops <= heights).sum(axis=0).reshape(rows * tall, wide)
     paint = np.array([*(to_rgb(colour) for colour in order), (1.0, 1.0, 1.0)])
-    ax.imshow(
-        paint[which],
-        aspect="auto",
-        origin="lower",
-        interpolation="nearest",
-        extent=(result.started, result.started + span, 0, rows),
-    )
+    extent = (result.started, max(result.ended, result.started + 1e-9), 0, rows)
+    ax.imshow(paint[which], aspect="auto", origin="lower", interpolation="nearest", extent=extent)
 
 
-def _names(
-    ax: Axes,
-    result: TaskRecord,
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    rows: NDArray[np.intp],
-) -> None:
+def _names(ax: Axes, result: TaskRecord, pieces: _Pieces) -> None:
     """Label bars with their tasks if the labels fit."""
     figure: Any = ax.figure
     width = ax.get_position().width * figure.get_size_inches()[0] * 72
     span = max(result.ended - result.started, 1e-9)
-    names = result.tasks["task"][rows].tolist()
-    for name, a, b, bottom, top in zip(names, start.tolist(), end.tolist(), low, high, strict=True):
-        text = str(name)
-        if len(text) * 4.6 <= (b - a) / span * width:
-            ax.annotate(
-                text,
-                ((a + b) / 2, (bottom + top) / 2),
-                ha="center",
-                va="center",
-                fontsize=7.5,
-                color="white",
-                annotation_clip=True,
-            )
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5, "color": "white", "annotation_clip": True}
+    names = result.tasks["task"][pieces.task].tolist()
+    for name, a, b, low, high in zip(names, *(column.tolist() for column in pieces.boxes), strict=True):
+        if len(str(name)) * 4.6 <= (b - a) / span * width:
+            ax.annotate(str(name), ((a + b) / 2, (low + high) / 2), **style)
 
 
 def _legend(ax: Axes, phase: NDArray[np.int64]) -> None:
@@ -323,16 +269,5 @@ def _legend(ax: Axes, phase: NDArray[np.int64]) -> None:
         Patch(color=colour, label=name) for name, colour in LEGEND if name in there or (name == "waits" and waits)
     ]
     if len(handles) > 1:
-        ax.legend(
-            handles=handles,
-            frameon=False,
-            fontsize=8.5,
-            labelcolor=INK,
-            ncols=len(handles),
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            borderaxespad=0.2,
-            handlelength=1.0,
-            handleheight=0.9,
-            columnspacing=1.4,
-        )
+        room = {"borderaxespad": 0.2, "handlelength": 1.0, "handleheight": 0.9, "columnspacing": 1.4}
+        legend(ax, "lower left", (0.0, 1.0), handles=handles, columns=len(handles), **room)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +12,23 @@ from simmodel.metrics.processors import link_load, load
 from simmodel.metrics.workflow import planned, summary
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.records.task_moments import positions
-from simmodel.units import show_quantity
+from simmodel.view.gantt import Boxes
 from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
 from simmodel.view.menu import Plot, PlotMenu
-from simmodel.view.style import BLUE, COLOURS, GREY, INK, Size, axes, page, tidy
+from simmodel.view.style import (
+    BLUE,
+    COLOURS,
+    GREY,
+    Size,
+    axes,
+    headline,
+    hide_x,
+    legend,
+    page,
+    quantity_scale,
+    share_axis,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,31 +47,10 @@ def _curves(ax: Axes, steps: dict[str, Steps], scale: dict[str, float]) -> None:
     for number, (name, each) in enumerate(steps.items()):
         times, values = each.thinned(_POINTS).scaled(1 / scale[name]).curve()
         style = ("-", "--", ":")[number // len(COLOURS) % 3]
-        ax.plot(
-            times,
-            values,
-            drawstyle="steps-post",
-            color=COLOURS[number % len(COLOURS)],
-            linewidth=1.2,
-            linestyle=style,
-            label=name,
-        )
+        colour = COLOURS[number % len(COLOURS)]
+        ax.plot(times, values, drawstyle="steps-post", color=colour, linewidth=1.2, linestyle=style, label=name)
     if steps:
-        ax.legend(
-            frameon=False,
-            fontsize=8.5,
-            labelcolor=INK,
-            loc="upper left",
-            bbox_to_anchor=(1.0, 1.05),
-            handlelength=1.2,
-            borderaxespad=0.2,
-        )
-
-
-def _unit_of(most: float) -> tuple[float, str]:
-    power = min(max(int(np.log10(most)) // 3, 0), 6) if most > 0 else 0
-    scale = 1000.0**power
-    return scale, show_quantity(scale, "B").lstrip("1")
+        legend(ax, "upper left", (1.0, 1.05), handlelength=1.2, borderaxespad=0.2)
 
 
 def memory(
@@ -92,7 +84,7 @@ def memory(
         for name, steps in result.memory.items()
         if (pools is None and steps.max() > 0) or name in (pools or ())
     }
-    scale, unit = _unit_of(max((each.max() for each in used.values()), default=0.0))
+    scale, unit = quantity_scale(max((each.max() for each in used.values()), default=0.0), "B")
     _curves(ax, used, dict.fromkeys(used, scale))
     ax.set_ylabel(f"memory ({unit})")
     ax.set_ylim(bottom=0)
@@ -137,7 +129,7 @@ def links(
     ax.set_ylabel("load of links")
     most = max((steps.max() / bandwidth[name] for name, steps in chosen.items()), default=1.0)
     ax.set_ylim(0, 1.05 * max(1.0, most))
-    ax.yaxis.set_major_formatter(lambda value, _position: f"{100 * value:g} %")
+    share_axis(ax.yaxis)
     machine_time_axis(ax, result)
     return tidy(ax, title=title)
 
@@ -177,11 +169,9 @@ def phases(
     ax.set_yticks(np.arange(len(names)), names)
     ax.invert_yaxis()
     ax.set_xlim(0, max(1.0, float(left.max(initial=0.0))))
-    ax.xaxis.set_major_formatter(lambda value, _position: f"{100 * value:g} %")
+    share_axis(ax.xaxis)
     ax.set_xlabel("of the run")
-    ax.legend(
-        frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.0
-    )
+    legend(ax, "upper left", (1.0, 1.0), handlelength=1.0)
     tidy(ax, grid="x", title=title)
     ax.tick_params(axis="y", length=0)
     return ax
@@ -220,24 +210,13 @@ def plan(
     few = len(table) <= LABELLED
     start, end = result.spans
     at = np.append(positions(table["planned_processor"], names), positions(result.tasks["processor"], names))
-    low = np.append(np.full(len(table), 0.08), np.full(len(result.tasks), 0.5)) + at
+    low = np.append(np.full(len(table), 0.08), np.full(len(result.tasks), 0.5)) + at.astype(np.float64)
     begins = np.append(table["planned_start"], start[-1])
     ends = np.append(table["planned_end"], end[-1])
     kept = np.isfinite(begins) & np.isfinite(ends) & (at >= 0)
     colours = np.append(np.full(len(table), GREY), np.full(len(result.tasks), BLUE))
-    from matplotlib.collections import PolyCollection
-
     height = np.append(np.full(len(table), 0.38), np.full(len(result.tasks), 0.42))
-    corners: Any = np.stack(
-        [
-            np.stack([x[kept], y[kept]], axis=1)
-            for x, y in ((begins, low), (ends, low), (ends, low + height), (begins, low + height))
-        ],
-        axis=1,
-    )
-    ax.add_collection(
-        PolyCollection(corners, facecolors=colours[kept].tolist(), edgecolors="white", linewidths=0.5 if few else 0)
-    )
+    Boxes(begins, ends, low, low + height).where(kept).draw(ax, colours[kept].tolist(), 0.5 if few else 0.0)
     most = max(float(np.nanmax(ends[kept])), result.ended)
     if few:
         tasks = [str(each) for each in [*table["task"].tolist(), *result.tasks["task"].tolist()]]
@@ -254,17 +233,7 @@ def plan(
     from matplotlib.patches import Patch
 
     handles = [Patch(color=GREY, label="planned"), Patch(color=BLUE, label="executed")]
-    ax.legend(
-        handles=handles,
-        frameon=False,
-        fontsize=8.5,
-        labelcolor=INK,
-        ncols=2,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.2,
-        handlelength=1.0,
-    )
+    legend(ax, "lower left", (0.0, 1.0), handles=handles, columns=2, borderaxespad=0.2, handlelength=1.0)
     tidy(ax, grid="", title=title, pad=24)
     ax.tick_params(axis="y", length=0)
     return ax
@@ -287,9 +256,7 @@ def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: S
     rows = float(result.processors["cores"][used_processors(result)].sum())
     high = min(max(0.3 * rows, 1.6), 7.0)
     ratios = [high, *([1.3] if used else []), *([1.3] if moved else [])]
-    with page((10.5, sum(ratios) + 1.5), figsize) as fig:
-        engine: Any = fig.get_layout_engine()
-        engine.set(w_pad=0.1, h_pad=0.06)
+    with page((10.5, sum(ratios) + 1.5), figsize, pad=(0.1, 0.06)) as fig:
         grid = fig.add_gridspec(len(ratios), 1, height_ratios=ratios)
         top = fig.add_subplot(grid[0])
         panels = [top]
@@ -299,8 +266,7 @@ def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: S
         if moved:
             panels.append(links(result, ax=fig.add_subplot(grid[len(panels)], sharex=top)))
     for ax in panels[:-1]:
-        ax.set_xlabel("")
-        ax.tick_params(axis="x", labelbottom=False)
+        hide_x(ax)
     found = summary(result)
     told = [
         f"{_WORDS.get(name, name)} {machine_text(name, found[name], result.time_unit)}"
@@ -309,9 +275,7 @@ def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: S
     ]
     count = len(result.processors)
     head = f"{len(result.tasks):,} tasks on {result.spec.name} ({count} processors)"
-    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
-    top.annotate(result.name if title is None else title, (0, 1), (0, 42), fontsize=14, fontweight="bold", **above)
-    top.annotate(" · ".join([head, *told]), (0, 1), (0, 27), fontsize=9.5, **above)
+    headline(top, result.name if title is None else title, " · ".join([head, *told]), heights=(42, 27))
     return fig
 
 

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.units import show_quantity
-from simmodel.view.style import BLUE, COLOURS, GREY, ORANGE, Size, axes, duration_axis, span_axis, tidy
+from simmodel.view.style import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    Size,
+    area,
+    axes,
+    coloured,
+    duration_axis,
+    quantity_scale,
+    span_axis,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from simmodel.records.network_recorder import NetworkRecorder
 
@@ -61,21 +72,18 @@ def link_load(
         record.load(name)  # raises if the link is unknown
     ax = axes(ax, figsize=figsize)
     end = record.started
-    for name, colour in zip(links, COLOURS * (1 + len(links) // len(COLOURS)), strict=False):
+    for name, colour in coloured(links):
         load, capacity = record.load(name), record.capacity(name)
         end = load.end
         if len(links) == 1:
-            scale, unit = _scale(capacity.max())
-            times, values = load.thinned(_POINTS).scaled(1 / scale).curve()
-            ax.fill_between(times, values, step="post", color=BLUE, alpha=0.25, linewidth=0)
-            ax.plot(times, values, drawstyle="steps-post", color=BLUE, linewidth=0.9, label="load")
+            scale, unit = quantity_scale(capacity.max(), "B/s")
+            area(ax, load.thinned(_POINTS).scaled(1 / scale), BLUE, "load")
             times, values = capacity.thinned(_POINTS).scaled(1 / scale).curve()
             ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=0.9, label="capacity")
             ax.set_ylabel(f"load of {name} ({unit})")
             ax.set_ylim(0, 1.05 * capacity.max() / scale)
         else:
-            part = load.combine(capacity, _part)
-            times, values = part.thinned(_POINTS).curve()
+            times, values = load.share_of(capacity).thinned(_POINTS).curve()
             ax.plot(times, values, drawstyle="steps-post", color=colour, linewidth=0.9, label=name)
     if len(links) != 1:
         ax.set_ylabel("load, part of the capacity")
@@ -84,17 +92,6 @@ def link_load(
         ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     span_axis(ax, record.started, end)
     return tidy(ax, title=title)
-
-
-def _part(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.divide(load, capacity, out=np.zeros(len(load)), where=capacity > 0))
-
-
-def _scale(most: float) -> tuple[float, str]:
-    """Return the unit of the axis in bytes/s, and its symbol."""
-    power = min(max(int(np.log10(most)) // 3, 0), 8) if most > 0 else 0
-    scale = 1000.0**power
-    return scale, show_quantity(scale, "B/s").lstrip("1")
 
 
 def transfer_times(

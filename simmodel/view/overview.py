@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,16 +13,15 @@ from simmodel.metrics.comparison import compare, metrics_known
 from simmodel.metrics.report import metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
 from simmodel.view.result_plots import cdf, queue, utilisation, value_by_bin
-from simmodel.view.style import COLOURS, INK, Size, figure, page, tidy
+from simmodel.view.style import INK, Size, coloured, figure, headline, page, tidy
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from simmodel.metrics.comparison import Measured
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["comparison", "headline", "overview"]
+__all__ = ["comparison", "overview"]
 
 _HEADLINE = ("utilisation", "wait_mean", "bounded_slowdown_mean", "makespan")
 _COMPARED = (
@@ -37,11 +36,6 @@ _WORDS = {
 }
 
 
-def _space(fig: Figure, wide: float, high: float) -> None:
-    engine: Any = fig.get_layout_engine()
-    engine.set(w_pad=wide, h_pad=high)
-
-
 def overview(result: JobRecord, *, title: str | None = None, figsize: Size | None = None) -> Figure:
     """Draw one run on one page: processors and queue over time, wait by size, and the distribution of waits.
 
@@ -52,8 +46,7 @@ def overview(result: JobRecord, *, title: str | None = None, figsize: Size | Non
     title, figsize
         another title than the run's name (``""``: none); width and height of the figure, inches
     """
-    with page((10.5, 7.6), figsize) as fig:
-        _space(fig, 0.12, 0.08)
+    with page((10.5, 7.6), figsize, pad=(0.12, 0.08)) as fig:
         grid = fig.add_gridspec(3, 2, height_ratios=(1.7, 0.9, 1.35))
         top, middle = fig.add_subplot(grid[0, :]), fig.add_subplot(grid[1, :])
         if len(result.places) == 1 and len(result.runs) <= EXACT and len(pieces(result)[1]) <= EXACT:
@@ -69,13 +62,6 @@ def overview(result: JobRecord, *, title: str | None = None, figsize: Size | Non
     head = f"{len(result.jobs):,} jobs on {result.processors:,} processors"
     headline(top, result.name if title is None else title, " · ".join([head, *told]))
     return fig
-
-
-def headline(top: Axes, title: str, told: str) -> None:
-    """Write the title of a page, and a line about the run, above its first panel."""
-    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
-    top.annotate(title, (0, 1), (0, 44), fontsize=14, fontweight="bold", **above)
-    top.annotate(told, (0, 1), (0, 28), fontsize=9.5, **above)
 
 
 def comparison(
@@ -107,14 +93,13 @@ def comparison(
     table = compare(results, metrics, warmup=warmup, cooldown=cooldown, tau=tau)
     columns = min(2, len(metrics))
     rows = -(-len(metrics) // columns)
-    fig = figure((5.2 * columns, 0.9 + rows * (0.7 + 0.3 * len(results))), figsize, title)
-    _space(fig, 0.12, 0.1)
+    fig = figure((5.2 * columns, 0.9 + rows * (0.7 + 0.3 * len(results))), figsize, title, pad=(0.12, 0.1))
     names = table["result"].tolist()
     for number, name in enumerate(metrics):
         ax = fig.add_subplot(rows, columns, number + 1)
         values = table[name].astype(np.float64)
         lengths = np.nan_to_num(values)
-        colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
+        colours = [colour for _, colour in coloured(names)]
         ax.barh(np.arange(len(names)), lengths, height=0.68, color=colours, alpha=0.9)
         for y, value in enumerate(values.tolist()):
             text = first.metric_text(name, value)

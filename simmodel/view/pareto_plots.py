@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from simmodel.errors import InputError, unknown
-from simmodel.view.style import BLUE, COLOURS, GREY, INK, PALE, Size, axes, tidy
+from simmodel.view.style import BLUE, COLOURS, GREY, PALE, Size, axes, legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def front(
         shade = BLUE if colour is None else COLOURS[number % len(COLOURS)]
         label = "Pareto front" if colour is None else str(kind)
         ax.plot(rows[x], rows[y], "o", color=shade, markersize=6, label=label)
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+    legend(ax)
     for axis, name in ((ax.xaxis, names[0]), (ax.yaxis, names[1])):
         axis.set_label_text(f"{name} ({'more' if name in found.maximised else 'less'} is better)")
     tidy(ax, grid="both", title=title, default="Pareto front")

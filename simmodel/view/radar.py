@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simmodel.metrics.objective_scores import MEASURES, Kiviat, not_a_portfolio, started_shares
-from simmodel.view.style import COLOURS, GREY, INK, PALE, Size, axes, figure, tidy, time_axis
+from simmodel.view.style import GREY, INK, PALE, Size, axes, coloured, figure, legend, tidy, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,16 +45,9 @@ def radar(
     for i, name in enumerate(chart.axes):
         ax.plot([0, spokes[i, 0]], [0, spokes[i, 1]], color=PALE, linewidth=0.8)
         side = {-1: "right", 0: "center", 1: "left"}[int(np.sign(np.round(spokes[i, 0], 6)))]
-        ax.annotate(
-            MEASURES[name][1].partition(" (")[0],
-            (1.06 * spokes[i, 0], 1.09 * spokes[i, 1]),
-            ha=side,
-            va="center",
-            fontsize=9,
-            color=INK,
-        )
-    for number, (name, radii, area) in enumerate(zip(chart.names, chart.radii, chart.areas.tolist(), strict=True)):
-        colour = COLOURS[number % len(COLOURS)]
+        label, end = MEASURES[name][1].partition(" (")[0], (1.06 * spokes[i, 0], 1.09 * spokes[i, 1])
+        ax.annotate(label, end, ha=side, va="center", fontsize=9, color=INK)
+    for (name, radii, area), colour in coloured(zip(chart.names, chart.radii, chart.areas.tolist(), strict=True)):
         corners = np.nan_to_num(radii)[:, None] * spokes
         ax.add_patch(_polygon(corners, face=colour, alpha=0.12))
         closed = np.vstack([corners, corners[:1]])
@@ -65,7 +57,7 @@ def radar(
     ax.set_ylim(-1.15, 1.2)
     ax.set_aspect("equal")
     ax.set_axis_off()
-    ax.legend(loc="upper left", bbox_to_anchor=(-0.05, 0.02), ncols=2, frameon=False, fontsize=8.5, labelcolor=INK)
+    legend(ax, "upper left", (-0.05, 0.02), columns=2)
     own = "the best run on each axis is 1, the worst 0"
     ax.set_title(own if title is None else title, loc="left", fontsize=10, color=INK)
     return ax
@@ -75,10 +67,6 @@ def _polygon(corners: ArrayLike, *, face: str = "none", edge: str = "none", alph
     from matplotlib.patches import Polygon
 
     return Polygon(np.asarray(corners), closed=True, facecolor=face, edgecolor=edge, linewidth=0.8, alpha=alpha)
-
-
-def _colours(names: Sequence[str]) -> dict[str, str]:
-    return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
 
 
 def _policies(result: JobRecord) -> list[str]:
@@ -113,7 +101,7 @@ def starts_by_policy(
     ax = axes(ax, figsize=figsize)
     jobs = result.jobs.where(result.jobs["started_by"].astype(str) != "")
     total = max(len(jobs), 1)
-    for name, colour in _colours(names).items():
+    for name, colour in coloured(names):
         starts = np.sort(jobs["start"][jobs["started_by"] == name])
         times = np.concatenate([[result.started], starts, [result.ended]])
         counts = np.concatenate([np.arange(len(starts) + 1), [len(starts)]])
@@ -122,7 +110,7 @@ def starts_by_policy(
     ax.set_ylim(bottom=0)
     ax.set_ylabel("jobs started")
     time_axis(ax, result)
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+    legend(ax)
     return tidy(ax, title=title, default="jobs started by each policy of the portfolio")
 
 
@@ -155,7 +143,7 @@ def score_over_time(
     known = scores["score"][np.isfinite(scores["score"])]
     most = float(known.max(initial=0.0)) or 1.0
     levels = [-most * (0.08 + 0.09 * number) for number in range(len(names))]
-    for level, (name, colour) in zip(levels, _colours(names).items(), strict=True):
+    for level, (name, colour) in zip(levels, coloured(names), strict=False):
         rows = scores.where(scores["policy"] == name)
         ax.plot(rows["time"], rows["score"], drawstyle="steps-post", color=colour, linewidth=1, alpha=0.85)
         chosen = rows["time"][rows["chosen"] == 1]
@@ -167,7 +155,7 @@ def score_over_time(
     ticks = [tick for tick in ax.get_yticks() if 0 <= tick <= 1.05 * most]
     ax.set_yticks([*ticks, *levels], [*(f"{tick:g}" for tick in ticks), *names])
     tidy(ax, title=title, default="scores at each choice, and below them the policy that was chosen")
-    for label, colour in zip(ax.get_yticklabels()[len(ticks) :], _colours(names).values(), strict=True):
+    for label, colour in coloured(ax.get_yticklabels()[len(ticks) :]):
         label.set_color(colour)
     ax.grid(False, axis="y")
     for tick in ticks:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.view.style import BLUE, COLOURS, GREY, ORANGE, Size, duration_axis, figure, span_axis, tidy
+from simmodel.view.style import BLUE, COLOURS, GREY, ORANGE, Size, coloured, duration_axis, figure, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +90,7 @@ def explained(
     last = max(float(start.max()) for start, _ in curves.values())
     edges = np.linspace(first, max(last, first + 1e-9), _BINS + 1)
     middle = (edges[:-1] + edges[1:]) / 2
-    for (name, (start, known)), colour in zip(curves.items(), (*COLOURS, *COLOURS), strict=False):
+    for (name, (start, known)), colour in coloured(curves.items()):
         total = np.histogram(start, edges)[0]
         share = np.histogram(start[known], edges)[0] / np.where(total, total, 1)
         there = total > 0

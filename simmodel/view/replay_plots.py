@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simmodel.view.result_plots import queue
-from simmodel.view.style import BLUE, COLOURS, GREY, Size, page, span_axis, tidy
+from simmodel.view.style import BLUE, GREY, Size, coloured, page, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def replay_page(
         for ax in (first, second):
             ax.set_ylim(0, top)
         names = list(dict.fromkeys(policy for _, policy, _ in starts))
-        for name, colour in zip(names, COLOURS * (1 + len(names) // len(COLOURS)), strict=False):
+        for name, colour in coloured(names):
             mine = [(time, count) for time, policy, count in starts if policy == name]
             times = [time for time, _ in mine]
             third.step(times, np.cumsum([count for _, count in mine]), where="post", color=colour, label=name)

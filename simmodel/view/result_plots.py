@@ -14,12 +14,13 @@ from simmodel.view.style import (
     BLUE,
     COLOURS,
     GREY,
-    INK,
     ORANGE,
     Size,
+    area,
     axes,
     checked_colour,
     duration_axis,
+    legend,
     tidy,
     time_axis,
 )
@@ -59,9 +60,7 @@ _NAMES = {
 def _area(ax: Axes, steps: Steps, colour: str) -> str:
     """Draw a step function, averaged if it has too many steps for a plot; return a note on the averaging."""
     steps, note = _levelled(steps)
-    times, values = steps.curve()
-    ax.fill_between(times, values, step="post", color=colour, alpha=0.25, linewidth=0)
-    ax.plot(times, values, drawstyle="steps-post", color=colour, linewidth=0.9)
+    area(ax, steps, colour)
     ax.set_ylim(0, 1.05 * steps.max() if steps.max() > 0 else 1.0)
     return note
 
@@ -282,5 +281,5 @@ def cdf(
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
     ax.set_xlabel(_NAMES.get(value, value))
     if len(several) > 1:
-        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="lower right")
+        legend(ax, "lower right")
     return tidy(ax, grid="both", title=title, default=f"share of jobs with at most this {_NAMES.get(value, value)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.view.style import BLUE, GREY, INK, ORANGE, PALE, Size, axes, tidy
+from simmodel.view.style import BLUE, GREY, INK, ORANGE, PALE, Size, axes, legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def index_bars(
     ax.invert_yaxis()
     ax.axvline(0, color=GREY, linewidth=0.8)
     if len(kinds) > 1:
-        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="lower right")
+        legend(ax, "lower right")
     else:
         ax.set_xlabel(_LABELS[kinds[0]])
     tidy(ax, grid="x", title=title, default=_title(found, output))
@@ -119,14 +119,8 @@ def effects(
     ax.errorbar(rows["mu_star"], rows["sigma"], xerr=errors, fmt="o", color=BLUE, markersize=5, elinewidth=1.0)
     for row in rows.rows():
         if np.isfinite(row["sigma"]):
-            ax.annotate(
-                row["parameter"],
-                (row["mu_star"], row["sigma"]),
-                xytext=(4, 4),
-                textcoords="offset points",
-                color=INK,
-                fontsize=8.5,
-            )
+            at = (row["mu_star"], row["sigma"])
+            ax.annotate(row["parameter"], at, (4, 4), textcoords="offset points", color=INK, fontsize=8.5)
     ax.set_xlim(0, far)
     ax.set_ylim(0, far)
     ax.set_xlabel(_LABELS["mu_star"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simmodel.view.style import COLOURS, GREY, INK, Size, figure, tidy
+from simmodel.view.style import COLOURS, GREY, INK, Size, coloured, figure, legend, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,21 +93,14 @@ def setup_study(study: Bars, *, title: str | None = None, figsize: Size | None =
         ax.errorbar(x, means, widths, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
         highest = max(highest, float((means + widths).max()))
         for at, mean, width in zip(x, means, widths, strict=True):
-            ax.annotate(
-                f"{mean:.1f}",
-                (at, mean + width),
-                xytext=(0, 2),
-                textcoords="offset points",
-                ha="center",
-                fontsize=7.5,
-                color=GREY,
-            )
+            top = (at, mean + width)
+            ax.annotate(f"{mean:.1f}", top, (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=GREY)
     ax.set_xticks(np.arange(len(groups)), groups)
     ax.set_ylim(0, 1.08 * highest)
     ax.set_ylabel("SLR")
     tidy(ax)
     ax.tick_params(axis="x", length=0)
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", ncols=1)
+    legend(ax, "upper left")
     return fig
 
 
@@ -135,9 +128,8 @@ def fat_curve(curve: Curves, *, title: str | None = None, figsize: Size | None =
     if both:
         _differences(curve, rows[1])
     for ax, ccr in zip(panels, curve.ccrs, strict=True):
-        for number, policy in enumerate(curve.policies):
+        for policy, colour in coloured(curve.policies):
             found = [curve.slr(fat, ccr, policy) for fat in curve.fats]
-            colour = COLOURS[number % len(COLOURS)]
             ax.plot(curve.fats, [each.mean for each in found], "o-", color=colour, markersize=3.5, label=policy)
             low, high = [each.low for each in found], [each.high for each in found]
             if np.isfinite(low).all():
@@ -147,7 +139,7 @@ def fat_curve(curve: Curves, *, title: str | None = None, figsize: Size | None =
     for ax in rows[-1]:
         ax.set_xlabel("fat")
     panels[0].set_ylabel("SLR")
-    panels[0].legend(frameon=False, fontsize=8.5, labelcolor=INK)
+    legend(panels[0])
     return fig
 
 
@@ -156,15 +148,7 @@ def _differences(curve: Curves, panels: Sequence[Axes]) -> None:
     for ax, ccr in zip(panels, curve.ccrs, strict=True):
         found = [curve.difference(fat, ccr, second, first) for fat in curve.fats]
         ax.axhline(0, color=GREY, linewidth=0.8)
-        ax.errorbar(
-            curve.fats,
-            [each.mean for each in found],
-            np.nan_to_num([each.half_width for each in found]),
-            fmt="o",
-            color=INK,
-            markersize=3,
-            elinewidth=0.9,
-            capsize=2,
-        )
+        means, widths = [each.mean for each in found], np.nan_to_num([each.half_width for each in found])
+        ax.errorbar(curve.fats, means, widths, fmt="o", color=INK, markersize=3, elinewidth=0.9, capsize=2)
         tidy(ax)
     panels[0].set_ylabel(f"{second} less {first}")

@@ -7,21 +7,26 @@ and height of a new figure in inches, ``ax`` the axes to draw on instead of a ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from simmodel.errors import InputError, optional_imports
+from simmodel.units import show_quantity
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
+    from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
     from simmodel.records.job_record import JobRecord
+    from simmodel.records.steps import Steps
 
 __all__ = [
     "BLUE",
@@ -31,15 +36,27 @@ __all__ = [
     "ORANGE",
     "PALE",
     "Size",
+    "area",
     "axes",
     "checked_colour",
+    "colour_bar",
+    "coloured",
     "duration_axis",
+    "duration_colours",
     "figure",
+    "headline",
+    "hide_x",
+    "legend",
     "page",
+    "quantity_scale",
+    "sequence",
+    "share_axis",
     "span_axis",
     "tidy",
     "time_axis",
 ]
+
+Each = TypeVar("Each")
 
 Size: TypeAlias = "tuple[float, float]"
 """Width and height of a figure, inches."""
@@ -95,8 +112,10 @@ def axes(ax: Axes | None, size: Size = (8.0, 3.2), figsize: Size | None = None) 
     return ax
 
 
-def figure(size: Size, figsize: Size | None = None, title: str | None = None) -> Figure:
-    """Return a new, empty figure; parameters and errors as of :func:`axes`.
+def figure(
+    size: Size, figsize: Size | None = None, title: str | None = None, *, pad: tuple[float, float] | None = None
+) -> Figure:
+    """Return a new, empty figure; ``pad``: width and height (inches) around its panels; the rest as of :func:`axes`.
 
     >>> figure((8.0, 3.2), figsize=(4.0, -1.0))
     Traceback (most recent call last):
@@ -110,15 +129,20 @@ def figure(size: Size, figsize: Size | None = None, title: str | None = None) ->
     with optional_imports():
         import matplotlib.pyplot as plt
     new = plt.figure(figsize=(float(chosen[0]), float(chosen[1])), layout="constrained")
+    if pad is not None:
+        engine: Any = new.get_layout_engine()
+        engine.set(w_pad=pad[0], h_pad=pad[1])
     if title:
         new.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
     return new
 
 
 @contextmanager
-def page(size: Size, figsize: Size | None = None, title: str | None = None) -> Iterator[Figure]:
+def page(
+    size: Size, figsize: Size | None = None, title: str | None = None, *, pad: tuple[float, float] | None = None
+) -> Iterator[Figure]:
     """Give a new figure for several plots, which is closed if one of them raises; parameters as of :func:`figure`."""
-    new = figure(size, figsize, title)
+    new = figure(size, figsize, title, pad=pad)
     try:
         yield new
     except BaseException:
@@ -163,6 +187,104 @@ def tidy(ax: Axes, *, grid: str = "y", title: str | None = None, default: str = 
     if shown:
         ax.set_title(shown, loc="left", fontsize=10, color=INK, pad=pad)
     return ax
+
+
+def coloured(values: Iterable[Each]) -> Iterator[tuple[Each, str]]:
+    """Return each value with its colour; the colours repeat.
+
+    >>> dict(coloured(["fcfs", "easy"]))
+    {'fcfs': '#2f6690', 'easy': '#d9773b'}
+    """
+    return zip(values, cycle(COLOURS), strict=False)
+
+
+def area(ax: Axes, steps: Steps, colour: str, label: str | None = None) -> None:
+    """Draw a step function as a line above a pale area."""
+    times, values = steps.curve()
+    ax.fill_between(times, values, step="post", color=colour, alpha=0.25, linewidth=0)
+    ax.plot(times, values, drawstyle="steps-post", color=colour, linewidth=0.9, label=label)
+
+
+def legend(
+    ax: Axes,
+    loc: str = "best",
+    at: tuple[float, float] | None = None,
+    *,
+    handles: Sequence[Artist] | None = None,
+    columns: int = 1,
+    **spacing: float,
+) -> None:
+    """Draw a legend without a frame.
+
+    Parameters
+    ----------
+    loc, at
+        the corner of the legend, and where in the axes it lies: (0, 0) to (1, 1); default: inside, where there is room
+    handles
+        the labelled artists; default: all of the axes
+    columns
+        the number of columns
+    spacing
+        matplotlib's ``handlelength``, ``borderaxespad`` and so on, in font sizes
+    """
+    given: dict[str, Any] = {"loc": loc, "bbox_to_anchor": at, "handles": handles, "ncols": columns, **spacing}
+    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, **given)
+
+
+def colour_bar(
+    ax: Axes, shown: ScalarMappable, ticks: Sequence[tuple[float, str]] = (), *, fraction: float, title: str = ""
+) -> None:
+    """Draw the bar of the colours of a picture beside its axes.
+
+    Parameters
+    ----------
+    shown
+        the picture, or its colours and norm
+    ticks
+        values and their texts; default: those of matplotlib
+    fraction
+        the part of the axes that the bar takes
+    title
+        above the bar, whose ticks are then marked
+    """
+    bar: Any = ax.figure.colorbar(shown, ax=ax, pad=0.01, fraction=fraction, aspect=28 if title else 25)
+    if ticks:
+        bar.set_ticks([at for at, _ in ticks], labels=[text for _, text in ticks])
+    bar.minorticks_off()
+    bar.outline.set_visible(False)
+    if title:
+        bar.ax.tick_params(labelsize=8, colors=GREY, labelcolor=INK, width=0.6, length=2)
+        bar.ax.set_title(title, fontsize=8.5, color=INK, loc="left", pad=5)
+    else:
+        bar.ax.tick_params(labelsize=7.5, length=0, labelcolor=INK)
+
+
+def headline(top: Axes, title: str, told: str, *, heights: tuple[float, float] = (44, 28)) -> None:
+    """Write the title of a page, and a line about the run, above its first panel at some heights (points)."""
+    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
+    top.annotate(title, (0, 1), (0, heights[0]), fontsize=14, fontweight="bold", **above)
+    top.annotate(told, (0, 1), (0, heights[1]), fontsize=9.5, **above)
+
+
+def hide_x(ax: Axes) -> None:
+    """Remove the labels of the x axis of a panel that shares it with the one below."""
+    ax.set_xlabel("")
+    ax.tick_params(axis="x", labelbottom=False)
+
+
+def share_axis(axis: XAxis | YAxis) -> None:
+    """Label an axis of shares in percent."""
+    axis.set_major_formatter(lambda value, _position: f"{100 * value:g} %")
+
+
+def quantity_scale(most: float, unit: str) -> tuple[float, str]:
+    """Return the power of 1000 by which values up to ``most`` are shown, and its symbol.
+
+    >>> quantity_scale(5e9, "B/s")
+    (1000000000.0, 'GBps')
+    """
+    scale = 1000.0 ** (min(max(int(np.log10(most)) // 3, 0), 8) if most > 0 else 0)
+    return scale, show_quantity(scale, unit).lstrip("1")
 
 
 def time_axis(ax: Axes, result: JobRecord) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simmodel.display import counted
-from simmodel.view.style import COLOURS, GREY, INK, PALE, Size, duration_axis, figure, span_axis, tidy
+from simmodel.view.style import COLOURS, GREY, INK, PALE, Size, duration_axis, figure, hide_x, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,8 +78,7 @@ def in_the_way(
     span_axis(above, first, last, since)
     if promises:
         span_axis(below, first, last, since)
-        above.set_xlabel("")
-        above.tick_params(axis="x", labelbottom=False)
+        hide_x(above)
     return new
 
 
@@ -142,9 +141,8 @@ def waits_of_a_task(
     ax = new.subplots()
     for since, until, reason, by in spans:
         row = reasons.index(reason)
-        ax.barh(
-            row, until - since, left=since, height=0.7, color=COLOURS[row % len(COLOURS)], edgecolor="white", lw=0.4
-        )
+        colour = COLOURS[row % len(COLOURS)]
+        ax.barh(row, until - since, left=since, height=0.7, color=colour, edgecolor="white", lw=0.4)
         if until - since > 0.016 * len(by) * (last - submit):
             ax.text((since + until) / 2, row, by, ha="center", va="center", color="white", fontsize=8)
     ax.set_yticks(range(len(reasons)), reasons)

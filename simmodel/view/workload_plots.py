@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.view.style import BLUE, GREY, INK, Size, axes, checked_colour, sequence, tidy
+from simmodel.view.style import BLUE, Size, axes, checked_colour, colour_bar, sequence, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,11 +42,7 @@ def size_and_run(
         shown = ax.hexbin(
             run, size, xscale="log", yscale="log", gridsize=(44, 26), bins="log", mincnt=1, cmap=sequence()
         )
-        bar = ax.figure.colorbar(shown, ax=ax, pad=0.01, fraction=0.04, aspect=28)
-        bar.ax.tick_params(labelsize=8, colors=GREY, labelcolor=INK, width=0.6, length=2)
-        bar.ax.minorticks_off()
-        bar.ax.set_title("jobs", fontsize=8.5, color=INK, loc="left", pad=5)
-        bar.outline.set_visible(False)
+        colour_bar(ax, shown, fraction=0.04, title="jobs")
     else:
         ax.scatter(run, size, s=14, color=BLUE, alpha=0.5, linewidths=0)
         ax.set_xscale("log")
