@@ -9,8 +9,6 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import numpy as np
-
 from simmodel.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -178,6 +176,8 @@ def names(texts: Sequence[str]) -> NDArray[Any]:
     >>> names(["3", "-1"]), names(["ann", "-1"])
     (array([ 3, -1]), array(['ann', ''], dtype='<U3'))
     """
+    import numpy as np
+
     unknown = ("", "-1")
     if all(_WHOLE.fullmatch(text) or not text for text in dict.fromkeys(texts)):
         return np.array([int(text or -1) for text in texts], dtype=np.int64)
@@ -190,6 +190,8 @@ def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]
     >>> columns_of([{"run": 1.0, "user": "ann", "nodes": -1}], ())
     {'run': array([1.]), 'user': array(['ann'], dtype='<U3')}
     """
+    import numpy as np
+
     columns = {}
     for name in rows[0]:
         values = [row[name] for row in rows]
