@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
 from simmodel.display import Fields
-from simmodel.platform.cluster import ClusterSpec
+from simmodel.loading import read_bytes
+from simmodel.platform.cluster import ClusterSpec, NodeSpec
+from simmodel.platform.node_lists import node_list
 from simmodel.platform.options import ClusterOptions
 from simmodel.platform.toml import to_toml
-from simmodel.twin.notes import Unsupported
+from simmodel.twin.notes import Notes, Unsupported
 
 if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork
 
-__all__ = ["Described"]
+__all__ = ["Described", "NodeKind", "node_specs", "saved_answers"]
 
 _CYCLE = 5.0  # seconds: Slurm looks at the queue at most so long after something has happened, but for backfilling
 _SAMPLE = 2000  # starts that are judged
@@ -73,3 +76,44 @@ class Described(Fields):
         if self.unsupported:
             comments += ["not expressed:", *(f"  {each}" for each in self.unsupported)]
         return to_toml(self.spec, comments)
+
+
+def saved_answers(paths: Iterable[str | Path]) -> Iterator[tuple[bytes, str]]:
+    """Yield the content and the name of each of these files; of folders, all their files in order.
+
+    Raises
+    ------
+    InputError
+        a file cannot be read
+    """
+    for path in map(Path, paths):
+        for each in sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]:
+            yield read_bytes(each)
+
+
+class NodeKind(NamedTuple):
+    """What jobs can have of a node (memory in bytes), and its switch."""
+
+    cores: int
+    gpus: int = 0
+    memory: float = 0.0
+    switch: str | None = None
+
+
+def node_specs(nodes: Iterable[tuple[str, NodeKind]], notes: Notes) -> tuple[NodeSpec, ...]:
+    """Return the specs of nodes, one for all of a kind.
+
+    >>> node_specs([(f"n{i}", NodeKind(4 + i % 2)) for i in range(1, 5)], Notes())
+    (NodeSpec(names='n[1,3]', count=2, cores=5), NodeSpec(names='n[2,4]', count=2, cores=4))
+    """
+    kinds: dict[NodeKind, list[str]] = {}
+    for name, kind in nodes:
+        kinds.setdefault(kind, []).append(name)
+    specs = []
+    for kind, names in kinds.items():
+        if any("[" in each or "," in each for each in names):
+            notes.add(f"nodes {', '.join(names[:3])}", "names with brackets", "renamed: a twin needs names of hosts")
+            specs.append(NodeSpec(name="vnode", count=len(names), **kind._asdict()))
+        else:
+            specs.append(NodeSpec(names=node_list(names), **kind._asdict()))
+    return tuple(specs)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from simmodel.errors import Plain, shown
 
@@ -12,10 +12,31 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.twin.events import NodesChanged
 
-__all__ = ["NodeLedger"]
+__all__ = ["NodeLedger", "NodesOut", "Service", "nodes_out"]
+
+Service: TypeAlias = Literal["up", "draining", "down"]
+"""Whether jobs run and start on a node; on one that is draining they only run."""
 
 _RANK = {"up": 0, "draining": 1, "down": 2}
 _MANY = 1000  # changes of a partition of counted processors that are kept apart
+
+
+class NodesOut(NamedTuple):
+    """The names of the nodes that are down, and of those that take no new jobs."""
+
+    down: tuple[str, ...]
+    draining: tuple[str, ...]
+
+
+def nodes_out(services: Iterable[tuple[str, Service]]) -> NodesOut:
+    """Return the nodes that are out of service, by the service of each.
+
+    >>> nodes_out([("n1", "down"), ("n2", "up"), ("n3", "draining")])
+    NodesOut(down=('n1',), draining=('n3',))
+    """
+    told = dict(services)
+    down, draining = (tuple(name for name, each in told.items() if each == out) for out in ("down", "draining"))
+    return NodesOut(down, draining)
 
 
 class NodeLedger:

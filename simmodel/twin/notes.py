@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
 from simmodel.display import Fields
+from simmodel.platform.node_lists import node_list
 
-__all__ = ["Notes", "Unsupported"]
+__all__ = ["STATE_OF_NOW", "Notes", "Unsupported"]
+
+STATE_OF_NOW = "the state of now is no part of the platform: a source tells it"
+"""Why a node that is out of service is noted."""
 
 
 @attrs.frozen(order=False, repr=False)
@@ -36,6 +40,21 @@ class Notes:
     def add(self, where: str, what: str, why: str) -> None:
         """Add an entry."""
         self._found[Unsupported(where, what, why)] = None
+
+    def add_of_nodes(self, told: Iterable[tuple[str, str, str]]) -> None:
+        """Add entries of nodes, each with its name, what it is and what that means; those that are alike as one.
+
+        >>> notes = Notes()
+        >>> notes.add_of_nodes((f"n{i}", "Features=big", "not modelled") for i in (1, 2))
+        >>> [str(each) for each in notes]
+        ['nodes n[1-2]: Features=big (not modelled)']
+        """
+        found: dict[tuple[str, str], list[str]] = {}
+        for name, what, why in told:
+            found.setdefault((what, why), []).append(name)
+        for (what, why), names in found.items():
+            brackets = any("[" in name for name in names)
+            self.add(f"nodes {', '.join(names[:3]) if brackets else node_list(names)}", what, why)
 
     def __iter__(self) -> Iterator[Unsupported]:
         return iter(self._found)

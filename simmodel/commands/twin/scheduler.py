@@ -14,12 +14,21 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "install_hooks"]
 
-_SCHEDULER = one_of(("slurm", "pbs"), "scheduler")
+
+def _described(text: str) -> str:
+    """Read the kind of a source whose scheduler describes its cluster."""
+    from simmodel.errors import unknown
+    from simmodel.twin.sources import SOURCES, DescribingSource
+
+    if text in SOURCES and issubclass(SOURCES[text], DescribingSource):
+        return text
+    known = [name for name, settings in SOURCES.items() if issubclass(settings, DescribingSource)]
+    raise argparse.ArgumentTypeError(str(unknown("scheduler", text, known)))
 
 
 @command(
     "twin describe",
-    argument("scheduler SCHEDULER", "slurm or pbs", _SCHEDULER),
+    argument("scheduler SCHEDULER", "slurm, pbs, or the kind of another source that can be described", _described),
     argument(
         "--from PATH",
         "files, or folders of files: what 'scontrol show config', 'node', 'partition', 'reservation', 'license' "
@@ -53,7 +62,7 @@ _SCHEDULER = one_of(("slurm", "pbs"), "scheduler")
     ),
 )
 def describe(options: argparse.Namespace) -> None:
-    """Print the platform, as TOML, that a cluster of Slurm or PBS amounts to; nothing is changed there.
+    """Print the platform, as TOML, that the cluster of a scheduler amounts to; nothing is changed there.
 
     Its comments name the policy that the settings of the scheduler amount to, and list what a platform cannot express.
     """
@@ -62,7 +71,7 @@ def describe(options: argparse.Namespace) -> None:
     from simmodel.catalogue import load_workload
     from simmodel.errors import printable
 
-    found = _pbs(options) if options.scheduler == "pbs" else _slurm(options)
+    found = _told(options)
     if options.log is not None:
         found = found.explained_by(load_workload(options.log))
     print(found.toml(), end="")
@@ -71,30 +80,21 @@ def describe(options: argparse.Namespace) -> None:
             print(f"not expressed: {printable(str(each))}", file=sys.stderr)
 
 
-def _slurm(options: argparse.Namespace) -> Described:
-    from simmodel.formats.tables import zone
-    from simmodel.twin.slurm.commands import SlurmCommands
-    from simmodel.twin.slurm.describe import describe_slurm
-    from simmodel.twin.slurm.rest import SlurmRest
-
-    return describe_slurm(
-        options.told,
-        commands=SlurmCommands(conf=options.conf),
-        rest=None if options.rest is None else SlurmRest(options.rest),
-        local=zone(options.timezone) if options.timezone else None,
-        origin=options.origin,
-    )
-
-
-def _pbs(options: argparse.Namespace) -> Described:
+def _told(options: argparse.Namespace) -> Described:
+    """Return what a scheduler, or saved answers of it, tell."""
     from simmodel.errors import InputError
-    from simmodel.twin.pbs.commands import PbsCommands
-    from simmodel.twin.pbs.describe import describe_pbs
+    from simmodel.formats.tables import zone
+    from simmodel.twin.sources import DescribingSource, source_settings
 
-    for name in ("rest", "timezone", "origin"):
-        if getattr(options, name):
-            raise InputError("is for slurm alone", place=f"--{name}")
-    return describe_pbs(options.told, commands=PbsCommands(conf=options.conf))
+    if options.scheduler == "pbs":
+        for name in ("rest", "timezone", "origin"):
+            if getattr(options, name):
+                raise InputError("is for slurm alone", place=f"--{name}")
+    given = {"kind": options.scheduler, "conf": options.conf, "socket": options.rest}
+    settings = source_settings({name: value for name, value in given.items() if value is not None})
+    assert isinstance(settings, DescribingSource)
+    local = zone(options.timezone) if options.timezone else None
+    return settings.describe(options.told, local=local, origin=options.origin)
 
 
 @command(
@@ -104,7 +104,7 @@ def _pbs(options: argparse.Namespace) -> Described:
     argument(
         "--scheduler NAME",
         "slurm or pbs (default: slurm)",
-        _SCHEDULER,
+        one_of(("slurm", "pbs"), "scheduler"),
         default="slurm",
     ),
     group(

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from simmodel.errors import InputError
-from simmodel.loading import read_bytes
-from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, NodeSpec, PartitionSpec, QueueSpec
-from simmodel.platform.node_lists import node_list
+from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
 from simmodel.platform.strict import inside
-from simmodel.twin.described import Described
-from simmodel.twin.notes import Notes
+from simmodel.twin.described import Described, NodeKind, node_specs, saved_answers
+from simmodel.twin.node_states import nodes_out
+from simmodel.twin.notes import STATE_OF_NOW, Notes
 from simmodel.twin.pbs.commands import PbsCommands
 from simmodel.twin.pbs.documents import Document, Value, read_document, table_of, text_of
 from simmodel.twin.pbs.nodes import NodeRecord, nodes_in
@@ -80,8 +79,7 @@ def describe_pbs(paths: Iterable[str | Path] = (), *, commands: PbsCommands | No
 
 def _together(paths: Iterable[str | Path]) -> Document:
     found: dict[str, Value] = {}
-    for path in _files(paths):
-        data, name = read_bytes(path)
+    for data, name in saved_answers(paths):
         told = read_document(data.decode("utf-8", "replace"), name)
         kinds = [kind for kind in (*_KINDS, "Jobs") if kind in told]
         if not kinds:
@@ -91,11 +89,6 @@ def _together(paths: Iterable[str | Path]) -> Document:
                 raise InputError(f"{kind} is told twice", name)
         found |= told
     return found
-
-
-def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
-    for path in map(Path, paths):
-        yield from sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
 
 
 def described(document: Document) -> Described:
@@ -125,7 +118,7 @@ def described(document: Document) -> Described:
     main = "batch"
     if rest:
         groups = {main: rest, **groups}
-    _note_nodes(nodes, notes)
+    notes.add_of_nodes(_left_out(nodes))
     _note(server, "server", _OF_SERVER, notes)
     if not queues:
         notes.add("queues", "not told", "give the answer of qstat -Q -f -F json")
@@ -147,8 +140,7 @@ def described(document: Document) -> Described:
         spec=spec,
         policy=_policy(server, notes),
         unsupported=tuple(notes),
-        down=tuple(node.name for node in nodes if node.service == "down"),
-        draining=tuple(node.name for node in nodes if node.service == "draining"),
+        **nodes_out((node.name, node.service) for node in nodes)._asdict(),
     )
 
 
@@ -156,38 +148,22 @@ def described(document: Document) -> Described:
 
 
 def _partition(name: str, nodes: Sequence[NodeRecord], notes: Notes) -> PartitionSpec:
-    kinds: dict[tuple[int, int, float], list[str]] = {}
-    for node in nodes:
-        kinds.setdefault((node.size.cores, node.size.gpus, node.size.memory), []).append(node.name)
     alone = [node.name for node in nodes if "excl" in node.sharing]
-    if alone and len(alone) < len(nodes):
-        notes.add(f"nodes {_listed(alone)}", "sharing: exclusive", "shared here, as others of the partition are")
-    specs = []
-    for (cores, gpus, memory), names in kinds.items():
-        if any("[" in each or "," in each for each in names):
-            notes.add(f"nodes {', '.join(names[:3])}", "names with brackets", "renamed: a twin needs names of hosts")
-            specs.append(NodeSpec(name="vnode", count=len(names), cores=cores, gpus=gpus, memory=memory))
-        else:
-            specs.append(NodeSpec(names=node_list(names), cores=cores, gpus=gpus, memory=memory))
-    return PartitionSpec(name=name, nodes=tuple(specs), exclusive=bool(alone) and len(alone) == len(nodes))
+    if len(alone) < len(nodes):
+        notes.add_of_nodes(
+            (each, "sharing: exclusive", "shared here, as others of the partition are") for each in alone
+        )
+    kinds = ((node.name, NodeKind(node.size.cores, node.size.gpus, node.size.memory)) for node in nodes)
+    return PartitionSpec(name=name, nodes=node_specs(kinds, notes), exclusive=len(alone) == len(nodes))
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) if any("[" in name for name in names) else node_list(names)
-
-
-def _note_nodes(nodes: Iterable[NodeRecord], notes: Notes) -> None:
-    found: dict[tuple[str, str], list[str]] = {}
+def _left_out(nodes: Iterable[NodeRecord]) -> Iterator[tuple[str, str, str]]:
+    """Yield what the specs of nodes leave out: the node, what it is, and what that means."""
     for node in nodes:
         if node.service != "up":
-            what = f"state={','.join(sorted(node.states))} {node.comment}".strip()
-            found.setdefault((what, "the state of now is no part of the platform: a source tells it"), []).append(
-                node.name
-            )
+            yield node.name, f"state={','.join(sorted(node.states))} {node.comment}".strip(), STATE_OF_NOW
         for name, text in node.others:
-            found.setdefault((f"{name}={text}", "not modelled"), []).append(node.name)
-    for (what, why), names in found.items():
-        notes.add(f"nodes {_listed(names)}", what, why)
+            yield node.name, f"{name}={text}", "not modelled"
 
 
 # ---------------------------------------------------------------------- queues and server

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, TypeAlias
 
 import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, shown
 from simmodel.platform.strict import inside
+from simmodel.twin.node_states import Service
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.values import memory, number
 from simmodel.twin.refused import Refused
 
-__all__ = ["NodeRecord", "Size", "largest", "nodes_in", "out_of_service"]
-
-Service: TypeAlias = Literal["up", "down", "draining"]
+__all__ = ["NodeRecord", "Size", "largest", "nodes_in"]
 
 _DOWN = frozenset(("down", "state-unknown", "stale", "unresolvable", "initializing", "provisioning", "wait-provision"))
 _DRAINING = frozenset(("offline", "maintenance", "sleep", "busy", "resv-exclusive"))
@@ -138,10 +136,3 @@ def largest(nodes: Iterable[NodeRecord]) -> Size:
         memory=max((size.memory for size in sizes), default=0.0),
         gpus=max((size.gpus for size in sizes), default=0),
     )
-
-
-def out_of_service(nodes: Iterable[NodeRecord]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the nodes that are down, and of those that take no new jobs."""
-    told = list(nodes)
-    down, draining = (tuple(node.name for node in told if node.service == each) for each in ("down", "draining"))
-    return down, draining

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import time
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -13,14 +14,20 @@ from simmodel.display import counted
 from simmodel.errors import InputError, clipped, shown
 from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobReport, JobState
+from simmodel.twin.node_states import nodes_out
 from simmodel.twin.pbs.commands import PbsCommands, PbsError
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.hands import PbsHands
 from simmodel.twin.pbs.jobs import Reading, jobs_in
-from simmodel.twin.pbs.nodes import largest, nodes_in, out_of_service
+from simmodel.twin.pbs.nodes import largest, nodes_in
 from simmodel.twin.polling import ALIVE, PolledSettings, PolledSource, State
 from simmodel.twin.programs import is_garbled
 from simmodel.twin.source import Source
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from simmodel.twin.described import Described
 
 __all__ = ["PbsSettings", "PbsSource"]
 
@@ -60,6 +67,17 @@ class PbsSettings(PolledSettings):
         """Return what acts on this PBS in a mode; ``restoring``: with the commands that give everything back."""
         allowed, start = (RESTORING, False) if restoring else (None, self.start)
         return PbsHands(self.commands_of(PbsCommands), mode, allowed=allowed, express=self.express, start=start)
+
+    def describe(
+        self, paths: Iterable[str | Path] = (), *, local: tzinfo | None = None, origin: float = 0.0
+    ) -> Described:
+        """Return the platform of the cluster, as :func:`~simmodel.twin.pbs.describe.describe_pbs` does.
+
+        PBS tells no instants of its cluster: ``local`` and ``origin`` change nothing.
+        """
+        from simmodel.twin.pbs.describe import describe_pbs
+
+        return describe_pbs(paths, commands=self.commands_of(PbsCommands))
 
 
 class PbsSource(PolledSource):
@@ -127,7 +145,8 @@ class PbsSource(PolledSource):
         gone = [job for job, submit in self._alive.items() if alive.get(job) != submit]
         ended = self._ended(gone, reading) if self.settings.history else []
         self.others, self._alive = others, alive
-        return State([*jobs, *(job for job in ended if job.job not in alive)], *out_of_service(nodes))
+        jobs = (*jobs, *(job for job in ended if job.job not in alive))
+        return State(jobs, *nodes_out((node.name, node.service) for node in nodes))
 
     def states_of(self, job: int | str) -> Iterable[JobState]:
         """Return the state of a job that PBS knows, also as one of the past; none: it is unknown."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError
-from simmodel.loading import read_bytes
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.twin.described import Described
+from simmodel.twin.described import Described, saved_answers
+from simmodel.twin.node_states import nodes_out
 from simmodel.twin.notes import Notes
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
@@ -25,7 +26,7 @@ from simmodel.twin.slurm.scontrol import read_scontrol
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ["describe_slurm", "described", "site_now", "site_of", "site_of_rest"]
+__all__ = ["describe_slurm", "described", "site_of"]
 
 
 def describe_slurm(
@@ -62,42 +63,23 @@ def describe_slurm(
     if given:
         site = site_of(given, local=local)
     else:
-        site = site_now(commands or SlurmCommands()) if rest is None else site_of_rest(rest)
+        site = reduce(Site.with_, _asked(commands or SlurmCommands()) if rest is None else _asked_by(rest), Site())
     return described(site, origin=origin)
 
 
-def site_now(commands: SlurmCommands) -> Site:
-    """Return what Slurm's commands tell.
-
-    Raises
-    ------
-    InputError
-        what they print is not understood
-    SlurmError
-        a command is missing, fails or does not answer
-    """
-    site = Site()
+def _asked(commands: SlurmCommands) -> Iterator[Site]:
+    """Yield what Slurm's commands tell."""
     for name in ("config", "node", "partition", "reservation", "license"):
-        site = site.with_(read_scontrol(commands.read(name), f"scontrol show {name}"))
-    if (site.settings or {}).get("TopologyPlugin") == "topology/tree":
-        site = site.with_(read_scontrol(commands.read("topology"), "scontrol show topology"))
-    return site
+        told = read_scontrol(commands.read(name), f"scontrol show {name}")
+        yield told
+        if (told.settings or {}).get("TopologyPlugin") == "topology/tree":
+            yield read_scontrol(commands.read("topology"), "scontrol show topology")
 
 
-def site_of_rest(rest: SlurmRest) -> Site:
-    """Return what slurmrestd tells.
-
-    Raises
-    ------
-    InputError
-        an answer is not understood
-    SlurmError
-        there is no answer, or one that says no
-    """
-    site = Site()
+def _asked_by(rest: SlurmRest) -> Iterator[Site]:
+    """Yield what slurmrestd tells."""
     for name in ("nodes", "partitions", "reservations", "licenses"):
-        site = site.with_(read_answer(rest.read(name), f"slurmrestd {name}"))
-    return site
+        yield read_answer(rest.read(name), f"slurmrestd {name}")
 
 
 def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site:
@@ -116,19 +98,13 @@ def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site
         a file is neither, is malformed, or tells what another one has told
     """
     site = Site()
-    for path in _files(paths):
-        data, name = read_bytes(path)
+    for data, name in saved_answers(paths):
         if data.lstrip()[:1] == b"{":
             told = read_answer(data, name)
         else:
             told = read_scontrol(data.decode("utf-8", "replace"), name, local)
         site = site.with_(told)
     return site
-
-
-def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
-    for path in map(Path, paths):
-        yield from sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
 
 
 def described(site: Site, *, origin: float = 0.0) -> Described:
@@ -180,8 +156,7 @@ def described(site: Site, *, origin: float = 0.0) -> Described:
         policy=policy_of(site.settings, notes),
         options=options,
         unsupported=tuple(notes),
-        down=tuple(name for name, node in nodes.items() if node.service == "down"),
-        draining=tuple(name for name, node in nodes.items() if node.service == "draining"),
+        **nodes_out((name, node.service) for name, node in nodes.items())._asdict(),
     )
 
 

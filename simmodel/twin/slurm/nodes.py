@@ -1,19 +1,19 @@
-"""The nodes of Slurm's partitions: which partitions share nodes, and which nodes are of one kind."""
+"""The nodes of Slurm's partitions: which partitions share nodes, and what nodes have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from simmodel.display import counted
-from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.node_lists import node_list
-from simmodel.twin.notes import Notes
+from simmodel.twin.described import NodeKind
+from simmodel.twin.notes import STATE_OF_NOW, Notes
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.twin.slurm.values import count_of, nodes_of
 
-__all__ = ["Group", "groups_of", "kinds_of", "note_nodes"]
+__all__ = ["Group", "groups_of", "kind_of", "note_nodes"]
 
 
 @attrs.frozen
@@ -94,48 +94,34 @@ def _inferred(
     return {name: NodeRecord(name=name, cpus=each, memory=size, partitions=(part.name,)) for name in missing}
 
 
-def kinds_of(nodes: Iterable[NodeRecord], switches: Mapping[str, str]) -> tuple[NodeSpec, ...]:
-    """Return the specs of nodes, one for all that are alike; ``switches`` has those of the nodes, by name.
-
-    >>> kinds_of([NodeRecord(name=f"n{i}", cpus=4 + i % 2) for i in range(1, 5)], {})
-    (NodeSpec(names='n[1,3]', count=2, cores=5), NodeSpec(names='n[2,4]', count=2, cores=4))
-    """
-    kinds: dict[tuple[int, int, float, str | None], list[str]] = {}
-    for node in nodes:
-        gpus = int(sum(each.count for each in node.gres if each.name == "gpu"))
-        key = node.cpus, gpus, node.memory - node.kept_memory, switches.get(node.name)
-        kinds.setdefault(key, []).append(node.name)
-    return tuple(
-        NodeSpec(names=node_list(names), cores=cores, gpus=gpus, memory=memory, switch=switch)
-        for (cores, gpus, memory, switch), names in kinds.items()
-    )
+def kind_of(node: NodeRecord, switch: str | None = None) -> NodeKind:
+    """Return what jobs can have of a node."""
+    gpus = int(sum(each.count for each in node.gres if each.name == "gpu"))
+    return NodeKind(node.cpus, gpus, node.memory - node.kept_memory, switch)
 
 
 def note_nodes(nodes: Iterable[NodeRecord], settings: Mapping[str, str] | None, notes: Notes) -> None:
     """Note what the specs of nodes leave out: types of GPUs, other generic resources, features, threads, states."""
     chosen = (settings or {}).get("SelectTypeParameters", "").upper()
-    found: dict[tuple[str, str], list[str]] = {}
-    for node in nodes:
-        told = [(f"State={'+'.join(sorted(node.states))}: {node.reason}".rstrip(": "), _STATE)] * (node.service != "up")
-        if any(each.type for each in node.gres if each.name == "gpu"):
-            gpus = ",".join(f"gpu:{each.type or '?'}:{each.count:g}" for each in node.gres if each.name == "gpu")
-            told.append((f"Gres={gpus}", "GPUs are counted together, whatever their type"))
-        told += [(f"Gres={each.name}:{each.count:g}", "not modelled") for each in node.gres if each.name != "gpu"]
-        if node.features:
-            told.append((f"Features={','.join(node.features)}", "jobs cannot ask for them here"))
-        if node.threads > 1 and "CPU" not in chosen:
-            why = (
-                "cores are CPUs here: the threads of a core go to one job in Slurm, of which requests must be multiples"
-            )
-            told.append((f"ThreadsPerCore={node.threads}", why))
-        for each in told:
-            found.setdefault(each, []).append(node.name)
-    for (what, why), names in found.items():
-        notes.add(f"nodes {node_list(names)}", what, why)
+    notes.add_of_nodes((node.name, what, why) for node in nodes for what, why in _left_out(node, "CPU" in chosen))
     if settings is not None and "MEMORY" not in chosen:
         notes.add(
             "nodes", f"SelectTypeParameters={chosen or '(null)'}", "does not allocate memory: requests should have none"
         )
 
 
-_STATE = "the state of now is no part of the platform: a source tells it"
+def _left_out(node: NodeRecord, threads: bool) -> Iterator[tuple[str, str]]:
+    """Yield what the spec of a node leaves out, and what that means; ``threads``: jobs get single threads of a core."""
+    if node.service != "up":
+        yield f"State={'+'.join(sorted(node.states))}: {node.reason}".rstrip(": "), STATE_OF_NOW
+    if any(each.type for each in node.gres if each.name == "gpu"):
+        gpus = ",".join(f"gpu:{each.type or '?'}:{each.count:g}" for each in node.gres if each.name == "gpu")
+        yield f"Gres={gpus}", "GPUs are counted together, whatever their type"
+    for each in node.gres:
+        if each.name != "gpu":
+            yield f"Gres={each.name}:{each.count:g}", "not modelled"
+    if node.features:
+        yield f"Features={','.join(node.features)}", "jobs cannot ask for them here"
+    if node.threads > 1 and not threads:
+        why = "cores are CPUs here: the threads of a core go to one job in Slurm, of which requests must be multiples"
+        yield f"ThreadsPerCore={node.threads}", why

@@ -7,8 +7,9 @@ from typing import Any
 
 from simmodel.platform.cluster import PartitionSpec, QueueSpec
 from simmodel.platform.node_lists import node_list
+from simmodel.twin.described import node_specs
 from simmodel.twin.notes import Notes
-from simmodel.twin.slurm.nodes import Group, kinds_of
+from simmodel.twin.slurm.nodes import Group, kind_of
 from simmodel.twin.slurm.records import PartitionRecord, QosRecord, Site, SwitchRecord
 from simmodel.twin.slurm.values import nodes_of
 
@@ -32,7 +33,7 @@ def partition_of(group: Group, site: Site, switches: Mapping[str, str], notes: N
         _note(part, notes)
     return PartitionSpec(
         name=group.name,
-        nodes=kinds_of(group.nodes, switches),
+        nodes=node_specs(((node.name, kind_of(node, switches.get(node.name))) for node in group.nodes), notes),
         placement=_placement(group, settings, switches),
         exclusive=exclusive,
         **(_limits(group, alone, _lowest(site), notes) if alone is not None else {}),

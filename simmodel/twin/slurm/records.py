@@ -6,12 +6,12 @@ Times are in seconds, instants in seconds since 1970, memory in bytes. ``None`` 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set as AbstractSet
-from typing import Literal, TypeAlias
 
 import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError
+from simmodel.twin.node_states import Service
 from simmodel.twin.slurm.values import Gres
 
 __all__ = [
@@ -24,8 +24,6 @@ __all__ = [
     "SwitchRecord",
     "service_of",
 ]
-
-Service: TypeAlias = Literal["up", "down", "draining"]
 
 _DOWN = frozenset(("DOWN", "ERROR", "FAIL", "FUTURE", "INVAL", "INVALID_REG", "UNKNOWN"))
 _DRAINING = frozenset(

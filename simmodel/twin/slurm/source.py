@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from time import time
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
 from simmodel.errors import InputError
 from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobState
+from simmodel.twin.node_states import NodesOut, nodes_out
 from simmodel.twin.polling import PolledSettings, PolledSource, State
 from simmodel.twin.slurm.answers import read_answer, read_document
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
@@ -21,15 +22,19 @@ from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.scontrol import read_scontrol
 from simmodel.twin.slurm.squeue import (
-    NodesOut,
+    node_services,
     node_sizes,
-    nodes_out,
     records_in,
     rules_in,
     with_array_limits,
     with_marks,
 )
 from simmodel.twin.source import Source
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from simmodel.twin.described import Described
 
 __all__ = ["SlurmSettings", "SlurmSource"]
 
@@ -83,6 +88,16 @@ class SlurmSettings(PolledSettings):
             raise InputError("must be true with mode 'hold-and-release'", place="source.marks")
         return SlurmHands(self.commands_of(SlurmCommands), mode, allowed=RESTORING if restoring else None)
 
+    def describe(
+        self, paths: Iterable[str | Path] = (), *, local: tzinfo | None = None, origin: float = 0.0
+    ) -> Described:
+        """Return the platform of the cluster, as :func:`~simmodel.twin.slurm.describe.describe_slurm` does."""
+        from simmodel.twin.slurm.describe import describe_slurm
+
+        commands = self.commands_of(SlurmCommands)
+        rest = None if self.socket is None else SlurmRest(self.socket, self.timeout)
+        return describe_slurm(paths, commands=commands, rest=rest, local=local, origin=origin)
+
 
 class SlurmSource(PolledSource):
     """Tells the state of Slurm as full reports; jobs that have ended are told for some seconds more.
@@ -124,7 +139,7 @@ class SlurmSource(PolledSource):
 
     def state(self) -> State:
         """Return the state of Slurm; raises :class:`~simmodel.twin.slurm.commands.SlurmError`."""
-        records, sizes, (down, draining) = self._by_squeue() if self.settings.ask == "squeue" else self._by_json()
+        records, sizes, out = self._by_squeue() if self.settings.ask == "squeue" else self._by_json()
         jobs = queue_of(
             records,
             sizes,
@@ -134,7 +149,7 @@ class SlurmSource(PolledSource):
             rules=self._rules,
             refused=self.refused,
         )
-        return State(jobs, down, draining)
+        return State(jobs, *out)
 
     def _by_squeue(self) -> tuple[Iterable[JobRecord], Mapping[str, int], NodesOut]:
         """Return jobs, sizes of nodes, and the nodes that are down or drain, from rows of our own format."""
@@ -151,7 +166,7 @@ class SlurmSource(PolledSource):
             records = with_array_limits(records, self.commands.rows("arrays"))
         if self.settings.marks:
             records = tuple(with_marks(records, self.commands.rows("marks")))
-        return records, node_sizes(nodes), nodes_out(nodes)
+        return records, node_sizes(nodes), nodes_out(node_services(nodes))
 
     def _configuration(self) -> str:
         """Return Slurm's settings, asked for once: with others, the platform is another one, too."""
@@ -175,7 +190,6 @@ class SlurmSource(PolledSource):
         except InputError as error:
             raise SlurmError(f"answer in JSON: {error}") from None
         self._as_of = min(as_of, self._clock())
-        out = tuple(tuple(node.name for node in told if node.service == each) for each in ("down", "draining"))
         rows = (
             {"name": node.name, "partition": name, "memory": f"{node.memory / 2**20:.0f}"}
             for node in told
@@ -186,7 +200,7 @@ class SlurmSource(PolledSource):
         for node in told:
             for name in node.partitions:
                 sizes[name] = max(sizes.get(name, 1), node.cpus)
-        return records, sizes, (out[0], out[1])
+        return records, sizes, nodes_out((node.name, node.service) for node in told)
 
     def known(self) -> Iterable[int | str]:
         """Return the jobs that ``scontrol`` tells; none where slurmrestd is asked."""

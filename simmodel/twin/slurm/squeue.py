@@ -11,17 +11,17 @@ import attrs
 
 from simmodel.errors import InputError, shown
 from simmodel.platform.strict import inside
+from simmodel.twin.node_states import Service
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm import values
 from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord, Rules, own_mark
 from simmodel.twin.slurm.records import service_of
 
-__all__ = ["NodesOut", "Row", "node_sizes", "nodes_out", "records_in", "rules_in", "with_array_limits", "with_marks"]
+__all__ = ["Row", "node_services", "node_sizes", "records_in", "rules_in", "with_array_limits", "with_marks"]
 
 Row: TypeAlias = Mapping[str, str]
 """Texts by field of :data:`~simmodel.twin.slurm.commands.TABLES`."""
 
-NodesOut: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of the nodes that are down, and of those that take no new jobs."""
 
 _MARKS = "*~#!%$@^-+"  # of states of nodes
@@ -187,17 +187,12 @@ def node_sizes(rows: Iterable[Row]) -> Mapping[str, int]:
     return found
 
 
-def nodes_out(rows: Iterable[Row]) -> NodesOut:
-    """Return the names of the nodes that are down, and of those that take no new jobs, from the table ``nodes``.
+def node_services(rows: Iterable[Row]) -> Iterator[tuple[str, Service]]:
+    """Yield the names of nodes with their services, from the table ``nodes``, as often as they are told.
 
-    >>> nodes_out([{"name": "n1", "state": "down*"}, {"name": "n2", "state": "draining"}])
-    (('n1',), ('n2',))
+    >>> list(node_services([{"name": "n1", "state": "down*"}, {"name": "n2", "state": "draining"}]))
+    [('n1', 'down'), ('n2', 'draining')]
     """
-    down: list[str] = []
-    draining: list[str] = []
-    for name, state in {row["name"]: row["state"] for row in rows}.items():  # one row for each partition of a node
-        silent = {"NOT_RESPONDING"} if "*" in state else set()
-        service = service_of({state.rstrip(_MARKS).upper()} | silent)
-        if service != "up":
-            (down if service == "down" else draining).append(name)
-    return tuple(down), tuple(draining)
+    for row in rows:
+        silent = {"NOT_RESPONDING"} if "*" in row["state"] else set()
+        yield row["name"], service_of({row["state"].rstrip(_MARKS).upper()} | silent)

@@ -6,7 +6,7 @@ Each kind has a class of settings: an attrs class whose fields are the keys of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -15,10 +15,13 @@ from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.platform.strict import strict_converter
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from simmodel.twin.acting.actions import Hands, Mode
+    from simmodel.twin.described import Described
     from simmodel.twin.source import Source
 
-__all__ = ["SOURCES", "ActingSource", "SourceSettings", "source_settings"]
+__all__ = ["SOURCES", "ActingSource", "DescribingSource", "SourceSettings", "source_settings"]
 
 
 class SourceSettings(Protocol):
@@ -35,6 +38,27 @@ class ActingSource(Protocol):
 
     def hands(self, mode: Mode, *, restoring: bool = False) -> Hands:
         """Return what acts on the scheduler in a mode; ``restoring``: what gives everything back."""
+        ...
+
+
+@runtime_checkable
+class DescribingSource(Protocol):
+    """The settings of a source whose scheduler describes its cluster."""
+
+    def describe(
+        self, paths: Iterable[str | Path] = (), *, local: tzinfo | None = None, origin: float = 0.0
+    ) -> Described:
+        """Return the platform of the cluster, of saved answers or else of what the scheduler tells now.
+
+        Parameters
+        ----------
+        paths
+            files and folders of answers
+        local
+            the zone of times in answers; default: that of this computer
+        origin
+            the instant, in seconds since 1970, that is 0 in simulations
+        """
         ...
 
 

@@ -69,7 +69,7 @@ def test_the_policy_explains_recorded_starts_of_slurm(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["lsf"], "simmodel twin describe: SCHEDULER: unknown scheduler 'lsf'; known schedulers: slurm, pbs"),
+        (["lsf"], "simmodel twin describe: SCHEDULER: unknown scheduler 'lsf'; known schedulers: pbs, slurm"),
         (["slurm", "--from", "none.txt"], "none.txt: no such file"),
         (["slurm", "--from", "{told}/node.txt"], "no partitions: give 'scontrol show partition'"),
         (["slurm", "--from", "{told}", "{told}/node.txt"], "nodes are told twice"),

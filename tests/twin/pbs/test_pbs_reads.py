@@ -13,11 +13,12 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.errors import InputError
 from simmodel.twin import JobReport, Request
+from simmodel.twin.node_states import nodes_out
 from simmodel.twin.pbs import values
 from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError
 from simmodel.twin.pbs.documents import read_document
 from simmodel.twin.pbs.jobs import Reading, jobs_in
-from simmodel.twin.pbs.nodes import NodeRecord, Size, nodes_in, out_of_service
+from simmodel.twin.pbs.nodes import NodeRecord, Size, nodes_in
 from simmodel.twin.pbs.source import PbsSettings, PbsSource
 from simmodel.twin.refused import Refused
 from simmodel.twin.sources import source_settings
@@ -261,7 +262,7 @@ def test_nodes_and_their_states() -> None:
     told |= {"natural": {"state": "free", "resources_available": {"ncpus": "0"}}}
     nodes = list(nodes_in({"nodes": told}))
     assert [node.name for node in nodes] == list("abcde")
-    assert out_of_service(nodes) == (("d", "e"), ("c",))
+    assert nodes_out((node.name, node.service) for node in nodes) == (("d", "e"), ("c",))
     assert isinstance(nodes[0], NodeRecord)
     refused = Refused()
     assert not list(nodes_in({"nodes": {"x": {"pcpus": "many"}}}, refused))

@@ -9,13 +9,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel.errors import InputError
 from simmodel.twin.events import JobReport, Request
+from simmodel.twin.node_states import nodes_out
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm import values
 from simmodel.twin.slurm.commands import TABLES, SlurmCommands
 from simmodel.twin.slurm.jobs import LimitFrom, queue_of
 from simmodel.twin.slurm.records import NodeRecord
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
-from simmodel.twin.slurm.squeue import node_sizes, nodes_out, records_in
+from simmodel.twin.slurm.squeue import node_services, node_sizes, records_in
 from tests.helpers.slurm_stub import JOB, write_stub
 
 FIELDS = {letters[1:]: field for field, letters in TABLES["jobs"].items()}
@@ -218,7 +219,7 @@ def test_any_names(tmp_path: Path, names: list[str]) -> None:
 def test_states_of_nodes() -> None:
     states = {"a": "idle", "b": "down*", "c": "drained", "d": "draining", "e": "mixed", "f": "idle*", "g": "fail"}
     states |= {"h": "maint", "i": "idle~", "j": "allocated+", "k": "planned", "l": "down$"}
-    down, draining = nodes_out({"name": name, "state": state} for name, state in states.items())
+    down, draining = nodes_out(node_services({"name": name, "state": state} for name, state in states.items()))
     assert (down, draining) == (("b", "g", "l"), ("c", "d", "f", "h"))
 
 
@@ -235,4 +236,4 @@ def test_states_of_nodes() -> None:
 def test_a_node_is_out_of_service_whether_sinfo_or_json_tells_it(of_sinfo: str, of_json: list[str]) -> None:
     service = NodeRecord(name="n", cpus=1, states=frozenset(of_json)).service
     expected = ({"down": ("n",)}.get(service, ()), {"draining": ("n",)}.get(service, ()))
-    assert nodes_out([{"name": "n", "state": of_sinfo}]) == expected
+    assert nodes_out(node_services([{"name": "n", "state": of_sinfo}])) == expected
