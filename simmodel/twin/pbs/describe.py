@@ -14,8 +14,7 @@ from simmodel.twin.node_states import nodes_out
 from simmodel.twin.notes import STATE_OF_NOW, Notes
 from simmodel.twin.pbs.commands import PbsCommands
 from simmodel.twin.pbs.documents import Document, Value, read_document, table_of, text_of
-from simmodel.twin.pbs.nodes import NodeRecord, nodes_in
-from simmodel.twin.pbs.source import licences_in
+from simmodel.twin.pbs.nodes import NodeRecord, licences_in, nodes_in
 from simmodel.twin.pbs.values import number, seconds
 
 __all__ = ["describe_pbs", "described"]

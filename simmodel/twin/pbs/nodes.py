@@ -1,4 +1,4 @@
-"""The nodes of PBS as its commands tell them."""
+"""The nodes of PBS, and what its server counts, as its commands tell them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.values import memory, number
 from simmodel.twin.refused import Refused
 
-__all__ = ["NodeRecord", "Size", "largest", "nodes_in"]
+__all__ = ["NodeRecord", "Size", "largest", "licences_in", "nodes_in"]
 
 _DOWN = frozenset(("down", "state-unknown", "stale", "unresolvable", "initializing", "provisioning", "wait-provision"))
 _DRAINING = frozenset(("offline", "maintenance", "sleep", "busy", "resv-exclusive"))
@@ -136,3 +136,22 @@ def largest(nodes: Iterable[NodeRecord]) -> Size:
         memory=max((size.memory for size in sizes), default=0.0),
         gpus=max((size.gpus for size in sizes), default=0),
     )
+
+
+_OF_NODES = frozenset(("ncpus", "mem", "ngpus", "nodect", "walltime", "mpiprocs", "vmem"))
+
+
+def licences_in(document: Document) -> dict[str, float]:
+    """Return the resources that the server counts, such as licences, with their amounts.
+
+    >>> licences_in({"Server": {"pbs": {"resources_available": {"matlab": "10", "site": "north"}}}})
+    {'matlab': 10.0}
+    """
+    found: dict[str, float] = {}
+    for values in table_of(document, "Server").values():
+        told = table_of(values, "resources_available") if isinstance(values, dict) else {}
+        for name in told:
+            text = text_of(told, name)
+            if name not in _OF_NODES and text.replace(".", "", 1).isdecimal() and len(text) < 16:
+                found[name] = float(text)
+    return found

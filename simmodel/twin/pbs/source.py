@@ -16,10 +16,10 @@ from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobReport, JobState
 from simmodel.twin.node_states import nodes_out
 from simmodel.twin.pbs.commands import PbsCommands, PbsError
-from simmodel.twin.pbs.documents import Document, table_of, text_of
+from simmodel.twin.pbs.documents import table_of, text_of
 from simmodel.twin.pbs.hands import PbsHands
 from simmodel.twin.pbs.jobs import Reading, jobs_in
-from simmodel.twin.pbs.nodes import largest, nodes_in
+from simmodel.twin.pbs.nodes import largest, licences_in, nodes_in
 from simmodel.twin.polling import ALIVE, PolledSettings, PolledSource, State
 from simmodel.twin.programs import is_garbled
 from simmodel.twin.source import Source
@@ -207,22 +207,3 @@ def _instant(text: str) -> float:
     if text and not (text.isascii() and text.isdecimal()):
         raise InputError(f"must be an instant (s), got {shown(text)}", place="timestamp")
     return float(text or 0)
-
-
-def licences_in(document: Document) -> dict[str, float]:
-    """Return the resources that the server counts, such as licences, with their amounts.
-
-    >>> licences_in({"Server": {"pbs": {"resources_available": {"matlab": "10", "site": "north"}}}})
-    {'matlab': 10.0}
-    """
-    found: dict[str, float] = {}
-    for values in table_of(document, "Server").values():
-        told = table_of(values, "resources_available") if isinstance(values, dict) else {}
-        for name in told:
-            text = text_of(told, name)
-            if name not in _OF_NODES and text.replace(".", "", 1).isdecimal() and len(text) < 16:
-                found[name] = float(text)
-    return found
-
-
-_OF_NODES = frozenset(("ncpus", "mem", "ngpus", "nodect", "walltime", "mpiprocs", "vmem"))
