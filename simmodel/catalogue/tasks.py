@@ -43,7 +43,7 @@ from simmodel.platform.machine import MachineSpec
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
-__all__ = ["load_tasks", "make_work", "task_names"]
+__all__ = ["load_tasks", "make_work", "parameters_in", "task_names"]
 
 _FAMILIES = ("families", "types", "partial", "reconfiguration")
 _ARRIVALS = ("rate", "gap", "max_delay", "start")
@@ -144,7 +144,7 @@ class _Reader:
         if isinstance(text, str) and colon and re.fullmatch(r"[A-Za-z][\w-]+", kind):
             if kind not in TASK_KINDS:
                 raise unknown("task generator", kind, [each for each, kept in TASK_KINDS.items() if kept.in_text])
-            return inner.made(kind, _parsed(rest, name), rng or np.random.default_rng(seed or 0), name)
+            return inner.made(kind, parameters_in(rest, name), rng or np.random.default_rng(seed or 0), name)
         bundled = bundled_file("workloads", name) if isinstance(text, str) else None
         if bundled is None and isinstance(text, str) and name in TASK_KINDS and not Path(name).exists():
             return inner.made(name, {}, rng or np.random.default_rng(seed or 0), name)
@@ -254,8 +254,17 @@ class _Reader:
 _QUANTITY = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[A-Za-z]*"
 
 
-def _parsed(text: str, source: str) -> dict[str, Any]:
-    """Return the parameters of a text such as ``tasks=1000,run=10-500``."""
+def parameters_in(text: str, source: str) -> dict[str, Any]:
+    """Return the parameters of a text such as ``tasks=1000,run=10-500``.
+
+    Raises
+    ------
+    InputError
+        a part is not key=value, or a key occurs twice
+
+    >>> parameters_in("tasks=1000,run=10-500", "text")
+    {'tasks': 1000, 'run': (10, 500)}
+    """
     found: dict[str, Any] = {}
     for part in text.split(",") if text.strip() else ():
         key, sign, value = (each.strip() for each in part.partition("="))

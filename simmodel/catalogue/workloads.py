@@ -8,29 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.formats import FORMATS, check_format, read_file
-from simmodel.catalogue.tasks import task_names
+from simmodel.catalogue.tasks import parameters_in, task_names
 from simmodel.errors import InputError, unknown
+from simmodel.generators.settings import GENERATORS, generate
+from simmodel.generators.task_kinds import TASK_KINDS
 from simmodel.loading import held
 
 if TYPE_CHECKING:
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.workload import Workload
 
-__all__ = ["load_workload", "workload_in_chunks"]
+__all__ = ["is_generator", "load_workload", "workload_in_chunks"]
 
 
 def load_workload(name_or_path: str | Path, *, format: str | None = None, **options: Any) -> Workload:
-    """Return a bundled workload by name, or read a workload from a file.
+    """Return a bundled workload by name, draw one by a generator of jobs, or read a workload from a file.
 
     Parameters
     ----------
     name_or_path
-        a name of ``bundled_names("workloads")``, or a path; the format is detected from its ending (``.swf``,
-        ``.swf.gz`` and so on), else its content
+        a name of ``bundled_names("workloads")``, a generator with its parameters, or a path; the format is detected
+        from its ending (``.swf``, ``.swf.gz`` and so on), else its content
     format
         a name of :data:`FORMATS`, if it cannot be detected
     options
-        passed to the reader: ``strict=False``, ``timezone=...``, ``names=...``, ``seed=...``
+        passed to the reader: ``strict=False``, ``timezone=...``, ``names=...``, ``seed=...``; of a generator
+        ``seed=`` alone (default: 0)
 
     Raises
     ------
@@ -39,9 +42,33 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
 
     >>> load_workload("probe-4")["run"]
     array([1000.,  500.,  100.,  400.])
+    >>> load_workload("lublin:jobs=50,processors=16", seed=1)
+    <Workload lublin-16: 50 jobs, 16 processors>
     """
     workload: Workload = _loaded(name_or_path, format, options, in_chunks=False)
     return workload
+
+
+def is_generator(given: str | Path) -> bool:
+    """Return whether a text names a generator and its parameters.
+
+    >>> is_generator("lublin:jobs=50"), is_generator("layered:n=40"), is_generator("lublin-256"), is_generator("C:log")
+    (True, True, False, False)
+    """
+    kind, colon, _ = given.partition(":") if isinstance(given, str) else ("", "", "")
+    return bool(colon) and (kind in GENERATORS or kind in TASK_KINDS)
+
+
+def _drawn(text: str, format: str | None, options: dict[str, Any], in_chunks: bool) -> Any:
+    """Return the workload of a generator and its parameters."""
+    from simmodel.work.chunks import ChunkedWorkload
+
+    for name in ("format", *options) if format is not None else options:
+        if name != "seed":
+            raise InputError("is not an option of generators", text, name)
+    kind, _, rest = text.partition(":")
+    found = generate({"generator": kind, "parameters": parameters_in(rest, text)}, source=text, **options)
+    return ChunkedWorkload.of(found) if in_chunks else found
 
 
 def workload_in_chunks(name_or_path: str | Path, *, format: str | None = None, **options: Any) -> ChunkedWorkload:
@@ -69,6 +96,8 @@ def _loaded(name_or_path: str | Path, format: str | None, options: dict[str, Any
         raise InputError("must be the name of a workload or a path, got ''", place="name_or_path")
     bundled = bundled_file("workloads", name) if isinstance(name_or_path, str) else None
     path = bundled or Path(name_or_path)
+    if is_generator(name_or_path):
+        return _drawn(name, format, options, in_chunks)
     if isinstance(name_or_path, str) and not path.exists() and not re.search(r"[/\\.]|^-$", name):
         tasks = task_names()  # workloads of machines
         raise unknown("workload", name, [each for each in bundled_names("workloads") if each not in tasks])

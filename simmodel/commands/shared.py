@@ -62,7 +62,9 @@ def split_names(text: str) -> list[str]:
 # ---------------------------------------------------------------------- arguments
 
 
-LOG = argument("log LOG", "a file, or a name from 'simmodel list workloads'", source)
+LOG = argument(
+    "log LOG", "a file, a name from 'simmodel list workloads', or a generator such as lublin:jobs=600", source
+)
 """The log that a command replays."""
 
 

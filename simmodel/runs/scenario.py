@@ -236,7 +236,7 @@ class Scenario(Shown):
             raise InputError("missing workload")
         kind = self.kind
         env = Environment(seed=0 if self.seed is ... else self.seed)
-        given = chunked(self.workload) if in_chunks and kind.system.reads_in_chunks else self.workload
+        given = chunked(self.workload, env.seed) if in_chunks and kind.system.reads_in_chunks else self.workload
         work, spec = kind.read_work(given, self.platform, env.seed, self.inputs)
         policy = kind.policy if self.policy is None else self.policy
         return kind.build(env, spec, unused(policy), self.options, policies=self.policies), work, spec

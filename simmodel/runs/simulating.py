@@ -169,10 +169,11 @@ def simulate(
     workload
         jobs: a :class:`~simmodel.work.workload.Workload`, a data frame with its columns,
         :class:`~simmodel.work.job.Job` values, a workflow whose tasks run as batch jobs (see
-        :meth:`~simmodel.work.workflow.Workflow.jobs`), the name of a bundled workload or the path of a log; for a
-        broker also several, each with its home, as ``{place: workload}`` (``None``: no home) or as a list in the order
-        of the places. Tasks: workflows and task sets, each alone or with its submit time as ``(at, work)``, or a text
-        such as ``"layered:n=40"``. With a snapshot: work in addition to its own arrivals
+        :meth:`~simmodel.work.workflow.Workflow.jobs`), the name of a bundled workload, the path of a log, or a text,
+        drawn with the seed, such as ``"lublin:jobs=600,processors=128"``; for a broker also several, each with its
+        home, as ``{place: workload}`` (``None``: no home) or as a list in the order of the places. Tasks: workflows and
+        task sets, each alone or with its submit time as ``(at, work)``, or a text such as ``"layered:n=40"``. With a
+        snapshot: work in addition to its own arrivals
     policy
         of the system itself: a name (see ``simmodel list policies``), a policy, or a function of a view; default: fcfs
         on a cluster, hrr on a machine, sgs-t for a broker, that of the snapshot

@@ -153,8 +153,15 @@ def _inlined(log: Workload | ChunkedWorkload) -> dict[str, Any]:
     return described
 
 
-def read_workload(given: GivenWork, *, of_nodes: Collection[str] = (), place: str = "workload") -> Workload:
+def read_workload(
+    given: GivenWork, *, of_nodes: Collection[str] = (), place: str = "workload", seed: int = 0
+) -> Workload:
     """Return one workload of jobs, given in any form: a name or a path, or as to :func:`as_workload`.
+
+    Parameters
+    ----------
+    seed
+        of a text with a generator and its parameters
 
     Raises
     ------
@@ -165,18 +172,21 @@ def read_workload(given: GivenWork, *, of_nodes: Collection[str] = (), place: st
     <Workload probe-4: 4 jobs, 12 processors>
     """
     if isinstance(given, (str, Path)):
-        return _of_file(given, of_nodes)
+        return _of_file(given, of_nodes, seed)
     if isinstance(given, ChunkedWorkload):
         raise InputError(f"must be a whole workload, got {given!r}, which is read in chunks", place=place)
     jobs: Any = given
     return as_workload(jobs, of_nodes=of_nodes, place=place, also=", a name or a path")
 
 
-def _of_file(given: str | Path, of_nodes: Collection[str]) -> Workload:
-    """Return the workload of a name or a file, or the tasks of the workflow of a file as jobs."""
+def _of_file(given: str | Path, of_nodes: Collection[str], seed: int) -> Workload:
+    """Return the workload of a name, a generator or a file, or the tasks of the workflow of a file as jobs."""
     from simmodel.catalogue import load_workflow, load_workload
+    from simmodel.catalogue.workloads import is_generator
 
-    return as_workload(load_workflow(given), of_nodes=of_nodes) if _is_workflow(given) else load_workload(given)
+    if _is_workflow(given):
+        return as_workload(load_workflow(given), of_nodes=of_nodes)
+    return load_workload(given, seed=seed) if is_generator(given) else load_workload(given)
 
 
 def _is_workflow(given: str | Path) -> bool:
@@ -186,16 +196,16 @@ def _is_workflow(given: str | Path) -> bool:
     return path.is_file() and is_workflow(path)
 
 
-def workload_of(given: GivenWork, of_nodes: Collection[str] = ()) -> Log:
+def workload_of(given: GivenWork, of_nodes: Collection[str] = (), seed: int = 0) -> Log:
     """Return one workload given in any form, with its source."""
     if isinstance(given, ChunkedWorkload):
         return Log(given, source=given.source)
     source = str(given) if isinstance(given, (str, Path)) else None
-    return Log(read_workload(given, of_nodes=of_nodes), source=source)
+    return Log(read_workload(given, of_nodes=of_nodes, seed=seed), source=source)
 
 
-def in_chunks(given: GivenWork) -> ChunkedWorkload:
-    """Return one workload, given in any form, as one that is read in chunks.
+def in_chunks(given: GivenWork, seed: int = 0) -> ChunkedWorkload:
+    """Return one workload, given in any form, as one that is read in chunks; ``seed`` as of :func:`read_workload`.
 
     Raises
     ------
@@ -204,24 +214,26 @@ def in_chunks(given: GivenWork) -> ChunkedWorkload:
     """
     if isinstance(given, (str, Path)) and not _is_workflow(given):
         from simmodel.catalogue import workload_in_chunks
+        from simmodel.catalogue.workloads import is_generator
 
-        return workload_in_chunks(given)
+        return workload_in_chunks(given, seed=seed) if is_generator(given) else workload_in_chunks(given)
     workload = workload_of(given).workload
     return workload if isinstance(workload, ChunkedWorkload) else ChunkedWorkload.of(workload)
 
 
-def _logs(given: GivenWork, homes: Sequence[str], of_nodes: Collection[str]) -> list[Log]:
+def _logs(given: GivenWork, homes: Sequence[str], of_nodes: Collection[str], seed: int) -> list[Log]:
     """Return the given workloads: one, or several, by home or in the order of the places."""
     if isinstance(given, Mapping):
         for home in given:
             if home is not None and home not in homes:
                 raise unknown("place", str(home), homes)
-        return [attrs.evolve(workload_of(each, of_nodes), home=home) for home, each in given.items()]
+        return [attrs.evolve(workload_of(each, of_nodes, seed), home=home) for home, each in given.items()]
     if isinstance(given, (list, tuple)) and given and homes and not any(isinstance(each, Job) for each in given):
         if len(given) > len(homes):
             raise InputError(f"must be at most {len(homes)}, one per place, got {len(given)}", place="workloads")
-        return [attrs.evolve(workload_of(each, of_nodes), home=home) for home, each in zip(homes, given, strict=False)]
-    return [workload_of(given, of_nodes)]
+        pairs = zip(homes, given, strict=False)
+        return [attrs.evolve(workload_of(each, of_nodes, seed), home=home) for home, each in pairs]
+    return [workload_of(given, of_nodes, seed)]
 
 
 @attrs.frozen
@@ -322,7 +334,9 @@ def read_submissions(
         names of the places that can be homes of workloads
     of_nodes
         for workflows run as jobs: see :func:`~simmodel.work.given.as_workload`
-    seed, machine, config
+    seed
+        of generated jobs and tasks
+    machine, config
         for generated tasks: see :func:`~simmodel.catalogue.load_tasks`
 
     Raises
@@ -334,7 +348,7 @@ def read_submissions(
     >>> len(read_submissions("tasks", [(5.0, TaskSet([3.0, 4.0]))]))
     2
     """
-    return Logs(_logs(given, homes, of_nodes)) if what == "jobs" else _tasks(given, seed, machine, config)
+    return Logs(_logs(given, homes, of_nodes, seed)) if what == "jobs" else _tasks(given, seed, machine, config)
 
 
 def submissions_of_document(what: str, parts: Sequence[Mapping[str, Plain]]) -> GivenWork:

@@ -140,6 +140,8 @@ ONE = ["--platforms", "mine.toml", "--workloads", "random:tasks=3", "--policies"
         (["machine", "mine.toml", "random:tasks=3", "--plot", "p.doc"], "a picture"),
         (["machine", "mine.toml", "random:tasks=3", "--trace", "no/t.json"], "no folder"),
         (["explore", "--platforms", "mine.toml,kth-sp2", "--workloads", "x", "--policies", "hrr"], "got both"),
+        (["batch", "layered:n=40"], "layered:n=40, generator: 'layered' generates tasks for a machine, not jobs"),
+        (["batch", "lublin:job=40"], "parameters.job: unknown key 'job'; did you mean 'jobs'?"),
         (["explore", *ONE, "hrr,hrr"], "duplicate policy 'hrr'"),
         (["explore", *ONE, "hrr", "--metrics", "sl"], "unknown metric 'sl'; did you mean 'slr'?"),
         (["explore", "--platforms", "kth-sp2", "--workloads", "probe-4", "--policies", "easy", "--overlap"],
@@ -211,3 +213,8 @@ def test_explore_compares_clusters_too(folder: Path, capsys: pytest.CaptureFixtu
     assert main(["explore", "--platforms", "small", "--workloads", "poisson-mm4", "--policies", "fcfs,easy",
                  "--seeds", "1"]) == 0  # fmt: skip
     assert "mean wait" in capsys.readouterr().out
+    assert main(["explore", "--platforms", "128", "--workloads", "lublin:jobs=60,processors=128", "--policies",
+                 "fcfs,easy", "--seeds", "2"]) == 0  # fmt: skip
+    assert "±" in capsys.readouterr().out
+    assert main(["batch", "lublin:jobs=60,processors=128", "--seed", "2"]) == 0
+    assert "60 (60 completed)" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import isnan
@@ -13,6 +14,8 @@ from simmodel import InputError, Task, Workflow
 from simmodel.catalogue import load_tasks
 from simmodel.experiments.exploration import Exploration, explore
 from simmodel.experiments.replication import replicate
+from simmodel.generators.settings import generate
+from simmodel.runs.scenario import Scenario
 from simmodel.runs.simulating import simulate
 from tests.helpers.small_machines import small_machine
 
@@ -109,6 +112,28 @@ def test_jobs_on_clusters() -> None:
     found = explore([4, 8], "probe-4", ["fcfs", "easy"], seeds=[0])
     assert found.labels("platform") == ["4", "8"]
     assert "mean wait" in found.summary(["wait_mean"])
+
+
+def test_jobs_are_drawn_for_each_seed() -> None:
+    text = "lublin:jobs=60,processors=64"
+    found = explore(64, text, ["fcfs", "easy"], seeds=3)
+    assert found.labels("workload") == [text]
+    rows = found["fcfs"].samples
+    assert len(set(rows["makespan"].tolist())) == 3
+    settings = {"generator": "lublin", "parameters": {"jobs": 60, "processors": 64}}
+    for seed, makespan in zip(rows["seed"].tolist(), rows["makespan"].tolist(), strict=True):
+        drawn = generate(settings, seed=int(seed))
+        assert simulate(64, drawn, "fcfs").metrics()["makespan"] == makespan
+        assert simulate(64, text, "fcfs", seed=int(seed)).metrics()["makespan"] == makespan
+
+
+def test_a_scenario_draws_its_jobs_again() -> None:
+    text = "lublin:jobs=60,processors=64"
+    first = simulate(None, text, "fcfs", seed=7)
+    again = Scenario.from_document(json.loads(first.to_json())["scenario"]).run()
+    assert again.jobs["start"].tolist() == first.jobs["start"].tolist()
+    over_two = simulate([64, 64], text, seed=7)
+    assert sorted(over_two.jobs["submit"].tolist()) == first.jobs["submit"].tolist()
 
 
 def test_what_cannot_be_explored() -> None:

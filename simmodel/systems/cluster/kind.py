@@ -37,7 +37,7 @@ class ClusterKind(Kind):
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
         """Return the submissions and the cluster's spec, by default that of the log."""
-        work = read_submissions("jobs", given, of_nodes=self.of_nodes(spec))
+        work = read_submissions("jobs", given, of_nodes=self.of_nodes(spec), seed=seed)
         assert isinstance(work, Logs)
         processors = inputs.get("processors")
         if processors is not None:
