@@ -31,7 +31,7 @@ _WHOLE = 100  # up to so many characters a repr has every value in full
 _WIDE, _NARROW = 60, 32  # longest value in a table and in a shortened repr
 
 
-def text_table(rows: Cells, left: int = 1, indent: int = 0) -> list[str]:
+def text_table(rows: Cells, left: int | range = 1, indent: int = 0) -> list[str]:
     """Return rows of cells as lines of text, the columns two spaces apart.
 
     Parameters
@@ -39,7 +39,7 @@ def text_table(rows: Cells, left: int = 1, indent: int = 0) -> list[str]:
     rows
         the head and the rows, all of one length
     left
-        the number of columns, from the first on, that are aligned to the left; the others are aligned to the right
+        the columns that are aligned to the left, or how many of the first; the others are aligned to the right
     indent
         spaces before each line
 
@@ -47,10 +47,11 @@ def text_table(rows: Cells, left: int = 1, indent: int = 0) -> list[str]:
     ['      score', 'easy      1']
     """
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    to_left = range(left) if isinstance(left, int) else left
     lines = []
     for row in rows:
         cells = enumerate(zip(row, widths, strict=True))
-        padded = [f"{text:<{width}}" if i < left else f"{text:>{width}}" for i, (text, width) in cells]
+        padded = [f"{text:<{width}}" if i in to_left else f"{text:>{width}}" for i, (text, width) in cells]
         lines.append((" " * indent + "  ".join(padded)).rstrip())
     return lines
 

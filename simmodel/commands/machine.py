@@ -79,25 +79,12 @@ def work_label(workload: str) -> str:
 
 def critical_lines(result: MachineResult) -> list[str]:
     """Return the critical path of the run as the lines of a table."""
+    from simmodel.display import text_table
     from simmodel.metrics.workflow_report import number_text
 
     rows = [["from", "to", "task", "processor", "phase", "because of"]]
     for row in result.critical_path().rows():
+        times = [number_text(row[at]) for at in ("start", "end")]
         cause = f"{row['cause']} {row['after']}".strip()
-        rows.append(
-            [
-                *(number_text(row[at]) for at in ("start", "end")),
-                str(row["task"]),
-                row["processor"],
-                row["phase"],
-                cause,
-            ]
-        )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            f"{text:>{width}}" if i < 2 else f"{text:<{width}}"
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+        rows.append([*times, str(row["task"]), row["processor"], row["phase"], cause])
+    return text_table(rows, left=range(2, len(rows[0])))

@@ -5,12 +5,14 @@ import re
 import sqlite3
 import subprocess
 import sys
+from inspect import getsource
 from pathlib import Path
 
 import pytest
 
 from simmodel.cli import main
 from simmodel.commands import ACTIONS, COMMANDS
+from simmodel.commands.experiments import Experiment
 from simmodel.commands.parser import command_parser
 from simmodel.commands.values import output, source
 from simmodel.results import load_result
@@ -74,6 +76,17 @@ def every_command() -> list[str]:
     return [name for name in COMMANDS if name not in ACTIONS] + [
         f"{name} {each}" for name in ACTIONS for each in ACTIONS[name]
     ]
+
+
+WRITTEN_OTHERWISE = {"generate output", "grid csv", "grid db"}
+
+
+@pytest.mark.parametrize("name", every_command())
+def test_every_declared_output_is_written(name: str) -> None:
+    run, parser = command_parser(name)
+    text = getsource(Experiment if run.__module__ == Experiment.__module__ else run)
+    outputs = {action.dest for action in parser._actions if action.type is output}
+    assert [each for each in outputs if f"{each}=" not in text and f"{name} {each}" not in WRITTEN_OTHERWISE] == []
 
 
 FILES = re.compile(r"FILE|LOG|CONFIG|PLATFORM|WORKLOAD|MODEL|SNAPSHOT|SCHEDULE\b|AUDIT|STUDY|OUT")
