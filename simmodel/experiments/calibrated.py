@@ -19,6 +19,7 @@ from simmodel.experiments.observations import Times
 from simmodel.experiments.separation import loss_in
 from simmodel.experiments.trials import Trial
 from simmodel.runs.scenario import Scenario
+from simmodel.view.calibration_plots import convergence, site_errors
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -166,11 +167,7 @@ class Calibration(Shown):
             whole += weight
         return Table({"number": numbers, "best": np.exp(logs / whole)})
 
-    def plot_errors(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw the errors of each site and class before and after; see :mod:`simmodel.view.calibration_plots`."""
-        from simmodel.view.calibration_plots import site_errors
-
-        return site_errors(self, title=title, figsize=figsize)
+    plot_errors = site_errors
 
     def plot_convergence(
         self, others: Mapping[str, Calibration] | None = None, *, title: str | None = None, figsize: Size | None = None
@@ -182,8 +179,6 @@ class Calibration(Shown):
         others
             calibrations of the same model by other methods, by name
         """
-        from simmodel.view.calibration_plots import convergence
-
         return convergence({self.method: self, **(others or {})}, title=title, figsize=figsize)
 
     @property

@@ -28,17 +28,16 @@ from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import labelled
 from simmodel.systems.kinds import work_of
+from simmodel.view.explore_plots import exploration
 from simmodel.work.given import Frame, repeatable
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Size
 
 __all__ = ["Exploration", "explore"]
 
@@ -332,18 +331,7 @@ class Exploration(Shown):
         left = sum(name in AXES for name in rows[0])
         return "\n".join([*text_table(rows, left), *([] if self.stop is None else [str(self.stop)])])
 
-    def plot(
-        self,
-        metrics: Sequence[str] | None = None,
-        *,
-        log: bool = False,
-        title: str | None = None,
-        figsize: Size | None = None,
-    ) -> Figure:
-        """Draw means with their intervals; see :func:`simmodel.view.explore_plots.exploration`."""
-        from simmodel.view.explore_plots import exploration
-
-        return exploration(self, metrics, log=log, title=title, figsize=figsize)
+    plot = exploration
 
     def __repr__(self) -> str:
         parts = []

@@ -23,13 +23,12 @@ from simmodel.experiments.trials import Study, Trial
 from simmodel.metrics.pareto import hypervolume, pareto_front
 from simmodel.results.stores import plain
 from simmodel.runs.scenario import Scenario
+from simmodel.view.pareto_plots import front as plotted
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
-    from simmodel.view.style import Size
 
 __all__ = ["METHODS", "Optimisation", "optimise"]
 
@@ -271,26 +270,7 @@ class Optimisation(Shown):
         """Return the front as a table of text, one line per point."""
         return "\n".join(text_table(self._cells(), left=0))
 
-    def plot(
-        self,
-        objectives: Sequence[str] | None = None,
-        *,
-        colour: str | None = None,
-        title: str | None = None,
-        figsize: Size | None = None,
-    ) -> Figure:
-        """Draw the runs and the front in the plane of two objectives; see :func:`simmodel.view.pareto_plots.front`.
-
-        Parameters
-        ----------
-        objectives
-            the names of two; default: the first two
-        colour
-            the name of a choice that gives the points of the front their colours
-        """
-        from simmodel.view.pareto_plots import front
-
-        return front(self, objectives, colour=colour, title=title, figsize=figsize)
+    plot = plotted
 
     def _cells(self) -> Cells:
         rows = self.front

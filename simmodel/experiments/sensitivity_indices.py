@@ -19,13 +19,11 @@ from simmodel.experiments.models import GivenOutputs, Outputs, Varied, check_who
 from simmodel.experiments.parameters import GivenSpace, Model, Space
 from simmodel.metrics.statistics import t_quantile
 from simmodel.runs.scenario import Scenario
+from simmodel.view.sensitivity_plots import effects, index_bars
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
-
-    from simmodel.view.style import Size
 
 __all__ = ["METHODS", "Sensitivity", "sensitivity"]
 
@@ -333,19 +331,8 @@ class Sensitivity(Shown):
         """Return a table of text: one line per parameter, the most influential first."""
         return "\n".join(text_table(self._cells(output)))
 
-    def plot(self, output: str | None = None, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw the indices as bars with their intervals; see :func:`simmodel.view.sensitivity_plots.index_bars`."""
-        from simmodel.view.sensitivity_plots import index_bars
-
-        return index_bars(self, output, title=title, figsize=figsize)
-
-    def plot_effects(
-        self, output: str | None = None, *, title: str | None = None, figsize: Size | None = None
-    ) -> Figure:
-        """Draw sigma over mu*, by Morris' method; see :func:`simmodel.view.sensitivity_plots.effects`."""
-        from simmodel.view.sensitivity_plots import effects
-
-        return effects(self, output, title=title, figsize=figsize)
+    plot = index_bars
+    plot_effects = effects
 
     def _cells(self, output: str | None = None) -> Cells:
         names, found = _SHOWN[self.method], self.of(output)

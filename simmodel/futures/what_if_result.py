@@ -15,14 +15,11 @@ from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.scheduling.objectives import MEASURES, Objective
+from simmodel.view.whatif_plots import outcomes as drawn
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from matplotlib.figure import Figure
-
-    from simmodel.view.style import Size
 
 __all__ = ["WhatIf", "scored"]
 
@@ -159,17 +156,7 @@ class WhatIf(Shown):
         table = html_table(_cells(self), bold=best, most=len(self.outcomes))
         return html_page(_title(self), ()) + table + html_notes(_notes(self))
 
-    def plot(
-        self,
-        measures: Sequence[str] = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation"),
-        *,
-        title: str | None = None,
-        figsize: Size | None = None,
-    ) -> Figure:
-        """Draw the measures as bars; see :func:`simmodel.view.whatif_plots.outcomes`."""
-        from simmodel.view.whatif_plots import outcomes
-
-        return outcomes(self, measures, title=title, figsize=figsize)
+    plot = drawn
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the futures themselves as plain values: JSON, apart from nan."""

@@ -214,6 +214,6 @@ class MachineResult(Stored, TaskRecord):
         return MachinePlots(self)
 
     def _repr_html_(self) -> str:
-        from simmodel.view.machine_html import machine_html
+        from simmodel.view.html import machine_html
 
         return machine_html(self)

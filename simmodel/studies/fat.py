@@ -20,15 +20,13 @@ from simmodel.generators.layers import layered
 from simmodel.metrics.statistics import Interval
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
+from simmodel.view.study_plots import fat_curve as drawn
 from simmodel.work.table import Table
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.view.style import Size
 
 __all__ = ["CCRS", "FATS", "FatCurve", "Layers", "fat_curve", "two_processors"]
 
@@ -225,11 +223,7 @@ class FatCurve(Shown):
             }
         )
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw the curves, one panel per CCR; see :func:`simmodel.view.study_plots.fat_curve`."""
-        from simmodel.view.study_plots import fat_curve
-
-        return fat_curve(self, title=title, figsize=figsize)
+    plot = drawn
 
     def _cells(self) -> Cells:
         table = self.table

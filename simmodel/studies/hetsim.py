@@ -19,17 +19,15 @@ from simmodel.experiments.exploration import Exploration, explore
 from simmodel.generators.costs import with_costs
 from simmodel.generators.sipht_workflow import sipht
 from simmodel.metrics.statistics import Interval
+from simmodel.view.study_plots import setup_study as drawn
 from simmodel.work.table import Table
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from simmodel.generators.draws import Amount
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.view.style import Size
 
 __all__ = ["CLAIMS", "CONFIGURATIONS", "PATSERS", "POLICIES", "Drawn", "Ranking", "SetupStudy", "setup_study"]
 
@@ -237,11 +235,7 @@ class SetupStudy(Shown):
             rows.append([policy, *(f"{each.mean:.2f} ± {each.half_width:.2f}" for each in found)])
         return rows
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw the SLRs with their intervals; see :func:`simmodel.view.study_plots.setup_study`."""
-        from simmodel.view.study_plots import setup_study
-
-        return setup_study(self, title=title, figsize=figsize)
+    plot = drawn
 
     def __repr__(self) -> str:
         return f"<SetupStudy {repr(self.exploration).removeprefix('<')}"

@@ -1,4 +1,4 @@
-"""Results of jobs in notebooks: the metrics as a table and the utilisation as a sparkline."""
+"""Results in notebooks: the metrics as a table, and the use over time as a sparkline."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import numpy as np
 from simmodel.display import counted, html_notes, html_table
 from simmodel.metrics.batch import summary
 from simmodel.metrics.report import duration, metric_rows
+from simmodel.metrics.workflow_report import machine_rows, time_text
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
     from simmodel.records.steps import Steps
+    from simmodel.records.task_record import TaskRecord
     from simmodel.work.workload import Report
 
-__all__ = ["result_html", "result_page", "sparkline"]
+__all__ = ["machine_html", "result_html", "result_page", "sparkline"]
 
 _WIDTH, _HEIGHT = 480, 64
 
@@ -65,3 +67,18 @@ def result_html(result: JobRecord) -> str:
     head = f"{counted(len(result.jobs), 'job')} on {counted(result.processors, 'processor')}"
     line = sparkline(result.utilisation(), 1.0, label)
     return result_page(result.name, head, line, label, metric_rows(summary(result)), result.report)
+
+
+def machine_html(result: TaskRecord) -> str:
+    """Return a result as HTML: its name, the busy processors over time, and the metrics.
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> machine_html(two_kinds()).startswith("<div><b>example</b>: 2 tasks on machine")
+    True
+    """
+    count = len(result.processors)
+    span = time_text(result.ended - result.started, result.time_unit)
+    label = f"busy processors over {span}, 0 to {count}"
+    head = f"{counted(len(result.tasks), 'task')} on {result.spec.name} ({counted(count, 'processor')})"
+    line = sparkline(result.busy(), count, label)
+    return result_page(result.name, head, line, label, machine_rows(result), result.report)
