@@ -18,7 +18,7 @@ import numpy as np
 from simmodel import Policy, Portfolio
 from simmodel.futures import light, worker_pool
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.twin import Advisor, AuditLog, Ended, Event, Mirror, Request, Started, Submitted, Twin
+from simmodel.twin import Advisor, AuditLog, Demand, Ended, Event, Mirror, Started, Submitted, Twin
 from simmodel.twin.refused import Refused
 
 CANDIDATES = "portfolio(wfp, fcfs, sjf, backfill=easy, every=true)"
@@ -75,7 +75,7 @@ def busy_mirror(running: int, waiting: int, nodes: int = 0, seed: int = 1) -> Mi
     for job, (width, seconds) in enumerate(zip(widths.tolist(), requested.tolist(), strict=True)):
         size: dict[str, Any] = {"nodes": width, "cores_per_node": 16} if nodes else {"processors": width}
         about: dict[str, Any] = {"cluster": "alps", "time": float(job >= running), "job": job, "submit": 0.0}
-        mirror.apply(Submitted(**{**about, "time": 0.0}, request=Request(**size, requested=seconds, user=job % 40)))
+        mirror.apply(Submitted(**{**about, "time": 0.0}, request=Demand(**size, requested=seconds, user=job % 40)))
         if job < running:
             names = tuple((f"node{number}", 16) for number in range(first, first + width)) if nodes else ()
             mirror.apply(Started(**about, nodes=names))
@@ -88,7 +88,7 @@ def steps(mirror: Mirror, count: int) -> Iterator[Event]:
     for number in range(count):
         about: dict[str, Any] = {"cluster": "alps", "time": 10.0 + number}
         yield Ended(**about, job=number, submit=0.0)
-        request = Request(processors=16, requested=600.0, user=1)
+        request = Demand(processors=16, requested=600.0, user=1)
         yield Submitted(**about, job=1_000_000 + number, submit=10.0 + number, request=request)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.twin import Ended, Event, Mirror, Request, Started, Submitted
+from simmodel.twin import Demand, Ended, Event, Mirror, Started, Submitted
 
 
 def yardstick() -> float:
@@ -54,7 +54,7 @@ class Plant:
         self.count += 1
         self.time += 0.5
         self.waiting.append((self.count, self.time))
-        request = Request(processors=4, requested=3600.0 + self.count % 97, user=f"user{self.count % 50}")
+        request = Demand(processors=4, requested=3600.0 + self.count % 97, user=f"user{self.count % 50}")
         return Submitted(**self.about(self.count, self.time), request=request)
 
     def start(self) -> Event:

@@ -27,12 +27,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from simmodel.twin import (
+    Demand,
     EmbeddedServer,
     Ended,
     Event,
     Mirror,
     RedisSettings,
-    Request,
     Started,
     StreamSource,
     StreamWriter,
@@ -66,7 +66,7 @@ def events() -> Iterator[Event]:
             now += 0.5
             submit[job] = now
             waiting.append(job)
-            yield Submitted(**about(job), request=Request(processors=WIDTH, requested=3600.0, user=f"u{job % 50}"))
+            yield Submitted(**about(job), request=Demand(processors=WIDTH, requested=3600.0, user=f"u{job % 50}"))
         while free >= WIDTH:
             started = waiting.popleft()
             free -= WIDTH

@@ -6,16 +6,16 @@ from .described import Described as Described
 from .embedded import EmbeddedServer as EmbeddedServer
 from .events import (
     Changed as Changed,
+    Demand as Demand,
     Ended as Ended,
     Event as Event,
-    Held as Held,
     JobEvent as JobEvent,
     JobReport as JobReport,
     NodesChanged as NodesChanged,
     Noticed as Noticed,
+    OnHold as OnHold,
     Passed as Passed,
     Released as Released,
-    Request as Request,
     Requeued as Requeued,
     Started as Started,
     StateReport as StateReport,

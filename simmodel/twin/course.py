@@ -19,8 +19,8 @@ from simmodel.twin.events import (
     Changed,
     Ended,
     Event,
-    Held,
     NodesChanged,
+    OnHold,
     Released,
     Requeued,
     StateReport,
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.scheduling.registry import PolicyLike
 
-__all__ = ["AuditReplay", "Course", "continued", "lets_start", "replay_audit"]
+__all__ = ["AuditReplay", "AuditState", "continued", "lets_start", "replay_audit"]
 
 
-_TRIGGERS = (Submitted, Ended, Requeued, Held, Released, Changed, StateReport)
+_TRIGGERS = (Submitted, Ended, Requeued, OnHold, Released, Changed, StateReport)
 
 
 def lets_start(event: Event) -> bool:
@@ -51,7 +51,7 @@ def lets_start(event: Event) -> bool:
     return isinstance(event, _TRIGGERS) or (isinstance(event, NodesChanged) and event.state == "up")
 
 
-class Course:
+class AuditState:
     """What a twin knew, line by line of its audit log.
 
     Attributes
@@ -80,7 +80,7 @@ class Course:
         self.actions = PastActions()
 
     @classmethod
-    def of(cls, head: Mapping[str, Any], state: Mapping[str, Any], mirror: Mirror) -> Course:
+    def of(cls, head: Mapping[str, Any], state: Mapping[str, Any], mirror: Mirror) -> AuditState:
         """Return the course from a state on."""
         course = cls(mirror, state["advisor"], head["advisor"])
         course.due, course.position = state["due"], state["position"]
@@ -105,7 +105,7 @@ Remake: TypeAlias = "Callable[[Mapping[str, Any]], Mirror]"
 """Makes a mirror from its document."""
 
 
-def continued(path: str | Path, spec: ClusterSpec, cluster: str, remake: Remake) -> Course | None:
+def continued(path: str | Path, spec: ClusterSpec, cluster: str, remake: Remake) -> AuditState | None:
     """Return what an audit log says last, for a twin that continues; ``None`` if there is nothing to continue.
 
     Parameters
@@ -141,7 +141,7 @@ def continued(path: str | Path, spec: ClusterSpec, cluster: str, remake: Remake)
         return None
     if from_dict(head.values["platform"]) != Mirror(spec).spec:
         return None
-    course = Course.of(head.values, state.values, remake(state.values["mirror"]))
+    course = AuditState.of(head.values, state.values, remake(state.values["mirror"]))
     for record in after:
         course.take(record)
     course.actions = actions
@@ -195,7 +195,7 @@ def replay_audit(
         the file is no audit log, was changed, or a policy is unknown
     """
     advisor: Advisor | None = None
-    course: Course | None = None
+    course: AuditState | None = None
     head: Mapping[str, Any] = {}
     decisions = reproduced = fallbacks = 0
     first = ""
@@ -208,7 +208,7 @@ def replay_audit(
                 known = values["advisor"]
                 advisor = _advisor((policy or known[0], fallback or known[1]), executor, trust)
         elif record.kind == "state" and (course is None or values["whole"]):
-            course = Course.of(head, values, _remade(head, values["mirror"], str(path), trust))
+            course = AuditState.of(head, values, _remade(head, values["mirror"], str(path), trust))
             if advisor is not None:
                 course.mirror.learn_for(advisor.policy)
         elif course is not None:
@@ -242,7 +242,7 @@ def _advisor(policies: Sequence[PolicyLike | None], executor: Executor | None, t
     return Advisor(policy, fallback=fallback, executor=executor)  # type: ignore[arg-type]
 
 
-def _again(course: Course, advisor: Advisor, said: Advice) -> str:
+def _again(course: AuditState, advisor: Advisor, said: Advice) -> str:
     """Make a decision again; return what differs, or ``""``."""
     if course.memory is None:
         raise InputError("has advice, but no state of an advisor before it")

@@ -25,17 +25,17 @@ from simmodel.work.job import Dependency, Job, partitions_in
 __all__ = [
     "KINDS",
     "Changed",
+    "Demand",
     "Ended",
     "Event",
-    "Held",
     "JobEvent",
     "JobKey",
     "JobReport",
     "NodesChanged",
     "Noticed",
+    "OnHold",
     "Passed",
     "Released",
-    "Request",
     "Requeued",
     "Started",
     "StateReport",
@@ -91,7 +91,7 @@ def _optional_id(job: int | str | None) -> int | str | None:
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Request(Fields):
+class Demand(Fields):
     """What a job asks for: the fields of :class:`~simmodel.work.job.Job` that a scheduler knows.
 
     Parameters
@@ -110,7 +110,7 @@ class Request(Fields):
         what the scheduler heeds of the job and the mirror does not, such as ``"nodes n1 (-w)"``: what is said of its
         start is marked
 
-    >>> Request(nodes=2, cores_per_node=8, requested=60.0).job(7, 5.0).processors
+    >>> Demand(nodes=2, cores_per_node=8, requested=60.0).job(7, 5.0).processors
     16
     """
 
@@ -214,7 +214,7 @@ class Submitted(JobEvent):
 
     kind = "submitted"
 
-    request: Request
+    request: Demand
     held: bool = False
 
 
@@ -245,7 +245,7 @@ class Requeued(JobEvent):
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Held(JobEvent):
+class OnHold(JobEvent):
     """A waiting job may not start until it is released."""
 
     kind = "held"
@@ -264,7 +264,7 @@ class Changed(JobEvent):
 
     kind = "changed"
 
-    request: Request
+    request: Demand
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -315,7 +315,7 @@ class JobReport(Fields):
     job: int | str = attrs.field(converter=job_id)
     submit: float = attrs.field(validator=_instant)
     state: JobState
-    request: Request
+    request: Demand
     started: float | None = attrs.field(default=None, validator=_instant)
     ended: float | None = attrs.field(default=None, validator=_instant)
     partition: str | None = None
@@ -350,7 +350,7 @@ KINDS: Mapping[str, type[Event]] = {
         Started,
         Ended,
         Requeued,
-        Held,
+        OnHold,
         Released,
         Changed,
         NodesChanged,

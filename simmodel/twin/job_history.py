@@ -13,12 +13,12 @@ import attrs
 from simmodel.errors import Plain
 from simmodel.twin.events import (
     Changed,
+    Demand,
     Ended,
-    Held,
     JobEvent,
     JobKey,
+    OnHold,
     Released,
-    Request,
     Requeued,
     Started,
     Submitted,
@@ -31,7 +31,7 @@ Phase: TypeAlias = Literal["unknown", "waiting", "running", "over"]
 Order: TypeAlias = tuple[Any, ...]
 """The place of a job in the order of submission: the instant, then the id."""
 
-_RANK = {Submitted: 0, Held: 1, Released: 2, Changed: 3, Started: 4, Ended: 5, Requeued: 6}
+_RANK = {Submitted: 0, OnHold: 1, Released: 2, Changed: 3, Started: 4, Ended: 5, Requeued: 6}
 """The order of events at one instant, as far as they are possible then."""
 _MANY = 40  # events of one job, beyond which the older half is settled
 _NUMBERS = re.compile(r"([0-9]{1,18})")
@@ -53,7 +53,7 @@ def natural_order(id: int | str) -> Order:
 class _State:
     """The state of a job, step by step."""
 
-    request: Request | None = None
+    request: Demand | None = None
     held: bool = False
     phase: Phase = "unknown"
     started: float | None = None
@@ -149,7 +149,7 @@ class Entry:
         return self.state.phase in ("waiting", "running") and not self.superseded
 
     @property
-    def request(self) -> Request:
+    def request(self) -> Demand:
         """What it asks for."""
         assert self.state.request is not None
         return self.state.request
@@ -220,7 +220,7 @@ class Entry:
         id, submit, number, settled, *rest = values
         entry = cls((cluster, id, submit))
         entry.number, entry._settled = number, settled
-        entry.state = _State(request=Request(), **dict(zip(_BRIEF, rest, strict=True)))
+        entry.state = _State(request=Demand(), **dict(zip(_BRIEF, rest, strict=True)))
         entry._base = attrs.evolve(entry.state)
         return entry
 
@@ -297,7 +297,7 @@ def _step(state: _State, events: list[JobEvent]) -> None:
             if state.request is not None:
                 state.request = event.request
         else:
-            state.held = isinstance(event, Held)
+            state.held = isinstance(event, OnHold)
     while moves:
         for event in moves:
             if state.possible(event):

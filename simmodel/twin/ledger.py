@@ -13,7 +13,7 @@ from simmodel.twin.job_history import Entry, Order
 
 if TYPE_CHECKING:
     from simmodel.errors import Plain
-    from simmodel.twin.events import JobEvent, JobKey, Request
+    from simmodel.twin.events import Demand, JobEvent, JobKey
 
 __all__ = ["Ledger"]
 
@@ -140,7 +140,7 @@ class Ledger:
         for id, _ in entry.request.dependencies:
             self._dependents.setdefault(id, {})[entry.key] = None
 
-    def _drop_dependencies(self, entry: Entry, request: Request) -> None:
+    def _drop_dependencies(self, entry: Entry, request: Demand) -> None:
         for id, _ in request.dependencies:
             there = self._dependents.get(id, {})
             there.pop(entry.key, None)

@@ -73,11 +73,11 @@ class Mirror(Shown):
     refused
         what was refused, by reason
 
-    >>> from simmodel.twin import Ended, Request, Started, Submitted
+    >>> from simmodel.twin import Ended, Demand, Started, Submitted
     >>> mirror = Mirror(4, "alps")
     >>> def about(job, time): return {"cluster": "alps", "job": job, "submit": 0.0, "time": time}
     >>> for job in (1, 2):
-    ...     _ = mirror.apply(Submitted(**about(job, 0.0), request=Request(processors=3, requested=60.0)))
+    ...     _ = mirror.apply(Submitted(**about(job, 0.0), request=Demand(processors=3, requested=60.0)))
     >>> mirror.apply(Started(**about(1, 5.0))), mirror.apply(Started(**about(1, 5.0)))
     (True, False)
     >>> mirror.snapshot()

@@ -14,7 +14,7 @@ from simmodel.resources.allocation import Allocation
 from simmodel.resources.nodes import NodePool
 from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.system import Cluster
-from simmodel.twin.events import Request
+from simmodel.twin.events import Demand
 from simmodel.twin.places import Places
 from simmodel.work.job import OVER, LiveJob
 
@@ -38,7 +38,7 @@ class _Taken(NamedTuple):
     """A job in the cluster, with the request and the open dependencies that it was taken in with."""
 
     job: LiveJob
-    request: Request
+    request: Demand
     waits_for: tuple[tuple[int | str, str], ...]
 
 

@@ -10,7 +10,7 @@ from simmodel.errors import clipped
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
-    from simmodel.twin.events import Request
+    from simmodel.twin.events import Demand
 
 __all__ = ["Places"]
 
@@ -23,12 +23,12 @@ class Places:
     those that the platform lacks are left out, and so are consumables that it lacks: :meth:`unmodelled` names them.
 
     >>> from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
-    >>> from simmodel.twin import Request
+    >>> from simmodel.twin import Demand
     >>> queues = [QueueSpec(name="batch", partition="batch"), QueueSpec(name="debug", partition="batch")]
     >>> spec = ClusterSpec(partitions=[PartitionSpec(processors=8)], queues=queues)
-    >>> Places(spec).request(Request(partition="debug", queue="normal"))
-    Request(queue='debug', partition='batch')
-    >>> Places(spec).unmodelled(Request(partition="debug,gpu", consumables={"matlab": 1}))
+    >>> Places(spec).request(Demand(partition="debug", queue="normal"))
+    Demand(queue='debug', partition='batch')
+    >>> Places(spec).unmodelled(Demand(partition="debug,gpu", consumables={"matlab": 1}))
     ('partition gpu, which the platform lacks', 'matlab, which the platform lacks')
     """
 
@@ -43,7 +43,7 @@ class Places:
         """Return the partition of the platform."""
         return self._partitions.get(name, name)
 
-    def request(self, request: Request) -> Request:
+    def request(self, request: Demand) -> Demand:
         """Return a request in the terms of the platform; of several partitions, the first one gives the queue."""
         if request.consumables.keys() - self._consumables:
             held = {name: amount for name, amount in request.consumables.items() if name in self._consumables}
@@ -59,13 +59,13 @@ class Places:
         partition = ",".join(dict.fromkeys(map(self.partition, names))) or None
         return attrs.evolve(request, partition=partition, queue=queue)
 
-    def unmodelled(self, request: Request) -> tuple[str, ...]:
+    def unmodelled(self, request: Demand) -> tuple[str, ...]:
         """Return what a request names and the platform lacks, so that it is left out of the request."""
         names = [f"partition {name}" for name in self._gone(request)]
         names += sorted(request.consumables.keys() - self._consumables)
         return tuple(clipped(f"{name}, which the platform lacks", 100) for name in names)
 
-    def _gone(self, request: Request) -> tuple[str, ...]:
+    def _gone(self, request: Demand) -> tuple[str, ...]:
         """Return those of several partitions that the platform lacks; none if it lacks them all."""
         names = str(request.partition).split(",")
         gone = tuple(name for name in names if name not in self._known)

@@ -117,10 +117,10 @@ def explain_in_mirror(
     InputError
         the job does not wait, or does not fit the platform
 
-    >>> from simmodel.twin import Held, Request, Submitted
+    >>> from simmodel.twin import OnHold, Demand, Submitted
     >>> mirror = Mirror(4, "alps")
     >>> about = {"cluster": "alps", "job": 7, "submit": 0.0, "time": 0.0}
-    >>> mirror.apply(Submitted(**about, request=Request(processors=3, requested=60.0))), mirror.apply(Held(**about))
+    >>> mirror.apply(Submitted(**about, request=Demand(processors=3, requested=60.0))), mirror.apply(OnHold(**about))
     (True, True)
     >>> print(explain_in_mirror(mirror, 7))
     job 7 at 0 s: is held by the scheduler; once released, the policy starts it now

@@ -12,10 +12,10 @@ from simmodel.twin.events import (
     Changed,
     Ended,
     Event,
-    Held,
     JobEvent,
     JobReport,
     NodesChanged,
+    OnHold,
     Released,
     Requeued,
     Started,
@@ -101,7 +101,7 @@ def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: flo
         if state.phase != "waiting" and settled:
             yield Requeued(**_about(report, job))
         if state.held != (job.state == "held") and entry.last_told < at:
-            yield (Held if job.state == "held" else Released)(**_about(report, job))
+            yield (OnHold if job.state == "held" else Released)(**_about(report, job))
     elif job.state == "running":
         yield from _running(report, job, entry, state, slack)
     elif state.phase == "running" or (state.phase == "waiting" and settled):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.resources.nodes import NodePool
 from simmodel.resources.pool import Pool
 from simmodel.scheduling.observer import Observer
-from simmodel.twin.events import Ended, Event, NodesChanged, Request, Requeued, Started, Submitted
+from simmodel.twin.events import Demand, Ended, Event, NodesChanged, Requeued, Started, Submitted
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
@@ -121,13 +121,13 @@ def _out(pool: Pool) -> Counter[str]:
     return Counter({"": pool.spec.capacity - pool.capacity + pool.away - sum(begun)})
 
 
-def request_of(job: LiveJob) -> Request:
+def request_of(job: LiveJob) -> Demand:
     """Return the request of a live job."""
     spec = job.spec
     seconds = float(job.asked) if isfinite(job.asked) else None
     if spec is None:
-        return Request(processors=job.processors, requested=seconds, user=job.user)
-    return Request(
+        return Demand(processors=job.processors, requested=seconds, user=job.user)
+    return Demand(
         processors=job.processors,
         nodes=spec.nodes,
         cores_per_node=spec.cores_per_node,

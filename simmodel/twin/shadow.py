@@ -17,7 +17,7 @@ from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import label
 from simmodel.twin.advisor import Advisor
 from simmodel.twin.course import lets_start
-from simmodel.twin.events import Ended, Event, JobKey, Passed, Request, Requeued, Started, StateReport, Submitted
+from simmodel.twin.events import Demand, Ended, Event, JobKey, Passed, Requeued, Started, StateReport, Submitted
 from simmodel.twin.reconcile import missing
 from simmodel.twin.shadow_report import Alarm, ShadowReport
 from simmodel.work.table import Table
@@ -39,7 +39,7 @@ _FEWEST = 20  # starts before the share of them that is explained means anything
 class _Job:
     """What a shadow keeps of a job."""
 
-    request: Request
+    request: Demand
     submit: float
     wanted: float | None = None
     foretold: float | None = None
@@ -85,10 +85,10 @@ class Shadow:
         a policy is unknown or preempts jobs, or a number is out of range
 
     >>> from simmodel.twin import Mirror
-    >>> from simmodel.twin.events import Passed, Request, Started, Submitted
+    >>> from simmodel.twin.events import Passed, Demand, Started, Submitted
     >>> shadow = Shadow(Mirror(4, "alps"), "fcfs")
     >>> about = {"cluster": "alps", "job": 1, "submit": 0.0, "time": 0.0}
-    >>> for event in (Submitted(**about, request=Request(processors=4, requested=9.0)), Started(**about)):
+    >>> for event in (Submitted(**about, request=Demand(processors=4, requested=9.0)), Started(**about)):
     ...     shadow.take(event)
     >>> shadow.report().explained
     1.0
@@ -173,7 +173,7 @@ class Shadow:
         self._ask()
         self._foretell()
 
-    def _come(self, key: JobKey, request: Request, submit: float) -> None:
+    def _come(self, key: JobKey, request: Demand, submit: float) -> None:
         if key not in self._jobs:
             self._jobs[key] = _Job(request, submit)
             self._told.append(key)
@@ -302,7 +302,7 @@ class Shadow:
         return np.asarray((log["wait"] - waits)[order], dtype=np.float64)
 
 
-def _processors(request: Request) -> int:
+def _processors(request: Demand) -> int:
     return request.nodes * max(1, request.cores_per_node) if request.nodes is not None else request.processors
 
 

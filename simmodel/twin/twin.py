@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from simmodel.twin.acting.acting import Acting
     from simmodel.twin.acting.actions import Outcome
     from simmodel.twin.advisor import Advice, Advisor
-    from simmodel.twin.course import Course
+    from simmodel.twin.course import AuditState
     from simmodel.twin.mirror import Mirror
     from simmodel.twin.source import Source
 
@@ -88,7 +88,7 @@ class Twin:
         report_every: float = 60.0,
         state_every: float = 600.0,
         told: Iterable[Callable[[Advice], object]] = (),
-        past: Course | None = None,
+        past: AuditState | None = None,
         acting: Acting | None = None,
         clock: Callable[[], float] = wall.time,
     ) -> None:

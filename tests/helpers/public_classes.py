@@ -94,14 +94,14 @@ from simmodel.twin import (
 )
 from simmodel.twin.events import (
     Changed,
+    Demand,
     Ended,
-    Held,
     JobReport,
     NodesChanged,
     Noticed,
+    OnHold,
     Passed,
     Released,
-    Request,
     Requeued,
     Started,
     StateReport,
@@ -327,7 +327,7 @@ def _experiments() -> Iterator[Any]:
 
 
 def _events() -> Iterator[Any]:
-    request = Request(processors=2, requested=60.0)
+    request = Demand(processors=2, requested=60.0)
     yield request
     waiting = JobReport(job="<7>", submit=1.0, state="waiting", request=request)
     yield waiting
@@ -339,7 +339,7 @@ def _events() -> Iterator[Any]:
     about |= {"job": "<7>", "submit": 1.0}
     yield Submitted(**about, request=request)
     yield Changed(**about, request=request)
-    yield from (each(**about) for each in (Started, Ended, Requeued, Held, Released))
+    yield from (each(**about) for each in (Started, Ended, Requeued, OnHold, Released))
     mirror = Mirror(4, "<alps>")
     mirror.apply(Submitted(**about, request=request))
     yield mirror

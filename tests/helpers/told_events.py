@@ -11,13 +11,13 @@ from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.snapshots import ClusterSnapshot
 from simmodel.twin import (
     Changed,
+    Demand,
     Ended,
     Event,
-    Held,
     Mirror,
     NodesChanged,
+    OnHold,
     Released,
-    Request,
     Requeued,
     Started,
     Submitted,
@@ -32,7 +32,7 @@ def about(job: int | str, time: float, submit: float = 0.0) -> dict[str, Any]:
 
 def submitted(job: int | str, submit: float, processors: int = 1, requested: float = 60.0, **more: Any) -> Submitted:
     held = more.pop("held", False)
-    request = Request(processors=processors, requested=requested, **more)
+    request = Demand(processors=processors, requested=requested, **more)
     return Submitted(**about(job, submit, submit), request=request, held=held)
 
 
@@ -105,7 +105,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
                 (each, draw(st.sampled_from(["end", "start", "success"]))) for each in depends
             )
             jobs[job] = {"name": name, "submit": now, "state": "waiting", "held": held, "request": request, "at": None}
-            events.append(Submitted(**about(name, now, now), request=Request(**request), held=held))
+            events.append(Submitted(**about(name, now, now), request=Demand(**request), held=held))
         elif what == "start" and waiting:
             job = jobs[draw(st.sampled_from(waiting))]
             size = job["request"]["processors"]
@@ -130,7 +130,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
             if others:
                 job = jobs[draw(st.sampled_from(others))]
                 job["held"] = not job["held"]
-                kind = Held if job["held"] else Released
+                kind = OnHold if job["held"] else Released
                 events.append(kind(**about(job["name"], now, job["submit"])))
                 now += 0.25
         elif what == "change" and (waiting or busy):
@@ -139,7 +139,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
                 "requested": draw(st.sampled_from([5.0, 30.0])),
                 "priority": draw(st.sampled_from([0.0, 2.0])),
             }
-            events.append(Changed(**about(job["name"], now, job["submit"]), request=Request(**job["request"])))
+            events.append(Changed(**about(job["name"], now, job["submit"]), request=Demand(**job["request"])))
             now += 0.25
         elif what == "nodes":
             node, state = draw(st.sampled_from([*names.values()])), draw(st.sampled_from(["up", "down", "draining"]))

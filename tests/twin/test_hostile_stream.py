@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from simmodel.twin import (
     Advisor,
     AuditLog,
+    Demand,
     Mirror,
     Passed,
-    Request,
     StatusServer,
     StreamSource,
     StreamWriter,
@@ -73,7 +73,7 @@ def follow(server_of_stream: RedisServer, tmp_path: Path, name: str) -> None:
     for number, entry in enumerate(rubbish(name)):
         client.xadd(key, entry)
         job = Submitted(
-            cluster="alps", time=2.0 + number, job=100 + number, submit=2.0 + number, request=Request(name=name)
+            cluster="alps", time=2.0 + number, job=100 + number, submit=2.0 + number, request=Demand(name=name)
         )
         writer.write(job)
     writer.write(Passed(cluster="alps", time=100.0))

@@ -9,12 +9,12 @@ import pytest
 
 from simmodel.twin import (
     Changed,
+    Demand,
     Ended,
-    Held,
     JobEvent,
     Mirror,
+    OnHold,
     Released,
-    Request,
     Requeued,
     Started,
 )
@@ -22,7 +22,7 @@ from simmodel.twin.job_history import Entry, natural_order
 from simmodel.twin.ledger import Ledger
 from tests.helpers.told_events import about, submitted, told
 
-ASKED = Request(processors=2, requested=60.0)
+ASKED = Demand(processors=2, requested=60.0)
 
 
 def state(*events: JobEvent) -> tuple[Any, ...]:
@@ -63,11 +63,11 @@ def test_nothing_is_known_of_a_job_whose_submission_was_not_told() -> None:
 
 
 def test_the_last_request_and_the_last_hold_count() -> None:
-    longer = Request(processors=2, requested=90.0)
+    longer = Demand(processors=2, requested=90.0)
     events = [
         submitted(1, 0.0, held=True),
         Released(**about(1, 2.0)),
-        Held(**about(1, 3.0)),
+        OnHold(**about(1, 3.0)),
         Changed(**about(1, 4.0), request=ASKED),
         Changed(**about(1, 5.0), request=longer),
     ]
@@ -105,7 +105,7 @@ def test_a_job_with_many_events_keeps_few() -> None:
     entry = Entry(("alps", 1, 0.0))
     entry.tell(submitted(1, 0.0))
     for time in range(1, 2000):
-        entry.tell(Changed(**about(1, float(time)), request=Request(processors=2, requested=60.0, priority=time)))
+        entry.tell(Changed(**about(1, float(time)), request=Demand(processors=2, requested=60.0, priority=time)))
     assert len(entry.facts) < 50
     assert not entry.tell(Started(**about(1, 3.0)))
     assert entry.tell(Started(**about(1, 1998.5)))

@@ -10,7 +10,7 @@ import numpy as np
 from simmodel import Cluster, Environment, Job, what_if
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.snapshots import ClusterSnapshot
-from simmodel.twin import Event, Mirror, Released, Request, Submitted
+from simmodel.twin import Demand, Event, Mirror, Released, Submitted
 from simmodel.twin.recorder import EventsOf
 
 NODES = ClusterSpec(
@@ -43,7 +43,7 @@ class Told:
     def hold(self, job: Job) -> None:
         """Tell that a job came and is held."""
         self.held.add(job.id)
-        request = Request(
+        request = Demand(
             processors=job.processors,
             nodes=job.nodes,
             cores_per_node=job.cores_per_node,

@@ -12,12 +12,12 @@ from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.snapshots import ClusterSnapshot
 from simmodel.twin import (
     Changed,
+    Demand,
     Ended,
     Event,
     JobReport,
     Mirror,
     NodesChanged,
-    Request,
     Requeued,
     Started,
     StateReport,
@@ -26,7 +26,7 @@ from simmodel.twin import (
 from simmodel.twin.reconcile import missing
 from tests.helpers.told_events import NODES, about, check, histories, running, same, submitted, told, waiting
 
-ONE = Request(processors=1, requested=60.0)
+ONE = Demand(processors=1, requested=60.0)
 
 
 def report(time: float, *jobs: JobReport, **more: Any) -> StateReport:
@@ -123,8 +123,8 @@ def test_requests_holds_and_places_come_from_reports() -> None:
     spec = ClusterSpec(partitions=[PartitionSpec(name="a", nodes=[NodeSpec(count=4, cores=4)])])
     mirror = told(Mirror(spec, "alps"), submitted(1, 0, 4), submitted(2, 0, 4), submitted(3, 0, 4, held=True))
     told(mirror, Started(**about(1, 3.0)))
-    large = Request(processors=8, requested=600.0, priority=5.0)
-    small = Request(processors=4, requested=60.0)
+    large = Demand(processors=8, requested=600.0, priority=5.0)
+    small = Demand(processors=4, requested=60.0)
     told(
         mirror,
         report(

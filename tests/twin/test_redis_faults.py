@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from simmodel.errors import InputError, SimmodelError
-from simmodel.twin import Mirror, NodesChanged, Request, Submitted, Twin
+from simmodel.twin import Demand, Mirror, NodesChanged, Submitted, Twin
 from simmodel.twin.embedded import EmbeddedServer
 from simmodel.twin.events import Event
 from simmodel.twin.sources import source_settings
@@ -19,7 +19,7 @@ from tests.helpers.redis_server import RedisServer, program_of
 
 
 def job(number: int) -> Submitted:
-    return Submitted(cluster="alps", time=number, job=number, submit=number, request=Request(processors=4))
+    return Submitted(cluster="alps", time=number, job=number, submit=number, request=Demand(processors=4))
 
 
 def read(source: StreamSource, count: int, last: Event | None = None) -> list[Event]:

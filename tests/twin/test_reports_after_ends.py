@@ -4,9 +4,9 @@ from typing import Any
 
 import attrs
 
-from simmodel.twin import Ended, JobReport, Mirror, Request, StateReport, Submitted
+from simmodel.twin import Demand, Ended, JobReport, Mirror, StateReport, Submitted
 
-REQUEST = Request(processors=2, requested=60.0)
+REQUEST = Demand(processors=2, requested=60.0)
 ABOUT: dict[str, Any] = {"cluster": "alps", "job": 1, "submit": 0.0}
 
 

@@ -9,7 +9,7 @@ from simmodel import simulate, start
 from simmodel.errors import InputError
 from simmodel.generators import lublin
 from simmodel.metrics.statistics import batch_means
-from simmodel.twin.events import Ended, Event, JobReport, Passed, Request, Requeued, Started, StateReport, Submitted
+from simmodel.twin.events import Demand, Ended, Event, JobReport, Passed, Requeued, Started, StateReport, Submitted
 from simmodel.twin.mirror import Mirror
 from simmodel.twin.recorder import EventsOf
 from simmodel.twin.shadow import Shadow, shadow_of
@@ -78,7 +78,7 @@ def test_foretold_starts_are_right_where_run_times_are_the_limits_and_nothing_co
 
 def test_what_the_scheduler_foretells_is_compared_too() -> None:
     shadow = Shadow(Mirror(4, "alps"))
-    request = Request(processors=4, requested=10.0)
+    request = Demand(processors=4, requested=10.0)
     about: dict[str, Any] = {"job": 1, "submit": 0.0, "request": request}
     waiting = JobReport(**about, state="waiting", foretold=100.0)
     running = JobReport(**about, state="running", started=130.0)
@@ -102,7 +102,7 @@ def test_the_gain_of_an_advised_policy_is_that_of_its_simulation() -> None:
 
 def test_the_interval_of_a_gain_is_that_of_batch_means() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs", "fcfs")
-    request = Request(processors=4, requested=9.0)
+    request = Demand(processors=4, requested=9.0)
     waits = np.random.default_rng(1).uniform(0, 50, 600)  # for nothing: each job is alone
     for job, wait in enumerate(waits.tolist()):
         about: dict[str, Any] = {"cluster": "alps", "job": job, "submit": 100.0 * job}
@@ -120,7 +120,7 @@ def test_the_interval_of_a_gain_is_that_of_batch_means() -> None:
 
 def test_a_start_that_was_told_with_its_submission_is_not_foretold() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs")
-    request = Request(processors=4, requested=100.0)
+    request = Demand(processors=4, requested=100.0)
     running = JobReport(job=1, submit=0.0, request=request, state="running", started=0.0)
     waiting = JobReport(job=2, submit=5.0, request=request, state="waiting", foretold=110.0)
     late = JobReport(job=3, submit=20.0, request=request, state="running", started=100.0)
@@ -141,7 +141,7 @@ def test_a_start_that_was_told_with_its_submission_is_not_foretold() -> None:
 
 def test_what_is_told_one_by_one_is_foretold_when_its_instant_is_over() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs")
-    request = Request(processors=4, requested=100.0)
+    request = Demand(processors=4, requested=100.0)
     for job, submit in ((1, 0.0), (2, 0.0), (3, 10.0)):
         shadow.take(Submitted(cluster="alps", job=job, submit=submit, time=submit, request=request))
         if job == 1:
@@ -172,7 +172,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], sentence: str) -> No
 def test_a_job_that_is_requeued_before_anything_is_foretold_does_not_stop_the_shadow() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs")
     about: dict[str, Any] = {"cluster": "alps", "submit": 0.0}
-    shadow.take(Submitted(**about, job=1, time=0.0, request=Request(processors=4, requested=9.0)))
+    shadow.take(Submitted(**about, job=1, time=0.0, request=Demand(processors=4, requested=9.0)))
     shadow.take(Started(**about, job=1, time=0.0))
     shadow.take(Requeued(**about, job=1, time=1.0))
     shadow.take(Passed(cluster="alps", time=1.0))
@@ -182,7 +182,7 @@ def test_a_job_that_is_requeued_before_anything_is_foretold_does_not_stop_the_sh
 
 def test_a_report_older_than_the_last_one_is_refused_as_by_a_mirror() -> None:
     shadow, mirror = Shadow(Mirror(4, "alps"), "fcfs"), Mirror(4, "alps")
-    job = JobReport(job=1, submit=0.0, state="waiting", request=Request(processors=4, requested=9.0))
+    job = JobReport(job=1, submit=0.0, state="waiting", request=Demand(processors=4, requested=9.0))
     for report in (StateReport(cluster="alps", time=10.0, jobs=(job,)), StateReport(cluster="alps", time=5.0)):
         shadow.take(report)
         mirror.apply(report)
@@ -193,7 +193,7 @@ def test_a_report_older_than_the_last_one_is_refused_as_by_a_mirror() -> None:
 
 def test_the_gain_is_that_of_each_job_although_ids_are_used_again() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs", "fcfs")
-    request = Request(processors=4, requested=9.0)
+    request = Demand(processors=4, requested=9.0)
     for turn in range(40):
         first, second = (turn, 100 + turn) if turn < 20 else (200 + turn, turn - 20)
         for job, submit, begin in ((first, 100.0 * turn, 50.0), (second, 100.0 * turn + 1, 61.0)):

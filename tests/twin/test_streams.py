@@ -8,12 +8,12 @@ from hypothesis import given, strategies as st
 from simmodel.errors import InputError
 from simmodel.twin.events import (
     KINDS,
+    Demand,
     Event,
     JobReport,
     NodesChanged,
     Noticed,
     Passed,
-    Request,
     Started,
     StateReport,
     Submitted,
@@ -24,7 +24,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 instants = st.floats(-1e300, 1e300)
 ids = st.integers(-(2**63) + 1, 2**63 - 1) | texts
 requests = st.builds(
-    Request,
+    Demand,
     processors=st.integers(1, 10**6),
     requested=st.none() | st.floats(0, 1e9),
     user=st.none() | ids,

@@ -13,7 +13,7 @@ import pytest
 
 from simmodel.cli import main
 from simmodel.platform import ClusterSpec, PartitionSpec, read_toml
-from simmodel.twin import Described, JobReport, Request
+from simmodel.twin import Demand, Described, JobReport
 from simmodel.twin.acting.actions import RESTORING, HandsError, JobNow, Mode
 from simmodel.twin.acting.hands import CommandHands
 from simmodel.twin.described import NodeKind, node_specs, saved_answers
@@ -104,7 +104,7 @@ class ToySource(PolledSource):
 def report_of(row: list[str]) -> JobReport:
     job, state, submit, node, _ = row
     where = {} if node == "-" else {"started": float(submit), "nodes": ((node, 4),)}
-    return JobReport(job=job, submit=float(submit), state=state, request=Request(processors=4), **where)
+    return JobReport(job=job, submit=float(submit), state=state, request=Demand(processors=4), **where)
 
 
 @pytest.fixture

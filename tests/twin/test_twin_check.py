@@ -11,7 +11,7 @@ import pytest
 
 from simmodel.cli import main
 from simmodel.errors import InputError
-from simmodel.twin import JobReport, Request, StateReport
+from simmodel.twin import Demand, JobReport, StateReport
 from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.checking import check_act, check_config, check_source
 from simmodel.twin.config import AdviseSettings, read_config
@@ -133,8 +133,8 @@ REPORT = StateReport(
     cluster="alps",
     time=9.0,
     jobs=(
-        JobReport(job=1, submit=1.0, state="waiting", request=Request(partition="nowhere", requested=60.0)),
-        JobReport(job=2, submit=1.0, state="waiting", request=Request(processors=2, requested=60.0)),
+        JobReport(job=1, submit=1.0, state="waiting", request=Demand(partition="nowhere", requested=60.0)),
+        JobReport(job=2, submit=1.0, state="waiting", request=Demand(processors=2, requested=60.0)),
     ),
     down=("n7",),
 )

@@ -8,13 +8,13 @@ from simmodel.errors import InputError
 from simmodel.twin.events import (
     KINDS,
     Changed,
+    Demand,
     Ended,
     Event,
     JobReport,
     NodesChanged,
     Noticed,
     Passed,
-    Request,
     Started,
     StateReport,
     Submitted,
@@ -22,7 +22,7 @@ from simmodel.twin.events import (
     job_id,
 )
 
-FULL = Request(
+FULL = Demand(
     nodes=2,
     cores_per_node=4,
     processors=8,
@@ -116,7 +116,7 @@ def test_what_is_no_event_is_refused_in_one_sentence(line: str, sentence: str) -
 def test_the_job_of_a_request_runs_for_its_limit() -> None:
     job = FULL.job("7_1", 4.25)
     assert (job.run, job.requested, job.processors, job.partitions) == (60.0, 60.0, 8, ("a", "b"))
-    assert Request().job(1, 0.0, unlimited=5.0).run == 5.0
+    assert Demand().job(1, 0.0, unlimited=5.0).run == 5.0
 
 
 def test_the_text_of_a_number_is_the_same_job() -> None:
@@ -124,7 +124,7 @@ def test_the_text_of_a_number_is_the_same_job() -> None:
     number = Ended(cluster="alps", time=9.0, job=12, submit=4.0)
     assert text == number
     assert text.key == number.key
-    assert Request(dependencies=(("6", "end"),), array="7") == Request(dependencies=((6, "end"),), array=7)
+    assert Demand(dependencies=(("6", "end"),), array="7") == Demand(dependencies=((6, "end"),), array=7)
     assert [
         Ended(cluster="alps", time=9.0, job=job, submit=4.0).job for job in ("7_1", "007", "٣", "-1", "0", "-0")
     ] == [

@@ -17,13 +17,13 @@ from simmodel.platform import ClusterSpec
 from simmodel.twin import (
     Advisor,
     AuditLog,
+    Demand,
     Ended,
     Event,
     JobReport,
     Mirror,
     Noticed,
     Passed,
-    Request,
     Source,
     Started,
     StateReport,
@@ -41,7 +41,7 @@ ABOUT: dict[str, Any] = {"cluster": "alps"}
 
 
 def submitted(job: int, time: float, processors: int = 2) -> Submitted:
-    return Submitted(**ABOUT, time=time, job=job, submit=time, request=Request(processors=processors, requested=60.0))
+    return Submitted(**ABOUT, time=time, job=job, submit=time, request=Demand(processors=processors, requested=60.0))
 
 
 class Script:
@@ -169,7 +169,7 @@ def test_nothing_waits_so_nothing_is_decided() -> None:
 def test_reports_come_at_the_beginning_at_intervals_and_on_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("simmodel.twin.twin.wall.monotonic", lambda: now[0])
-    job = JobReport(job=7, submit=0.0, state="waiting", request=Request(requested=60.0))
+    job = JobReport(job=7, submit=0.0, state="waiting", request=Demand(requested=60.0))
     source = Script([], [], [Noticed(**ABOUT, time=2.0, what="submitted")], [], [], reports=[
         StateReport(**ABOUT, time=1.0, jobs=(job,)),
     ])  # fmt: skip
@@ -199,9 +199,9 @@ def test_a_source_in_trouble_is_told_and_asked_again(monkeypatch: pytest.MonkeyP
 
 def test_what_is_hostile_is_counted_and_stops_nothing(tmp_path: Path) -> None:
     name = "'; rm -rf / #\n\x1b[2J$(reboot)`" * 1000
-    foreign = Submitted(cluster="other", time=1.0, job=1, submit=1.0, request=Request())
-    long = Submitted(**ABOUT, time=1.0, job="x" * 1_000_000, submit=1.0, request=Request())
-    odd = Submitted(**ABOUT, time=1.0, job=5, submit=1.0, request=Request(name=name, user=name, requested=9.0))
+    foreign = Submitted(cluster="other", time=1.0, job=1, submit=1.0, request=Demand())
+    long = Submitted(**ABOUT, time=1.0, job="x" * 1_000_000, submit=1.0, request=Demand())
+    odd = Submitted(**ABOUT, time=1.0, job=5, submit=1.0, request=Demand(name=name, user=name, requested=9.0))
     audit = tmp_path / "audit.jsonl"
     twin = made(Script([foreign, long, odd, Passed(**ABOUT, time=1.0)]), audit, when="passed")
     twin.run()

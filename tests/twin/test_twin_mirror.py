@@ -14,13 +14,13 @@ from simmodel.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.twin import (
     Changed,
+    Demand,
     Ended,
     Event,
     JobReport,
     Mirror,
     NodesChanged,
     Passed,
-    Request,
     Requeued,
     Started,
     StateReport,
@@ -127,7 +127,7 @@ def test_a_job_that_outlives_its_limit_is_expected_to_end_just_after_now() -> No
     mirror = told(Mirror(2, "alps"), submitted(1, 0.0, 2), submitted(2, 0.0, 2), Started(**about(1, 0.0)))
     mirror.advance(100.0)
     assert 100.0 < what_if(mirror.snapshot(), ["fcfs"])["fcfs"].starts[0].at < 100.001
-    told(mirror, Changed(**about(1, 100.0), request=Request(processors=2, requested=150.0)))
+    told(mirror, Changed(**about(1, 100.0), request=Demand(processors=2, requested=150.0)))
     assert what_if(mirror.snapshot(), ["fcfs"])["fcfs"].starts[0].at == 150.0
 
 
@@ -162,10 +162,10 @@ def test_what_cannot_be_is_counted_and_changes_nothing() -> None:
 
 def test_instants_of_a_report_that_cannot_be_are_refused() -> None:
     jobs = [
-        JobReport(job=1, submit=1e300, state="waiting", request=Request()),
-        JobReport(job=2, submit=1.0, state="running", started=1e300, request=Request()),
-        JobReport(job="z" * 5000, submit=1.0, state="waiting", request=Request()),
-        JobReport(job=3, submit=1.0, state="running", started=0.5, request=Request()),
+        JobReport(job=1, submit=1e300, state="waiting", request=Demand()),
+        JobReport(job=2, submit=1.0, state="running", started=1e300, request=Demand()),
+        JobReport(job="z" * 5000, submit=1.0, state="waiting", request=Demand()),
+        JobReport(job=3, submit=1.0, state="running", started=0.5, request=Demand()),
     ]
     mirror = told(Mirror(4, "alps"), StateReport(**ALPS, time=10.0, jobs=tuple(jobs)))
     assert (mirror.now, running(mirror), waiting(mirror)) == (10.0, {3: 1.0}, [2])
@@ -242,7 +242,7 @@ def test_predictions_are_learned_from_what_was_told_and_kept_over_a_rebuild() ->
 def test_a_copy_has_the_same_state_and_goes_its_own_way() -> None:
     mirror = Mirror(4, "alps", "easy", unlimited=50.0, estimates="exact")
     job: dict[str, Any] = {"cluster": "alps", "job": 1, "submit": 0.0}
-    mirror.apply(Submitted(**job, time=0.0, request=Request(processors=3)))
+    mirror.apply(Submitted(**job, time=0.0, request=Demand(processors=3)))
     copy = mirror.copy()
     assert copy.digest == mirror.digest
     assert copy.snapshot().waiting[0].requested == 50.0

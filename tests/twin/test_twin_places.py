@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
-from simmodel.twin import Mirror, Request, Started, Submitted
+from simmodel.twin import Demand, Mirror, Started, Submitted
 from simmodel.twin.places import Places
 
 SPEC = ClusterSpec(
@@ -38,12 +38,12 @@ SPEC = ClusterSpec(
     ],
 )
 def test_partitions_of_the_scheduler(partition: str | None, queue: str | None, found: tuple[str | None, ...]) -> None:
-    request = Places(SPEC).request(Request(partition=partition, queue=queue))
+    request = Places(SPEC).request(Demand(partition=partition, queue=queue))
     assert (request.partition, request.queue) == found
 
 
 def test_a_platform_without_such_queues_leaves_requests_as_they_are() -> None:
-    request = Request(partition="debug", queue="high")
+    request = Demand(partition="debug", queue="high")
     assert Places(attrs.evolve(SPEC, queues=())).request(request) is request
 
 
@@ -51,7 +51,7 @@ def test_a_mirror_has_jobs_where_the_scheduler_has_them() -> None:
     mirror = Mirror(SPEC, "alps")
     about: dict[str, Any] = {"cluster": "alps", "time": 1.0, "submit": 1.0}
     for job, partition in ((1, "debug"), (2, "batch"), (3, "debug"), (4, "gpu")):
-        request = Request(nodes=1, cores_per_node=4, processors=4, requested=50.0, partition=partition, queue="normal")
+        request = Demand(nodes=1, cores_per_node=4, processors=4, requested=50.0, partition=partition, queue="normal")
         mirror.apply(Submitted(**about, job=job, request=request))
     mirror.apply(Started(cluster="alps", time=2.0, job=1, submit=1.0, partition="debug", nodes=(("n2", 4),)))
     assert not mirror.refused
@@ -75,7 +75,7 @@ def test_jobs_that_name_more_than_the_platform_has_are_mirrored_and_marked() -> 
         4: {"partition": "gpu"},
     }
     for job, asks in asked.items():
-        mirror.apply(Submitted(**about, job=job, request=Request(processors=1, requested=50.0, **asks)))
+        mirror.apply(Submitted(**about, job=job, request=Demand(processors=1, requested=50.0, **asks)))
     assert {each.id for each in mirror.snapshot().waiting} == {1, 2, 4}
     assert [mirror.unmodelled(job) for job in asked] == [
         ("partition big, which the platform lacks",),

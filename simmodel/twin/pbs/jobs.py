@@ -14,7 +14,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError, clipped, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
-from simmodel.twin.events import JobReport, JobState, Request
+from simmodel.twin.events import Demand, JobReport, JobState
 from simmodel.twin.job_history import natural_order
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.nodes import Size
@@ -271,7 +271,7 @@ def _request(
     array: int | str | None,
     reading: Reading,
     others: Counter[str] | None,
-) -> Request:
+) -> Demand:
     asked = table_of(given, "Resource_List")
     wanted = _at("Resource_List.select", lambda: chunks(text_of(asked, "select")))
     if not wanted:
@@ -292,7 +292,7 @@ def _request(
     group = text_of(given, "Account_Name") or ("" if project == "_pbs_project_default" else project)
     held = {name: amount for name in reading.licences if (amount := number(text_of(asked, name)) or 0.0) > 0}
     waits, _ = dependencies_of(text_of(given, "depend"))
-    return Request(
+    return Demand(
         **shape,
         consumables=dict(sorted(held.items())),
         requested=_at("Resource_List.walltime", lambda: seconds(text_of(asked, "walltime"))),

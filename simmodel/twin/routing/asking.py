@@ -81,7 +81,7 @@ class Submission(NamedTuple):
         return tuple(clipped(f"{'-' * (1 + (len(name) > 1))}{name} {left[name]}".strip(), 100) for name in sorted(left))
 
     def request(self) -> dict[str, Any]:
-        """Return the fields of a request (see :class:`~simmodel.twin.events.Request`) that it says.
+        """Return the fields of a request (see :class:`~simmodel.twin.events.Demand`) that it says.
 
         >>> read_submission(["-N2", "--ntasks-per-node=8", "-t", "1:00:00", "job.sh"]).request()
         {'processors': 16, 'nodes': 2, 'cores_per_node': 8, 'requested': 3600.0}

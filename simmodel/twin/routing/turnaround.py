@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.environment import Environment
 from simmodel.errors import InputError, SimmodelError
 from simmodel.systems.cluster.system import Cluster
-from simmodel.twin.events import Request, read_fields
+from simmodel.twin.events import Demand, read_fields
 from simmodel.twin.places import Places
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _UNLIMITED = 86400.0  # seconds that a job without a limit is taken to run
 
 
 def turnaround(
-    snapshot: ClusterSnapshot, request: Request, policy: PolicyLike | None = None, speed: float = 1.0
+    snapshot: ClusterSnapshot, request: Demand, policy: PolicyLike | None = None, speed: float = 1.0
 ) -> tuple[float, float]:
     """Return the wait of a job that is submitted now and its time until the end (s), by simulation.
 
@@ -47,7 +47,7 @@ def turnaround(
     >>> from simmodel import Job
     >>> cluster = Cluster(Environment(), 4)
     >>> _ = cluster.submit(Job(processors=4, run=60))
-    >>> turnaround(cluster.snapshot(), Request(processors=2, requested=30.0))
+    >>> turnaround(cluster.snapshot(), Demand(processors=2, requested=30.0))
     (60.0, 90.0)
     """
     seen = snapshot.expected()
@@ -90,7 +90,7 @@ class Turnarounds:
         if shown is None:
             return {"error": "nothing is known of the cluster yet"}
         try:
-            request = read_fields(question, Request)
+            request = read_fields(question, Demand)
             with self._lock:  # one at a time: the twin itself comes first
                 wait, whole = turnaround(*shown[:1], request, shown[1], self.speed)
         except (SimmodelError, ValueError) as error:

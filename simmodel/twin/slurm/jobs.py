@@ -15,7 +15,7 @@ from simmodel.errors import InputError, clipped, shown
 from simmodel.loading import check_count
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
-from simmodel.twin.events import JobReport, JobState, Request
+from simmodel.twin.events import Demand, JobReport, JobState
 from simmodel.twin.job_history import natural_order
 from simmodel.twin.programs import is_garbled
 from simmodel.twin.refused import Refused
@@ -277,7 +277,7 @@ def reports_of(
 
     >>> record = JobRecord(job=7, submit=5.0, states=("PENDING",), cpus=8, least_nodes=2, most_nodes=2, limit=60.0)
     >>> next(reports_of(record)).request
-    Request(processors=8, nodes=2, cores_per_node=4, requested=60.0)
+    Demand(processors=8, nodes=2, cores_per_node=4, requested=60.0)
     """
     waits, told = dependencies_of(record.dependency)
     reason = "" if record.mark == HELD and record.reason == "BeginTime" else record.reason
@@ -380,7 +380,7 @@ def task_numbers(text: str) -> tuple[int, ...]:
 
 def _request(
     record: JobRecord, waits: tuple[tuple[int | str, str], ...], rules: Rules, memory: bool, priorities: bool
-) -> Request:
+) -> Demand:
     nodes: int | None = None
     if record.nodes:
         nodes = len(record.nodes)
@@ -392,7 +392,7 @@ def _request(
     held = record.memory_per_node or record.memory_per_cpu * cores
     if rules.memory and not held:
         held = rules.node_memory.get(record.partition or "", 0.0)
-    return Request(
+    return Demand(
         processors=record.cpus,
         nodes=nodes,
         cores_per_node=cores,

@@ -17,7 +17,7 @@ from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.submissions import read_workload
-from simmodel.twin.events import Ended, Event, Passed, Request, Started, StateReport, Submitted
+from simmodel.twin.events import Demand, Ended, Event, Passed, Started, StateReport, Submitted
 from simmodel.twin.recorder import EventsOf
 from simmodel.twin.refused import Refused
 from simmodel.work.prepare import Prepared, prepare
@@ -204,7 +204,7 @@ class RecordedLog(_Replay):
         return Started(**about) if kind == 2 else Ended(**about)
 
 
-def _request(workload: Workload, ready: Prepared, row: int) -> Request:
+def _request(workload: Workload, ready: Prepared, row: int) -> Demand:
     values: dict[str, Any] = {}
     for name in _FIELDS + _NAMES:
         if name in workload:
@@ -215,7 +215,7 @@ def _request(workload: Workload, ready: Prepared, row: int) -> Request:
         values["processors"] = int(ready.processors[row])
     if "priority" in workload:
         values["priority"] = float(workload["priority"][row])
-    return Request(**values, requested=float(ready.requested[row]))
+    return Demand(**values, requested=float(ready.requested[row]))
 
 
 class AdvisedLog(_Replay):

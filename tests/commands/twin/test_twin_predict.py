@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
-from simmodel.twin.events import Event, Passed, Request, Started, Submitted
+from simmodel.twin.events import Demand, Event, Passed, Started, Submitted
 
 ABOUT = {"cluster": "alps", "submit": 0.0, "time": 0.0}
 EVENTS: list[Event] = [
-    Submitted(**ABOUT, job=1, request=Request(processors=4, requested=3600.0, user="ada")),  # type: ignore[arg-type]
-    Submitted(**ABOUT, job=2, request=Request(processors=4, requested=600.0, user="ada")),  # type: ignore[arg-type]
-    Submitted(**ABOUT, job="x y", request=Request(processors=4, requested=60.0)),  # type: ignore[arg-type]
+    Submitted(**ABOUT, job=1, request=Demand(processors=4, requested=3600.0, user="ada")),  # type: ignore[arg-type]
+    Submitted(**ABOUT, job=2, request=Demand(processors=4, requested=600.0, user="ada")),  # type: ignore[arg-type]
+    Submitted(**ABOUT, job="x y", request=Demand(processors=4, requested=60.0)),  # type: ignore[arg-type]
     Started(**ABOUT, job=1),  # type: ignore[arg-type]
     Passed(cluster="alps", time=0.0),
 ]

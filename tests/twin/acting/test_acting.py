@@ -11,7 +11,7 @@ import pytest
 
 from simmodel.errors import InputError
 from simmodel.platform import ClusterSpec
-from simmodel.twin import Advisor, AuditLog, Ended, Event, Mirror, Request, Started, Submitted, Twin, read_audit
+from simmodel.twin import Advisor, AuditLog, Demand, Ended, Event, Mirror, Started, Submitted, Twin, read_audit
 from simmodel.twin.acting.acting import Acting
 from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.acting.unfinished import PastActions
@@ -74,7 +74,7 @@ class Stage:
         )
 
     def submit(self, job: int, processors: int, *, held: bool = True) -> None:
-        request = Request(processors=processors, requested=60.0)
+        request = Demand(processors=processors, requested=60.0)
         self.source.waiting.append(Submitted(**ABOUT, time=self.now, job=job, submit=self.now, request=request))
         (self.hands.hold if held else self.hands.wait)(job, submit=self.now)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.errors import InputError
-from simmodel.twin import JobReport, Request
+from simmodel.twin import Demand, JobReport
 from simmodel.twin.node_states import nodes_out
 from simmodel.twin.pbs import values
 from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError
@@ -138,7 +138,7 @@ def read_one(reading: Reading | None = None, **attributes: Any) -> JobReport:
     return found
 
 
-def request(select: str, place: str = "free", node: Size | None = None, **resources: str) -> Request:
+def request(select: str, place: str = "free", node: Size | None = None, **resources: str) -> Demand:
     asked = {"select": select, "place": place, **resources}
     return read_one(Reading(node=node or Size(cores=16, memory=64 * GB, gpus=4)), Resource_List=asked).request
 
@@ -161,14 +161,14 @@ UNLIKE = {"unmodelled": ("chunks unlike each other",)}
     ],
 )  # fmt: skip
 def test_chunks_become_processors_and_nodes(select: str, place: str, expected: dict[str, Any]) -> None:
-    assert request(select, place) == Request(**expected, user="ada", partition="workq")
+    assert request(select, place) == Demand(**expected, user="ada", partition="workq")
 
 
 def test_a_request_has_what_its_job_says() -> None:
     reading = Reading(licences=frozenset(("matlab",)), priorities=True)
     asked = {"select": "1:ncpus=2", "walltime": "01:00:00", "matlab": "3", "cput": "9"}
     found = read_one(reading, Resource_List=asked, Account_Name="physics", Priority="7", Job_Name="sim", depend="")
-    assert found.request == Request(
+    assert found.request == Demand(
         processors=2, nodes=1, cores_per_node=2, requested=3600.0, consumables={"matlab": 3.0}, user="ada",
         group="physics", partition="workq", priority=7.0, name="sim",
     )  # fmt: skip

@@ -15,7 +15,7 @@ from simmodel import InputError, Job, simulate
 from simmodel.platform import ClusterSpec, read_toml
 from simmodel.platform.node_lists import node_list
 from simmodel.scheduling.registry import policy
-from simmodel.twin import Request
+from simmodel.twin import Demand
 from simmodel.twin.described import Described
 from simmodel.twin.notes import Notes
 from simmodel.twin.places import Places
@@ -255,7 +255,7 @@ def test_limits_of_partitions_that_share_nodes_hold() -> None:
 
 
 def _job(places: Places, number: int, partition: str, width: int, seconds: float) -> Job:
-    request = places.request(Request(processors=width, partition=partition, requested=seconds, queue="normal"))
+    request = places.request(Demand(processors=width, partition=partition, requested=seconds, queue="normal"))
     if request.queue == "normal":
         request = attrs.evolve(request, queue=None)
     return request.job(number, float(number * 20))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel.errors import InputError
-from simmodel.twin.events import JobReport, Request
+from simmodel.twin.events import Demand, JobReport
 from simmodel.twin.node_states import nodes_out
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm import values
@@ -58,7 +58,7 @@ def test_a_waiting_job() -> None:
         job=7,
         submit=1.7e9,
         state="waiting",
-        request=Request(
+        request=Demand(
             processors=8, nodes=2, cores_per_node=4, requested=600.0, user="ada", queue="normal", partition="batch",
             priority=5.0, name="sim",
         ),

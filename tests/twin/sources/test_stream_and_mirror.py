@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, Job
 from simmodel.twin import Mirror, StateReport, StreamSource, StreamWriter
-from simmodel.twin.events import Ended, Event, JobReport, Request, Started, Submitted
+from simmodel.twin.events import Demand, Ended, Event, JobReport, Started, Submitted
 from simmodel.twin.recorder import EventsOf
 from simmodel.work.job import LiveJob
 from tests.helpers.redis_server import RedisServer
@@ -66,7 +66,7 @@ def test_any_order_and_repetition_ends_in_the_same_state(
 
 def report_of(mirror: Mirror, events: list[Event]) -> StateReport:
     """Return the full state that a mirror has, as the scheduler would tell it."""
-    requests: dict[Any, Request] = {each.job: each.request for each in events if isinstance(each, Submitted)}
+    requests: dict[Any, Demand] = {each.job: each.request for each in events if isinstance(each, Submitted)}
     submits = {each.job: each.submit for each in events if isinstance(each, Submitted)}
     starts = {each.job: each.time for each in events if isinstance(each, Started)}
     snapshot = mirror.snapshot()
@@ -130,7 +130,7 @@ def test_jobs_that_are_over_are_not_kept() -> None:
     mirror.snapshot()
     for number in range(1500):
         about: dict[str, Any] = {"cluster": "alps", "job": number, "submit": float(number)}
-        mirror.apply(Submitted(**about, time=number, request=Request(processors=4, requested=10.0)))
+        mirror.apply(Submitted(**about, time=number, request=Demand(processors=4, requested=10.0)))
         mirror.apply(Started(**about, time=number))
         if number:
             mirror.apply(Ended(**{**about, "job": number - 1, "submit": number - 1.0}, time=number + 0.5))
@@ -140,7 +140,7 @@ def test_jobs_that_are_over_are_not_kept() -> None:
 
 def test_a_submission_that_comes_again_after_a_report_ends_no_job() -> None:
     about: dict[str, Any] = {"cluster": "alps", "job": 1, "submit": 0.0}
-    submitted = Submitted(**about, time=0.0, request=Request(processors=4, requested=100.0))
+    submitted = Submitted(**about, time=0.0, request=Demand(processors=4, requested=100.0))
     running = JobReport(job=1, submit=0.0, state="running", request=submitted.request, started=5.0)
     mirror = Mirror(8, "alps")
     for event in (submitted, Started(**about, time=5.0), StateReport(cluster="alps", time=50.0, jobs=(running,))):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simmodel.errors import InputError, SimmodelError
-from simmodel.twin import Passed, Request, Source, StateReport, Submitted
+from simmodel.twin import Demand, Passed, Source, StateReport, Submitted
 from simmodel.twin.events import Event
 from simmodel.twin.sources import source_settings, stream as module
 from simmodel.twin.sources.stream import StreamSettings, StreamSource
@@ -47,7 +47,7 @@ def stream(shared_redis: RedisServer) -> Iterator[Stream]:
 
 
 def job(number: int, name: str | None = None) -> Submitted:
-    return Submitted(cluster="alps", time=number, job=number, submit=number, request=Request(processors=4, name=name))
+    return Submitted(cluster="alps", time=number, job=number, submit=number, request=Demand(processors=4, name=name))
 
 
 REPORT = StateReport(cluster="alps", time=50.0)
