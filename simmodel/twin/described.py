@@ -23,6 +23,8 @@ __all__ = ["Described", "NodeKind", "node_specs", "saved_answers"]
 
 _CYCLE = 5.0  # seconds: Slurm looks at the queue at most so long after something has happened, but for backfilling
 _SAMPLE = 2000  # starts that are judged
+_FEWEST = 20  # starts that say something about a policy
+_ARBITRARY = ("sjf", "ljf", "smallest", "largest")  # orders of the queue: what they explain, they explain by chance
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -39,6 +41,8 @@ class Described(Fields):
         the nodes that were out of service when the scheduler was asked
     explained
         the shares of recorded starts that policies explain, the highest first; none: no log was asked
+    chance, starts
+        the share that an arbitrary order explains, and the number of starts that were judged
     """
 
     spec: ClusterSpec
@@ -48,9 +52,29 @@ class Described(Fields):
     down: tuple[str, ...] = ()
     draining: tuple[str, ...] = ()
     explained: Mapping[str, float] = attrs.field(factory=dict)
+    chance: float = 0.0
+    starts: int = 0
+
+    @property
+    def known(self) -> bool:
+        """Whether the policy is that of the settings alone, or explains most of what chance does not.
+
+        That is more than half of the recorded starts that an arbitrary order leaves unexplained, of at least 20 starts.
+
+        >>> spec = ClusterSpec.simple(4)
+        >>> found = [Described(spec=spec, policy="easy", explained={"easy": share}, chance=0.4, starts=80)
+        ...     for share in (0.6, 0.9)]
+        >>> [each.known for each in found]
+        [False, True]
+        """
+        if not self.explained:
+            return True
+        return self.starts >= _FEWEST and self.explained[self.policy] - self.chance > (1 - self.chance) / 2
 
     def explained_by(self, log: GivenWork) -> Described:
         """Return this with the policy that explains the recorded starts of a log best: in order, or with backfilling.
+
+        What sorts the queue arbitrarily is judged beside it: see :attr:`known`.
 
         Raises
         ------
@@ -61,21 +85,30 @@ class Described(Fields):
 
         order = self.policy.removesuffix("conservative").removesuffix("+") or "fcfs"
         prefix = "" if order == "fcfs" else f"{order}+"
-        candidates = [self.policy, order, f"{prefix}easy", f"{prefix}conservative"]
+        own = {self.policy, order, f"{prefix}easy", f"{prefix}conservative"}
+        candidates = [self.policy, order, f"{prefix}easy", f"{prefix}conservative", *_ARBITRARY]
         found = identify(log, None, self.spec, list(dict.fromkeys(candidates)), tolerance=_CYCLE, sample=_SAMPLE)
-        return attrs.evolve(self, policy=found.best, explained=found.shares)
+        shares = {name: share for name, share in found.shares.items() if name in own}
+        chance = max(share for name, share in found.shares.items() if name not in own)
+        return attrs.evolve(self, policy=next(iter(shares)), explained=shares, chance=chance, starts=found.judged)
 
     def toml(self) -> str:
         """Return the platform as TOML, with the policy and what is not expressed as comments."""
-        comments = [f"policy: {self.policy}"]
+        comments = [f"policy: {self.policy}" if self.known else self._not_known()]
         if self.explained:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.explained.items())
-            comments.append(f"recorded starts explained within {_CYCLE:g} s: {shares}")
+            comments.append(
+                f"recorded starts explained within {_CYCLE:g} s: {shares}; by an arbitrary order: {self.chance:.0%}"
+            )
         if self.options.overrun == "continue":
             comments.append("option: overrun = continue")
         if self.unsupported:
             comments += ["not expressed:", *(f"  {each}" for each in self.unsupported)]
         return to_toml(self.spec, comments)
+
+    def _not_known(self) -> str:
+        said = f"policy: not known; {self.policy} explains {self.explained[self.policy]:.0%} of the recorded starts"
+        return said if self.starts >= _FEWEST else f"{said}, of which there are only {self.starts}"
 
 
 def saved_answers(paths: Iterable[str | Path]) -> Iterator[tuple[bytes, str]]:

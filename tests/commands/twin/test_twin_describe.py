@@ -45,7 +45,15 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 'name = "course"\nstart = 3600.0\nend = 18000.0\n' in said.out
 
 
-@pytest.mark.parametrize(("run", "policies"), [("defaults", ["fcfs"]), ("fast", ["easy", "conservative"])])
+@pytest.mark.parametrize(
+    ("run", "policies"),
+    [
+        ("defaults", ["fcfs"]),
+        ("fast", ["easy", "conservative"]),
+        ("tree", ["not known; easy explains 34% of the recorded starts"]),  # arbitrary orders: 28 %
+        ("preempt", ["not known; conservative explains 45% of the recorded starts"]),
+    ],
+)
 def test_the_policy_explains_recorded_starts_of_slurm(
     run: str, policies: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,7 +71,7 @@ def test_the_policy_explains_recorded_starts_of_slurm(
     assert main(["twin", "describe", "slurm", "-q", "--timezone", "UTC", "--log", str(log), "--from", *told]) == 0
     said = capsys.readouterr().out
     assert said.splitlines()[0].removeprefix("# policy: ") in policies
-    assert "# recorded starts explained within 5 s: " in said
+    assert re.search("# recorded starts explained within 5 s: .*; by an arbitrary order: [0-9]+%", said)
 
 
 @pytest.mark.parametrize(

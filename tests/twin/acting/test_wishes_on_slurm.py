@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from time import time
@@ -35,11 +37,20 @@ WISHES = {
     ("requeuehold", "{job}"): "Priority",
     ("release", "{job}"): "Priority",
     ("requeue", "{job}"): "EligibleTime",
+    ("update", "JobId={job}", "Partition=other"): "Partition",
+    ("update", "JobId={job}", "Partition=batch,other"): "Partition",
+    ("update", "PartitionName=batch", "State=DOWN"): "State",
+    ("update", "PartitionName=batch", "State=DRAIN"): "State",
+    ("update", "PartitionName=batch", "State=UP"): "State",
+    ("update", "PartitionName=batch", "PriorityTier=7"): "PriorityTier",
     ("cancel", "{job}"): "JobState",
 }
-"""What is wished of ``scontrol`` (``scancel`` for the last), and the field of ``scontrol show job`` that tells it."""
+"""What is wished of ``scontrol`` (``scancel`` for the last), and the field of ``scontrol show`` that tells it."""
 
-FIELD = re.compile(r"(?:^| )(EligibleTime|Nice|Priority|Comment|AdminComment|Deadline|TimeLimit|JobState)=(\S*)")
+FIELD = re.compile(
+    r"(?:^| )(EligibleTime|Nice|Priority|Comment|AdminComment|Deadline|TimeLimit|JobState|Partition|State|PriorityTier)"
+    r"=(\S*)"
+)
 
 
 class Wishing:
@@ -95,11 +106,15 @@ class Wishing:
         self.story.append(f"{' '.join(words)} {job}: {done.returncode}")
         if done.returncode:
             return
+        if words[1].startswith("PartitionName"):
+            job = "batch"
         now, fields = self.now(job), {WISHES[words], *self.wished.get(job, ())}
         self.wished[job] = {field: now.get(field, "") for field in fields}
 
     def now(self, job: str) -> dict[str, str]:
-        return dict(FIELD.findall(self.plant.slurm.run("scontrol", "show", "job", "--oneliner", job)))
+        """Return the fields of a job, or of the partition ``batch``."""
+        kind = "partition" if job == "batch" else "job"
+        return dict(FIELD.findall(self.plant.slurm.run("scontrol", "show", kind, "--oneliner", job)))
 
     def check(self) -> None:
         for job, wished in self.wished.items():
@@ -144,6 +159,7 @@ class Wishing:
         self.rate = 0.0
         restore(self)
         self.check()
+        plant.slurm.run("scontrol", "update", "PartitionName=batch", "State=UP")
         for job in self.jobs:
             now, wished = self.now(job), self.wished.get(job, {})
             if now["JobState"] != "PENDING":
@@ -158,8 +174,20 @@ def begin_of(now: dict[str, str]) -> float:
     return float(now["EligibleTime"]) if now["EligibleTime"].isdecimal() else 0.0
 
 
+@contextmanager
+def other_partition(slurm: SlurmCluster) -> Iterator[None]:
+    """Give a cluster a second partition, with the same nodes, for a while."""
+    slurm.run("scontrol", "create", "PartitionName=other", "Nodes=ALL", "MaxTime=INFINITE", "State=UP")
+    try:
+        yield
+    finally:
+        slurm.run("scontrol", "update", "PartitionName=batch", "State=UP", "PriorityTier=1")
+        slurm.clear()
+        slurm.run("scontrol", "delete", "PartitionName=other")
+
+
 def check(slurm: SlurmCluster, folder: Path, sequences: int, seed: int) -> None:
-    with acting_plant(slurm, folder) as plant:
+    with acting_plant(slurm, folder) as plant, other_partition(slurm):
         for first in range(0, sequences, 25):
             full = plant.submit(slurm.nodes, 3000.0, "-t99")
             wait_until(lambda: full in plant.runs(), 30, plant.story)  # noqa: B023 (called at once)
