@@ -137,7 +137,7 @@ def _list_generators() -> Rows:
         return ", ".join(key for key in inspect.signature(function).parameters if key not in ("rng", "seed", "part"))
 
     return [
-        *((name, "jobs", f"{text} ({keys(signature)})") for name, (_, signature, text) in GENERATORS.items()),
+        *((name, "jobs", f"{text} ({keys(make)})") for name, (make, text) in GENERATORS.items()),
         *((name, "tasks", f"{kind.description} ({keys(kind.make)})") for name, kind in TASK_KINDS.items()),
     ]
 

@@ -16,7 +16,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.formats.documents import Element, read_json, read_xml
-from simmodel.loading import Source, decode, read_bytes, reader
+from simmodel.loading import Source, decode, in_memory, read_bytes, reader
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 
 __all__ = ["SECTION_5", "HetSimConfig", "read_hetsim_config"]
@@ -224,24 +224,12 @@ def _lines(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
 
 
 def _json(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
-    from io import StringIO
-
-    try:
-        document = read_json(StringIO(text))
-        table = document.table()
-    except InputError as error:
-        raise InputError(error.message, source=name, place=error.place) from None
-    for key, value in table.items():
+    for key, value in read_json(in_memory(text.encode(), name)).table().items():
         yield key, value, key
 
 
 def _xml(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
-    from io import StringIO
-
-    try:
-        root, _ = read_xml(StringIO(text), root="config")
-    except InputError as error:
-        raise InputError(error.message, source=name, place=error.place) from None
+    root, _ = read_xml(in_memory(text.encode(), name), root="config")
     for key, value in root.attrib.items():
         yield key, value, f"line {root.line}"
     for each in root:

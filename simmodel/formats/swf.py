@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, shown
+from simmodel.errors import InputError, clipped, shown
 from simmodel.formats.numbers import parse, read_columns_of_numbers
 from simmodel.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name, title_of
 from simmodel.work.chunks import ChunkedWorkload
@@ -206,10 +206,9 @@ def _line_by_line(
         elif (rows or begun) and number == len(lines) and _is_cut_off(fields):
             report.skipped["last line, cut off"] += 1
         elif strict:
-            excerpt = decode(line).strip()
-            excerpt = excerpt if len(excerpt) <= 80 else excerpt[:77] + "..."
             if not (rows or begun):
                 wrong = f"not a log in the Standard Workload Format: {wrong}"
+            excerpt = clipped(decode(line).strip(), 80)
             raise InputError(f"{wrong}: {excerpt!r}", source=name, place=f"line {before + number}")
         else:
             report.skipped["lines that are not 18 numbers"] += 1

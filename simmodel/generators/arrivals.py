@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.generators.distributions import Distribution, GivenDistribution, distribution, exponential
-from simmodel.generators.streams import stream
+from simmodel.generators.draws import stream
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Parameters of task generators: whole numbers, shares and amounts, and draws from them.
+"""Parameters of generators: the random stream, whole numbers, shares and amounts, and draws from them.
 
 An amount is a number, a pair (drawn uniformly between both), a
 :class:`~simmodel.generators.distributions.Distribution` or the mapping of one, or text with a unit.
@@ -19,11 +19,29 @@ from simmodel.units import parse_quantity
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Amount", "Count", "Streams", "amounts", "counts", "share", "streams", "whole"]
+__all__ = ["Amount", "Count", "Streams", "amounts", "counts", "share", "stream", "streams", "whole", "whole_counts"]
 
 Amount = float | str | Sequence[float | str] | Distribution | Mapping[str, Plain]
 Count = float | Sequence[float]
 """A whole number, or an interval (ends included) from which one is drawn."""
+
+
+def stream(rng: np.random.Generator | None, seed: int | None) -> np.random.Generator:
+    """Return ``rng``, or a stream with this seed, or by default the stream with seed 0.
+
+    Raises
+    ------
+    ValueError
+        both are passed
+
+    >>> stream(None, 0).random() == stream(None, None).random()
+    True
+    """
+    if rng is None:
+        return np.random.default_rng(seed if seed is not None else 0)
+    if seed is not None:
+        raise ValueError("rng and seed exclude each other")
+    return rng
 
 
 class Streams(NamedTuple):
@@ -122,3 +140,16 @@ def counts(name: str, given: Count, n: int, rng: np.random.Generator) -> NDArray
     every = whole(name, given)
     check_count(f"{name} in total", n * every)
     return np.full(n, every, np.int64)
+
+
+def whole_counts(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """Round shares of a total, which add up to 1, to whole numbers that add up to it, by largest remainders.
+
+    >>> whole_counts(np.array([0.5, 0.3, 0.2]), 4)
+    array([2, 1, 1])
+    """
+    exact = shares * total
+    counts = np.floor(exact).astype(np.int64)
+    rest = np.argsort(counts - exact, kind="stable")[: total - int(counts.sum())]
+    counts[rest] += 1
+    return counts

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.generators.streams import stream
+from simmodel.generators.draws import stream, whole_counts
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
@@ -167,17 +167,8 @@ def user_estimates(
     if not maximum <= _LONGEST:
         raise ValueError(f"maximum: must be at most {_LONGEST:g} s, got {maximum:g}")
     values = estimate_times(distinct or distinct_estimates(len(times)), maximum, popular)
-    counts = _whole_counts(popularity(len(values)), len(times))
+    counts = whole_counts(popularity(len(values)), len(times))
     return _deal(times, values, counts, stream(rng, seed))
-
-
-def _whole_counts(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
-    """Round shares of a total to whole numbers that add up to it, by largest remainders."""
-    exact = shares * total
-    counts = np.floor(exact).astype(np.int64)
-    rest = np.argsort(counts - exact, kind="stable")[: total - int(counts.sum())]
-    counts[rest] += 1
-    return counts
 
 
 def _deal(

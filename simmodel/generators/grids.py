@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.generators.draws import Amount, amounts, share, whole
-from simmodel.generators.streams import stream
+from simmodel.generators.draws import Amount, amounts, share, stream, whole
 from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.generators.draws import whole
+from simmodel.generators.draws import whole, whole_counts
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
@@ -195,10 +195,7 @@ def mixture(
     for k, (part, _) in enumerate(parts):
         if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < np.inf:
             raise InputError(f"must be a share > 0, got {part!r}", place=f"parts[{k}].share")
-    exact = np.array([part for part, _ in parts], float) / sum(part for part, _ in parts) * n
-    counts = np.floor(exact).astype(int)
-    for k in np.argsort(counts - exact, kind="stable")[: n - counts.sum()]:
-        counts[k] += 1
+    counts = whole_counts(np.array([part for part, _ in parts], float) / sum(part for part, _ in parts), n)
     if not counts.all():
         raise InputError(f"must be at least one task for each of {len(parts)} parts, got {n}", place="tasks")
     mixing, *drawing = rng.spawn(1 + len(parts))

@@ -14,7 +14,7 @@ import numpy as np
 
 from simmodel.display import Fields
 from simmodel.errors import Plain
-from simmodel.generators.streams import stream
+from simmodel.generators.draws import stream
 from simmodel.work.workload import Workload
 
 __all__ = ["SCHEDTWIN", "JobClass", "schedtwin"]

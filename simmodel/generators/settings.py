@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ _COUNTS = frozenset({"jobs", "users"})
 _KEYS = ("generator", "description", "source", "seed", "parameters", "load", "estimates")
 
 
+@wraps(lublin)
 def _lublin(classes: Sequence[str | Mapping[str, Plain]] = ("batch", "interactive"), **parameters: Any) -> Workload:
     return lublin(classes=[_lublin_class(each) for each in classes], **parameters)
 
@@ -66,22 +68,14 @@ def _listed(
     return Workload(jobs, processors=processors)
 
 
-GENERATORS: Mapping[str, tuple[Callable[..., Workload], Callable[..., Any], str]] = {
-    "lublin": (_lublin, lublin, "the Lublin-Feitelson model of rigid jobs"),
-    "synthetic": (synthetic, synthetic, "independent gaps, run times and sizes of given distributions"),
-    "schedtwin": (
-        schedtwin,
-        schedtwin,
-        "jobs class after class at a steady pace, as in SchedTwin's workload",
-    ),
-    "tiered-grid": (
-        tiered_grid_jobs,
-        tiered_grid_jobs,
-        "jobs that read the files of a grid in tiers, by Zipf's law",
-    ),
-    "listed": (_listed, _listed, "jobs listed one by one, as columns"),
+GENERATORS: Mapping[str, tuple[Callable[..., Workload], str]] = {
+    "lublin": (_lublin, "the Lublin-Feitelson model of rigid jobs"),
+    "synthetic": (synthetic, "independent gaps, run times and sizes of given distributions"),
+    "schedtwin": (schedtwin, "jobs class after class at a steady pace, as in SchedTwin's workload"),
+    "tiered-grid": (tiered_grid_jobs, "jobs that read the files of a grid in tiers, by Zipf's law"),
+    "listed": (_listed, "jobs listed one by one, as columns"),
 }
-"""The generators by name: the function called with a document's parameters, the function that declares them, a text."""
+"""The generators by name: the function of a document's parameters, and a text."""
 
 
 def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: str | None = None) -> Workload:
@@ -115,9 +109,9 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
         if name in TASK_KINDS:
             raise InputError(f"{shown(name)} generates tasks for a machine, not jobs", source, "generator")
         raise InputError(unknown("generator", name, GENERATORS).message, source, "generator")
-    make, signature, _ = GENERATORS[name]
+    make, _ = GENERATORS[name]
     parameters = given.get("parameters", {})
-    allowed = [key for key in inspect.signature(signature).parameters if key not in ("rng", "seed")]
+    allowed = [key for key in inspect.signature(make).parameters if key not in ("rng", "seed")]
     _known_keys(parameters, allowed, "parameters.", source)
     seed = seed if seed is not None else given.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
