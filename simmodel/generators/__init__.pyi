@@ -19,12 +19,12 @@ from .estimates import (
     with_estimates as with_estimates,
 )
 from .families import implementations as implementations, only_possible as only_possible, with_families as with_families
-from .grids import grid_jobs as grid_jobs, tiered_grid as tiered_grid, tiered_grid_jobs as tiered_grid_jobs
+from .grids import grid_jobs as grid_jobs, tiered_grid as tiered_grid
 from .layers import layered as layered
 from .lublin_feitelson import TYPELESS as TYPELESS, LublinClass as LublinClass, lublin as lublin
 from .mixing import mix as mix, mixture as mixture
 from .phased import JobClass as JobClass, schedtwin as schedtwin
-from .settings import generate as generate, read_settings as read_settings, settings_of as settings_of
+from .settings import generate as generate, settings_of as settings_of
 from .sipht_workflow import sipht as sipht
 from .task_arrivals import arrive as arrive, works_over_time as works_over_time
 from .task_kinds import TaskKind as TaskKind

@@ -1,6 +1,6 @@
 from .checkpoint import Checkpoint as Checkpoint, daly_interval as daly_interval
 from .chunks import ChunkedWorkload as ChunkedWorkload
-from .elastic import Amdahl as Amdahl, Elastic as Elastic, MeasuredSpeedup as MeasuredSpeedup, Speedup as Speedup
+from .elastic import Amdahl as Amdahl, Elastic as Elastic, MeasuredSpeedup as MeasuredSpeedup
 from .job import Dependency as Dependency, Job as Job, JobRequest as JobRequest, LiveJob as LiveJob, Run as Run
 from .live import LiveWork as LiveWork
 from .livetask import LiveData as LiveData, LiveTask as LiveTask
