@@ -93,23 +93,11 @@ _CSV = by_blocks(read_columns, head=True, quotes=True)
 FORMATS: Mapping[str, Format] = {
     "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, read_swf, swf_in_chunks),
     "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, read_gwf, _GWF),
-    "sacct": Format(
-        "Slurm accounting: output of sacct --parsable2",
-        (".sacct",),
-        _is_sacct,
-        read_sacct,
-        by_blocks(read_sacct, head=True),
-    ),
+    "sacct": Format("Slurm accounting: output of sacct --parsable2", (".sacct",), _is_sacct, read_sacct, _SACCT),
     "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, read_cgsim_jobs),
     "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, read_pbs),
     "toml": Format("settings of a generator", (".toml",), _is_settings, read_settings),
-    "csv": Format(
-        "a table with named columns",
-        (".csv", ".tsv"),
-        _is_csv,
-        read_columns,
-        by_blocks(read_columns, head=True, quotes=True),
-    ),
+    "csv": Format("a table with named columns", (".csv", ".tsv"), _is_csv, read_columns, _CSV),
 }
 """The formats of workloads by name, in the order in which they are tried on the content of a file."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,21 +115,16 @@ def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> di
         if ours not in _KNOWN and not ours.startswith(SHARE):
             raise InputError(unknown("column", ours, _KNOWN).message, place="names")
         if theirs not in table:
-            raise InputError(
-                f"missing column {shown(theirs)} (for {ours}){_close(theirs, table)}; columns: {', '.join(table)}",
-                source=origin,
-            )
+            close = difflib.get_close_matches(theirs, list(table), 1)
+            hint = f"; did you mean {shown(close[0])}?" if close else ""
+            message = f"missing column {shown(theirs)} (for {ours}){hint}; columns: {', '.join(table)}"
+            raise InputError(message, source=origin)
     chosen = {ours: ours for ours in _KNOWN if ours in table and ours not in names.values()}
     chosen |= {name: name for name in table if name.startswith(SHARE)}
     chosen.update(names)
     if "start" in chosen and "submit" not in chosen:
         raise InputError(f"missing column submit; columns: {', '.join(table)}", source=origin)
     return chosen
-
-
-def _close(word: str, words: Iterable[str]) -> str:
-    found = difflib.get_close_matches(word, list(words), 1)
-    return f"; did you mean {shown(found[0])}?" if found else ""
 
 
 def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str]], list[int], str]:

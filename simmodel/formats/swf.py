@@ -55,6 +55,8 @@ WHOLE = frozenset(FIELDS) - _TIMES - _MEMORY - {"submit"}
 
 _COMMENT = re.compile(rb"^[ \t]*;[^\n]*", re.MULTILINE)
 _KEY = re.compile(r"\s*([A-Z]\w*)\s*:(?:\s+|$)(.*)")
+_NO_JOBS = "no jobs: must have lines of 18 numbers (Standard Workload Format)"
+_LOST = "promised by the header, not in the file"
 _NAMES = {"queue": "Queue", "partition": "Partition", "user": "User", "group": "Group"}
 
 
@@ -89,17 +91,16 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
     """
     data, name = read_bytes(source)
     report = Report()
-    columns = read_columns_of_numbers(_COMMENT.sub(b"", data) if _has_late_comments(data) else _body(data), 18)
-    if columns is None or not _all_whole(columns):
-        columns = _line_by_line(data, name, strict, report)
-    if not len(columns[0]):
-        raise InputError("no jobs: must have lines of 18 numbers (Standard Workload Format)", source=name)
+    columns = _columns(data, name, strict, report)
+    jobs = len(columns["job"])
+    if not jobs:
+        raise InputError(_NO_JOBS, source=name)
     header = _header(data)
-    promised = _promised(header) - len(columns[0]) - report.skipped.total()
+    promised = _promised(header) - jobs - report.skipped.total()
     if promised > 0:
-        report.skipped["promised by the header, not in the file"] = promised
+        report.skipped[_LOST] = promised
     return Workload(
-        _columns(columns),
+        columns,
         name=title_of(name, ".swf"),
         processors=_machine_size(header),
         header=header,
@@ -125,19 +126,17 @@ def swf_in_chunks(file: Path | IO[bytes], *, strict: bool = True) -> ChunkedWork
         jobs = skipped = lines = 0
         for block in read_blocks(file):
             report = Report()
-            columns = read_columns_of_numbers(_COMMENT.sub(b"", block) if b";" in block else block, 18)
-            if columns is None or not _all_whole(columns):
-                columns = _line_by_line(block, name, strict, report, lines, begun=jobs > 0)
+            columns = _columns(block, name, strict, report, lines, begun=jobs > 0)
             lines += block.count(b"\n")
-            jobs += len(columns[0])
+            jobs += len(columns["job"])
             skipped += report.skipped.total()
-            yield Workload(_columns(columns), name=title, report=report)
+            yield Workload(columns, name=title, report=report)
         if not jobs:
-            raise InputError("no jobs: must have lines of 18 numbers (Standard Workload Format)", source=name)
+            raise InputError(_NO_JOBS, source=name)
         if (promised := _promised(header) - jobs - skipped) > 0:
             report = Report()
-            report.skipped["promised by the header, not in the file"] = promised
-            yield Workload(_columns([np.empty(0)] * 18), name=title, report=report)
+            report.skipped[_LOST] = promised
+            yield Workload(_columns(b"", name, strict, report), name=title, report=report)
 
     total = _promised(header)
     return ChunkedWorkload(
@@ -145,7 +144,14 @@ def swf_in_chunks(file: Path | IO[bytes], *, strict: bool = True) -> ChunkedWork
     )
 
 
-def _columns(columns: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _columns(
+    data: bytes, name: str, strict: bool, report: Report, before: int = 0, *, begun: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of a text; ``before``: lines, and perhaps jobs, came before."""
+    body = data[_head_length(data) :]
+    columns = read_columns_of_numbers(_COMMENT.sub(b"", body) if b";" in body else body, 18)
+    if columns is None or not _all_whole(columns):
+        columns = _line_by_line(data, name, strict, report, before, begun)
     return {field: as_column(field, values) for field, values in zip(FIELDS, columns, strict=True)}
 
 
@@ -159,14 +165,6 @@ def _head_length(data: bytes) -> int:
             break
         at = end
     return at
-
-
-def _body(data: bytes) -> bytes:
-    return data[_head_length(data) :]
-
-
-def _has_late_comments(data: bytes) -> bool:
-    return data.find(b";", _head_length(data)) >= 0
 
 
 def as_column(field: str, values: NDArray[np.number]) -> NDArray[np.number]:
@@ -190,17 +188,17 @@ def _all_whole(columns: list[NDArray[np.number]]) -> bool:
     )
 
 
-def _line_by_line(
-    data: bytes, name: str, strict: bool, report: Report, before: int = 0, *, begun: bool = False
-) -> list[NDArray[Any]]:
-    """Read the lines one by one, to report or skip the bad ones; ``before``: lines, and perhaps jobs, came before."""
+def _line_by_line(data: bytes, name: str, strict: bool, report: Report, before: int, begun: bool) -> list[NDArray[Any]]:
+    """Read the lines one by one, to report or skip the bad ones."""
     rows: list[list[int | float]] = []
     lines = data.split(b"\n")
     for number, line in enumerate(lines, 1):
         fields = line.split()
         if not fields or fields[0].startswith(b";"):
             continue
-        wrong = _error_in(fields)
+        wrong = _wrong_field(fields)
+        if len(fields) != 18:
+            wrong = f"must have 18 numbers, got {len(fields)} field{'s' * (len(fields) != 1)}"
         if wrong is None:
             rows.append([parse(field) for field in fields])
         elif (rows or begun) and number == len(lines) and _is_cut_off(fields):
@@ -218,12 +216,6 @@ def _line_by_line(
 def _is_cut_off(fields: list[bytes]) -> bool:
     """Return whether this is the beginning of a valid line, possibly up to the sign of a number."""
     return len(fields) <= 18 and _wrong_field(fields[:-1] if fields[-1] == b"-" else fields) is None
-
-
-def _error_in(fields: list[bytes]) -> str | None:
-    if len(fields) != 18:
-        return f"must have 18 numbers, got {len(fields)} field{'s' * (len(fields) != 1)}"
-    return _wrong_field(fields)
 
 
 def _wrong_field(fields: list[bytes]) -> str | None:
@@ -250,8 +242,8 @@ def wrong_number(name: str, field: bytes | str) -> str | None:
 def _header(data: bytes) -> dict[str, str]:
     """Collect the comments; indented text without a key continues the previous value, other text is a ``Note``."""
     header: dict[str, list[str]] = {}
-    key = "Note"
-    for comment in _COMMENT.findall(data if _has_late_comments(data) else data[: _head_length(data)]):
+    key, head = "Note", _head_length(data)
+    for comment in _COMMENT.findall(data if data.find(b";", head) >= 0 else data[:head]):
         text = decode(comment).strip()[1:].rstrip()
         if not text:
             continue
