@@ -178,7 +178,7 @@ class Acting:
         if self._clean or self._restoring or now - self._tried < _RESTORE_EVERY:
             return
         self._tried, self._restoring = now, True
-        self._performer.restore()
+        self._performer.restore(self._preferred)
 
     def _noted(self) -> list[Outcome]:
         """Take in what has come of actions, and return it."""
@@ -216,6 +216,6 @@ class Acting:
             self._performer.close(0.0)
             return []
         self.heartbeat.stop()
-        self._performer.restore()
+        self._performer.restore(self._preferred)
         self._performer.finish(self.settings.stale_after)
         return self._noted()

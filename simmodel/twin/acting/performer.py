@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from queue import Empty, SimpleQueue
 from threading import Event as Flag, Thread
 from time import monotonic
+from types import MappingProxyType
 from typing import NamedTuple
 
 from simmodel.errors import InputError
@@ -22,6 +23,7 @@ class _Order(NamedTuple):
     what: str  # "do", "look" or "restore"
     action: Action | None = None
     until: float = float("inf")
+    moved: Mapping[tuple[int | str, float], int] = MappingProxyType({})
 
 
 class Performer:
@@ -62,9 +64,9 @@ class Performer:
         for action in actions:
             self._orders.put(_Order("look", action))
 
-    def restore(self) -> None:
-        """Let all jobs be given back to the scheduler."""
-        self._orders.put(_Order("restore"))
+    def restore(self, moved: Mapping[tuple[int | str, float], int]) -> None:
+        """Let all jobs be given back to the scheduler; ``moved``: those that were moved forward, and how far."""
+        self._orders.put(_Order("restore", moved=dict(moved)))
 
     def outcomes(self) -> list[Outcome | Restored]:
         """Return what has come of actions since, in order."""
@@ -99,7 +101,7 @@ class Performer:
     def _carry_out(self, order: _Order) -> Outcome | Restored:
         action = order.action
         if action is None:
-            return restore(self.hands)
+            return restore(self.hands, order.moved)
         if order.what == "look":
             return read_back(self.hands, action)
         if monotonic() > order.until:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from simmodel.twin.acting.actions import HELD, PREFERRED, Action, Command, Hands, HandsError, JobNow, Outcome
@@ -107,10 +109,16 @@ class Restored(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-def restore(hands: Hands) -> Restored:
+def restore(hands: Hands, moved: Mapping[tuple[int | str, float], int] = MappingProxyType({})) -> Restored:
     """Give all jobs with a mark of a twin back to the scheduler: none is held or preferred for the twin any more.
 
     Each job is looked at immediately before it is given back; what others have changed since stays as it is.
+
+    Parameters
+    ----------
+    moved
+        how far the twin has moved jobs forward, by id and submission (s): those whose mark others have replaced stay
+        there, and this is said
     """
     done, failed, left = 0, [], []
     try:
@@ -141,4 +149,12 @@ def restore(hands: Hands) -> Restored:
             failed.append(trouble)
         else:
             done += not trouble
+    for (number, submit), value in moved.items():
+        try:
+            now = None if any(job.job == number for job in jobs) else hands.look(number)
+        except HandsError as error:
+            failed.append(str(error))
+            continue
+        if now is not None and (now.submit, now.waiting, now.preference) == (submit, True, value):
+            left.append(f"job {number}: its mark is somebody else's, and it stays moved forward by {value}")
     return Restored(done, len(failed), failed[0] if failed else "", tuple(left))

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.twin.acting.actions import HELD, RELEASED, Action, Command, mark_parts
 from simmodel.twin.acting.performing import perform, restore
-from tests.helpers.wishing_scheduler import WishingScheduler
+from tests.helpers.wishing_scheduler import Job, WishingScheduler
 
 JOBS = (1, 2, 3, 4)
 WISH = st.one_of(
@@ -72,6 +72,21 @@ def test_a_begin_time_that_a_user_has_set_since_is_left_and_said() -> None:
     assert (found.what, found.sentence) == ("refused", "its begin time is its user's")
     assert restore(scheduler).left == ("job 1: its begin time is its user's",)
     assert scheduler.jobs[1].begin == 90_000.0
+
+
+def test_a_job_that_stays_moved_forward_since_its_mark_was_replaced_is_said() -> None:
+    scheduler = WishingScheduler()
+    moved = {}
+    for job in (1, 2, 3):
+        scheduler.jobs[job] = Job()
+        assert perform(scheduler, action("prefer", job, 7)).what == "done"
+        moved[job, 0.0] = 7
+    scheduler.wish(1, "mark", "see ticket 5")
+    scheduler.wish(3, "mark", "see ticket 5")
+    scheduler.wish(3, "nice", 0)
+    found = restore(scheduler, moved)
+    assert found.left == ("job 1: its mark is somebody else's, and it stays moved forward by 7",)
+    assert (found.jobs, scheduler.jobs[1].nice, scheduler.jobs[2].nice) == (1, -7, 0)
 
 
 def test_a_wish_between_look_and_send_is_said_too() -> None:

@@ -12,7 +12,7 @@ from time import time
 
 import pytest
 
-from simmodel.twin.acting.actions import PREFERRED, Action, Command, JobNow
+from simmodel.twin.acting.actions import HELD, PREFERRED, Action, Command, JobNow, mark_parts
 from simmodel.twin.acting.performing import perform, restore
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.hands import SlurmHands
@@ -157,13 +157,17 @@ class Wishing:
                 )
                 self.story.append(f"{act}: {found.what} {found.sentence}")
         self.rate = 0.0
-        restore(self)
+        left = restore(self).left
         self.check()
         plant.slurm.run("scontrol", "update", "PartitionName=batch", "State=UP")
         for job in self.jobs:
             now, wished = self.now(job), self.wished.get(job, {})
             if now["JobState"] != "PENDING":
                 continue
+            said = any(each.startswith(f"job {job}: ") for each in left)
+            word, value = mark_parts(now.get("AdminComment", ""))
+            assert said or word != HELD or begin_of(now) <= time() + 1, (job, self.story)
+            assert said or word != PREFERRED or int(now["Nice"]) == -(value or 0), (job, self.story)
             theirs = {"EligibleTime", "AdminComment"} & wished.keys()  # whose mark is gone waits for its begin time
             assert theirs or begin_of(now) <= time() + 1, (job, self.story)
             assert wished or (now["Nice"], PREFERRED in now.get("AdminComment", "")) == ("0", False), (job, self.story)
