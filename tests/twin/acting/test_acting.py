@@ -201,6 +201,17 @@ def test_a_preferred_job_goes_back_when_another_should_start_first(tmp_path: Pat
     assert (tmp_path / "heartbeat").exists() is False
 
 
+def test_a_job_that_stays_moved_forward_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage(tmp_path, mode="priority", preference=7)
+    stage.submit(1, 4, held=False)
+    stage.until(lambda: stage.acting.outcomes["done"] == 1)
+    stage.hands.jobs[1] = stage.hands.jobs[1]._replace(mark="see ticket 5")
+    stage.twin.close()
+    said = "not given back: job 1: its mark is somebody else's, and it stays moved forward by 7"
+    assert caplog.messages == [said]
+    assert stage.hands.jobs[1].preference == 7
+
+
 @pytest.mark.parametrize("mode", ["observe", "advise"])
 def test_a_twin_that_may_not_act_never_touches_its_hands(tmp_path: Path, mode: str) -> None:
     stage = Stage(tmp_path, mode=mode)
