@@ -13,7 +13,7 @@ same keys as the text. These are the parameters of the generator's function and,
 
 - ``families``, ``types``, ``partial``, ``reconfiguration``, see :func:`~simmodel.generators.families.with_families`;
 - ``rate``, ``gap`` or ``max_delay``, and ``start``: the tasks arrive over time, see
-  :func:`~simmodel.generators.task_arrivals.arrive`;
+  :func:`~simmodel.generators.arrivals.arrive`;
 - ``copies``: the number of whole works, each drawn anew, that arrive over time instead of the tasks of one.
 """
 
@@ -33,10 +33,10 @@ from simmodel.catalogue.formats import looks_like_settings
 from simmodel.catalogue.workflows import load_workflow
 from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.formats.hetsim_config import HetSimConfig
+from simmodel.generators.arrivals import arrive, works_over_time
 from simmodel.generators.draws import Streams
 from simmodel.generators.families import only_possible, with_families
 from simmodel.generators.settings import GENERATORS
-from simmodel.generators.task_arrivals import arrive, works_over_time
 from simmodel.generators.task_kinds import TASK_KINDS, Work
 from simmodel.loading import check_count, held, one_sentence, parse_toml, read_bytes, source_name
 from simmodel.platform.machine import MachineSpec

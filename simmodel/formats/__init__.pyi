@@ -1,6 +1,10 @@
-from .cgsim import CGSimSites as CGSimSites, CGSimStudy as CGSimStudy, read_cgsim as read_cgsim
+from .cgsim import (
+    CGSimSites as CGSimSites,
+    CGSimStudy as CGSimStudy,
+    read_cgsim as read_cgsim,
+    read_cgsim_queues as read_cgsim_queues,
+)
 from .cgsim_jobs import read_cgsim_jobs as read_cgsim_jobs
-from .cgsim_queues import read_cgsim_queues as read_cgsim_queues
 from .daggen import read_daggen as read_daggen, write_daggen as write_daggen
 from .dax import read_dax as read_dax
 from .gwf import read_gwf as read_gwf

@@ -1,4 +1,10 @@
-from .arrivals import poisson_arrivals as poisson_arrivals, renewal_arrivals as renewal_arrivals, synthetic as synthetic
+from .arrivals import (
+    arrive as arrive,
+    poisson_arrivals as poisson_arrivals,
+    renewal_arrivals as renewal_arrivals,
+    synthetic as synthetic,
+    works_over_time as works_over_time,
+)
 from .costs import layered_with_costs as layered_with_costs, with_costs as with_costs
 from .distributions import (
     Distribution as Distribution,
@@ -26,6 +32,5 @@ from .mixing import mix as mix, mixture as mixture
 from .phased import JobClass as JobClass, schedtwin as schedtwin
 from .settings import generate as generate, settings_of as settings_of
 from .sipht_workflow import sipht as sipht
-from .task_arrivals import arrive as arrive, works_over_time as works_over_time
 from .task_kinds import TaskKind as TaskKind
 from .tasksets import changed as changed, database as database, random_tasks as random_tasks

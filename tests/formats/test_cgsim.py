@@ -6,9 +6,8 @@ import json
 import pytest
 
 from simmodel.errors import InputError
-from simmodel.formats.cgsim import read_cgsim, read_cgsim_connections, read_cgsim_sites
+from simmodel.formats.cgsim import read_cgsim, read_cgsim_connections, read_cgsim_queues, read_cgsim_sites
 from simmodel.formats.cgsim_jobs import read_cgsim_jobs
-from simmodel.formats.cgsim_queues import read_cgsim_queues
 from simmodel.platform import read_toml, write_toml
 
 GROUP = {
