@@ -41,6 +41,7 @@ __all__ = [
 QUEUES = frozenset(("queue_time", "start", "end"))
 """Quantities in which jobs depend on each other."""
 _BLOCKS = 12  # of jobs in order of time, between which errors may vary together
+_TOGETHER = 1.15  # times the deviation of independent rows, from which on blocks of rows are alike
 _SINGULAR = 1e-5  # of the largest singular value: below, a direction is not determined
 _FAR = 2.0  # standard deviations from which on an error counts less
 _LEAST = 1e-3  # of a recorded time: simulated ones below count as this
@@ -209,15 +210,21 @@ class LeastSquares:
     def half_widths(self, level: float, *, most: float = 1.0) -> Array:
         """Return half the width of each parameter's interval, by default at most 1: the whole unit.
 
-        It is that of independent rows, or of blocks of rows whose errors are alike, whichever is larger.
+        It is that of independent rows, or that of blocks of rows where their sums differ by more than these explain.
         """
         effects = self.effects
         count, size = len(self.errors), len(effects)
         blocks = np.stack([effects[:, self.logs.block == each].sum(axis=1) for each in range(_BLOCKS)])
-        alone = np.sqrt((effects**2).sum(axis=1)) * t_quantile((1 + level) / 2, count - size)
-        together = np.sqrt((blocks**2).sum(axis=0) * _BLOCKS / (_BLOCKS - 1)) * t_quantile((1 + level) / 2, _BLOCKS - 1)
+        alone = np.sqrt((effects**2).sum(axis=1))
+        together = np.sqrt((blocks**2).sum(axis=0) * _BLOCKS / (_BLOCKS - 1))
+        upper = (1 + level) / 2
+        half = np.where(
+            together > _TOGETHER * alone,
+            together * t_quantile(upper, _BLOCKS - 1),
+            alone * t_quantile(upper, count - size),
+        )
         _, loose = _inverse(self.slopes * self.weights[:, None])
-        return np.asarray(np.minimum(np.where(loose > 1e-3, most, np.maximum(alone, together)), most))
+        return np.asarray(np.minimum(np.where(loose > 1e-3, most, half), most))
 
     def alone(self, column: int) -> LeastSquares:
         """Return the least squares of one parameter, all others known."""
