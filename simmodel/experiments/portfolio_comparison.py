@@ -176,7 +176,7 @@ class PortfolioComparison(Shown):
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw scores over time, jobs started by each policy, and the radar chart, on one page."""
-        from simmodel.view.radar import portfolio_page
+        from simmodel.view.portfolio_plots import portfolio_page
 
         return portfolio_page(self.portfolio, self.chart, title=title, figsize=figsize)
 

@@ -8,13 +8,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.display import counted
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError
 from simmodel.metrics.grid import by_site
 from simmodel.units import show_quantity
 from simmodel.view.menu import Plot
 from simmodel.view.plots import ResultPlots
 from simmodel.view.result_plots import cdf, queue
-from simmodel.view.style import GREY, INK, PALE, Size, axes, colour_bar, headline, page, sequence, span_axis, tidy
+from simmodel.view.style import (
+    GREY,
+    INK,
+    PALE,
+    Size,
+    axes,
+    colour_bar,
+    headline,
+    page,
+    rows_named,
+    sequence,
+    span_axis,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,9 +70,7 @@ def site_heat(
     """
     known = result.places["place"].tolist()
     names = known if sites is None else list(sites)
-    for name in names:
-        if name not in known:
-            raise unknown("site", name, known)
+    rows_named("site", names, known)
     shares = [result.utilisation(name) for name in names]
     mean = result.utilisation().mean()
     used = f", {mean:.1%} of all cores" if np.isfinite(mean) else ""
@@ -283,19 +294,16 @@ def grid_map(
         zorder=3,
     )
     if len(names) <= _NAMED:
+        style: dict[str, Any] = {
+            "ha": "center",
+            "va": "top",
+            "fontsize": 7 if room == 1 else 6,
+            "color": INK,
+            "zorder": 4,
+        }
         for name, (x, y), area in zip(names, at.tolist(), size.tolist(), strict=True):
-            offset = (0, -np.sqrt(area) / 2 - 2)
-            ax.annotate(
-                _short(name),
-                (x, y),
-                offset,
-                textcoords="offset points",
-                ha="center",
-                va="top",
-                fontsize=7 if room == 1 else 6,
-                color=INK,
-                zorder=4,
-            )
+            below = (0, -np.sqrt(area) / 2 - 2)
+            ax.annotate(_short(name), (x, y), below, textcoords="offset points", **style)
     colour_bar(ax, points, _SHARES, fraction=0.03)
     most = _bytes(float(both.max())) if both.any() else None
     told = f"used share of {result.name}" + (f"; the widest line is {most}" if most else "; nothing was moved")

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simmodel.errors import unknown
 from simmodel.metrics.packing import pack
 from simmodel.records.task_moments import HELD, MOMENTS, PHASES, positions
 from simmodel.view.gantt import Boxes
-from simmodel.view.style import BLUE, GREY, ORANGE, Size, axes, legend, span_axis, tidy
+from simmodel.view.style import BLUE, GREY, ORANGE, Size, axes, legend, rows_named, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from simmodel.records.task_record import TaskRecord
 
-__all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis", "rows_named", "used_processors"]
+__all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis", "used_processors"]
 
 _SHOWN = 24  # of more processors, idle ones are left out
 EXACT = 4000  # most rectangles drawn one by one; more are averaged in an image
@@ -194,15 +193,6 @@ def machine_gantt(
         left = f"{len(names) - len(chosen)} idle processors left out"
         ax.annotate(left, (1, 1), (0, 6), "axes fraction", "offset points", ha="right", fontsize=8.5, color=GREY)
     return ax
-
-
-def rows_named(kind: str, names: Sequence[str], known: Sequence[str]) -> list[int]:
-    """Return the positions of names among known ones; raises ``InputError`` for an unknown one."""
-    at = {name: row for row, name in enumerate(known)}
-    for name in names:
-        if name not in at:
-            raise unknown(kind, name, known)
-    return [at[name] for name in names]
 
 
 def used_processors(result: TaskRecord) -> list[int]:

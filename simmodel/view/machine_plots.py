@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError
 from simmodel.metrics.processors import link_load, load
 from simmodel.metrics.workflow import planned, summary
 from simmodel.metrics.workflow_report import machine_text
@@ -26,6 +26,7 @@ from simmodel.view.style import (
     legend,
     page,
     quantity_scale,
+    rows_named,
     share_axis,
     tidy,
 )
@@ -74,10 +75,7 @@ def memory(
     >>> memory(two_kinds()).get_ylabel()
     'memory (B)'
     """
-    known = [pool.name for pool in result.spec.pools]
-    for name in pools or ():
-        if name not in known:
-            raise unknown("memory pool", name, known)
+    rows_named("memory pool", pools or (), [pool.name for pool in result.spec.pools])
     ax = axes(ax, (9.0, 1.8), figsize)
     used = {
         name: steps
@@ -114,9 +112,7 @@ def links(
     'load of links'
     """
     loads = link_load(result)
-    for name in names or ():
-        if name not in loads:
-            raise unknown("link", name, loads)
+    rows_named("link", names or (), list(loads))
     if names is None:
         carried = sorted(
             ((-steps.integral(), i, name) for i, (name, steps) in enumerate(loads.items()) if steps.max() > 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from simmodel.errors import InputError, unknown
-from simmodel.view.style import BLUE, COLOURS, GREY, PALE, Size, axes, legend, tidy
+from simmodel.view.style import BLUE, COLOURS, GREY, PALE, Size, axes, legend, rows_named, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,9 +74,7 @@ def front(
     'a (less is better)'
     """
     names = found.objectives[:2] if objectives is None else tuple(objectives)
-    for name in names:
-        if name not in found.objectives:
-            raise unknown("objective", name, found.objectives)
+    rows_named("objective", names, found.objectives)
     if len(names) != 2:
         raise InputError(f"must be two to draw, got {len(names)}", place="objectives")
     if colour is not None and colour not in found.runs:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from simmodel.errors import InputError, optional_imports
+from simmodel.errors import InputError, optional_imports, unknown
 from simmodel.units import show_quantity
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ __all__ = [
     "legend",
     "page",
     "quantity_scale",
+    "rows_named",
     "sequence",
     "share_axis",
     "span_axis",
@@ -285,6 +286,15 @@ def quantity_scale(most: float, unit: str) -> tuple[float, str]:
     """
     scale = 1000.0 ** (min(max(int(np.log10(most)) // 3, 0), 8) if most > 0 else 0)
     return scale, show_quantity(scale, unit).lstrip("1")
+
+
+def rows_named(kind: str, names: Sequence[str], known: Sequence[str]) -> list[int]:
+    """Return the positions of names among known ones; raises ``InputError`` for an unknown one."""
+    at = {name: row for row, name in enumerate(known)}
+    for name in names:
+        if name not in at:
+            raise unknown(kind, name, known)
+    return [at[name] for name in names]
 
 
 def time_axis(ax: Axes, result: JobRecord) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.errors import unknown
 from simmodel.scheduling.objectives import MEASURES
-from simmodel.view.style import BLUE, GREY, INK, Size, duration_axis, figure, tidy
+from simmodel.view.style import BLUE, GREY, INK, Size, duration_axis, figure, rows_named, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,9 +82,7 @@ def outcomes(
     InputError
         if a measure is unknown
     """
-    for name in measures:
-        if name not in (*MEASURES, "unstarted", "score"):
-            raise unknown("measure", name, [*MEASURES, "unstarted", "score"])
+    rows_named("measure", measures, [*MEASURES, "unstarted", "score"])
     fig = figure((2.4 * len(measures) + 1.2, 0.9 + 0.32 * len(found)), figsize, title)
     panels = fig.subplots(1, len(measures), sharey=True, squeeze=False)
     for ax, name in zip(panels[0], measures, strict=True):

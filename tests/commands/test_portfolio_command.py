@@ -12,7 +12,7 @@ from simmodel import Job, load_result, load_scenario, simulate
 from simmodel.cli import main
 from simmodel.formats.swf import write_swf
 from simmodel.policies.portfolio import Portfolio
-from simmodel.view.radar import score_over_time, starts_by_policy
+from simmodel.view.portfolio_plots import score_over_time, starts_by_policy
 from tests.helpers.phased_jobs import draw_small
 
 

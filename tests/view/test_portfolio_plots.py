@@ -11,7 +11,7 @@ from simmodel.experiments.portfolio_comparison import compare_portfolio
 from simmodel.studies.schedtwin import (
     schedtwin_portfolio,
 )
-from simmodel.view.radar import portfolio_page, radar, score_over_time, starts_by_policy
+from simmodel.view.portfolio_plots import portfolio_page, radar, score_over_time, starts_by_policy
 from tests.helpers.phased_jobs import draw_small
 
 
