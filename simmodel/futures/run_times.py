@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import erfc, sqrt
+from math import erfc, inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -93,14 +93,14 @@ def draw_run_times(snapshot: ClusterSnapshot, given: Predictor, rng: np.random.G
 
     def drawn(work: WorkState, elapsed: float = 0.0) -> WorkState:
         group = None if work.spec is None else work.spec.group
-        asked = limits.get(work.number, work.requested)
+        asked = inf if work.unrequested else limits.get(work.number, work.requested)
         job = _Asking(work.user, group, work.processors, asked)
         if share_of is not None:
             seconds = given.draw(job, share_of(work.user), elapsed)
         else:
             seconds = given.predict(job)
             seconds = min(asked, seconds if seconds > elapsed else given.correct(job, seconds, elapsed))
-        return work._replace(duration=float(seconds))
+        return work._replace(duration=float(seconds if seconds < inf else work.requested))  # nothing else is known
 
     options, now = snapshot.options, snapshot.now
     first = options.decide_on == "event" and options.event_order == "submits-first"

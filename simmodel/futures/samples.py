@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from math import inf, nan
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -47,7 +48,13 @@ class Recorded(Protocol):
 
 
 def sample_of(
-    snapshot: Snapshot, result: Recorded, *, until: float = inf, seed: int = 0, came: Sequence[Name] = (), keep: bool
+    snapshot: Snapshot,
+    result: Recorded,
+    *,
+    until: float = inf,
+    seed: int = 0,
+    came: Mapping[Name, float] = MappingProxyType({}),
+    keep: bool,
 ) -> Sample:
     """Return the sample of a simulated future of a snapshot.
 
@@ -60,7 +67,7 @@ def sample_of(
     seed
         seed of the sample
     came
-        ids of jobs that arrived since the snapshot
+        run times (s) of jobs that arrived since the snapshot, by id
     keep
         whether to keep the complete result
 
@@ -82,6 +89,10 @@ def sample_of(
     column = np.array(names, dtype=object if str in set(map(type, names)) else None)
     own = Table({"job": column, **{name: work[name] for name in _COLUMNS}, "waiting": waiting}).where(inside)
     since = work["since"][inside]
+    if np.isnan(own["requested"]).any():  # jobs without a requested time
+        planned = {**snapshot.seconds, **came}
+        known = [planned.get(name, nan) for name, kept in zip(names, inside.tolist(), strict=True) if kept]
+        own = own.with_columns(requested=np.where(np.isnan(own["requested"]), known, own["requested"]))
     started = np.isfinite(own["start"])
     run = np.where(started & np.isfinite(own["end"]), own["end"] - own["start"], own["requested"])
     counts = (started | (until < inf)) & np.isfinite(since)

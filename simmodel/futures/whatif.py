@@ -238,7 +238,7 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
         system.replay(arrivals)
     with suppress(Stalled):  # work that can never start is left waiting
         Simulation(system, until=until if until < inf else None).run()
-    came = [] if arrivals is None else arrivals["job"].tolist()
+    came = {} if arrivals is None else dict(zip(arrivals["job"].tolist(), arrivals["run"].tolist(), strict=True))
     sample = sample_of(snapshot, system.result(), until=until, seed=seed, came=came, keep=material.results)
     for each in system.all_below():
         each.forget_ended()

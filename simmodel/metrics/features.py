@@ -141,8 +141,8 @@ def job_features(record: JobRecord, *, requests: bool | None = None) -> Table:
     record
         what happened
     requests
-        whether the requested times are those of the users; default: unless each equals the run time of its job, as
-        where a log has none
+        whether the requested times are those of the users; default: unless each equals the run time of its job, of
+        those that were not stopped at it, as in a table that fills them in. A job without one (nan) has none anyhow
 
     Raises
     ------
@@ -177,9 +177,9 @@ class _JobSweep:
         self.processors = jobs["processors"].tolist()
         requested = np.array(jobs["requested"], dtype=np.float64)
         run = jobs["end"] - jobs["start"]
-        ended = np.isfinite(run)
+        judged = np.isfinite(run) & (requested > 0) & (jobs["status"] == "completed")
         if requests is None:
-            requests = not ended.any() or bool((requested[ended] != run[ended]).any())
+            requests = not judged.any() or bool((requested[judged] != run[judged]).any())
         if not requests:
             requested = np.full(len(requested), np.nan)
         self.requested = np.where(requested > 0, requested, np.nan).tolist()

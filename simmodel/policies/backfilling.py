@@ -126,13 +126,13 @@ class Easy(Policy):
         found = None
         for job in waiting.new:
             width = job.width
-            if width <= free and (job.requested <= limit or width <= extra):
+            if width <= free and (job.planned <= limit or width <= extra):
                 if found is not None or not holds:
                     return self._at(view, place)
                 found = job
         if found is None:
             return ()
-        requested = found.requested
+        requested = found.planned
         if requested > limit:
             extra -= found.width
         holds = found.expected == requested and (requested > limit) == (now + requested > at) and not place.paced
@@ -170,10 +170,10 @@ class Easy(Policy):
         if place.free < lanes.narrowest and not self.promises:
             return
         profile = place.profile()
-        at, allocation = profile.earliest(head, head.requested)
+        at, allocation = profile.earliest(head, head.planned)
         now, promised = place.env.now, at < INFINITY
         if promised:
-            profile.take(head, at, head.requested, allocation)
+            profile.take(head, at, head.planned, allocation)
             if self.promises:
                 yield Reserve(head, place, profile.instant(at))
         holds = True
@@ -182,13 +182,13 @@ class Easy(Policy):
                 break
             if job is head or not place.fits(job):
                 continue
-            allocation = profile.fits(job, job.requested)
+            allocation = profile.fits(job, job.planned)
             if allocation is None and promised:
-                allocation = profile.make_room(job, job.requested, head)
+                allocation = profile.make_room(job, job.planned, head)
             if allocation is not None:
                 yield Start(job, place, None, allocation)
-                profile.take(job, now, job.requested, allocation)
-                holds = holds and job.expected == job.requested and not place.paced
+                profile.take(job, now, job.planned, allocation)
+                holds = holds and job.expected == job.planned and not place.paced
         if holds and not self.promises and not place.consumables.capacity:
             # While nothing else changes, only new jobs with few enough processors need another look.
             self._blocked[place] = (place.version, head, profile.instant(at), place.capacity, False)
@@ -206,7 +206,7 @@ class Easy(Policy):
             yield Reserve(head, place, promise.at)
         first_fitting = lanes.first_fitting
         while (job := first_fitting(promise.free, limit, promise.room)) is not None:
-            host = promise.take(job.processors) if job.requested > limit else None
+            host = promise.take(job.processors) if job.planned > limit else None
             yield Start(job, place, None, None if host is None else place.offer_host(job, host))
             promise.renew()
         if not self.promises:
@@ -249,7 +249,7 @@ class Easy(Policy):
                 tried.append(row)
                 if not place.fits(job):
                     continue
-                if job.requested <= promise.at - now:
+                if job.planned <= promise.at - now:
                     yield Start(job, place)
                 else:
                     allocation = place.offer(job, promise.unhurt(row))
@@ -303,7 +303,7 @@ class Easy(Policy):
         holds = exact = True
         first_fitting = lanes.first_fitting
         while (job := first_fitting(place.free, limit, extra)) is not None:
-            requested = job.requested
+            requested = job.planned
             if requested > limit:
                 extra -= job.width
             # Else it is expected to end at another instant than assumed here:

@@ -108,7 +108,7 @@ class CountPlan:
         end, _, processors, run = entry
         now, job = self._place.env._now, run.work
         at, _ = self._gone.pop(job, None) or self._starts.pop(job, None) or (None, 0)
-        if processors != job.width or end != now + job.requested or end <= now:
+        if processors != job.width or end != now + job.planned or end <= now:
             self._broken = True
         elif at is None and not self._starts and not self._gone:
             self._take_head(entry, now)
@@ -253,7 +253,7 @@ class CountPlan:
             if at == INFINITY:
                 continue
             starts[job] = at, position - 1
-            if at + job.requested <= at:
+            if at + job.planned <= at:
                 self._broken = True  # the step just after it stands for its instant
             if at == now:
                 self._next = position
@@ -287,7 +287,7 @@ class CountPlan:
             if job.state != "waiting" or job in starts:
                 fitting.pop()
             elif self._fits(job):
-                return now + job.requested
+                return now + job.planned
             else:
                 self._drop_like(job, fitting)
         return -INFINITY
@@ -300,7 +300,7 @@ class CountPlan:
 
     def _plan(self, job: LiveJob) -> float:
         """Plan a job; return its start (s), which is infinite if it can never start."""
-        profile, width, requested = self._profile, job.width, job.requested
+        profile, width, requested = self._profile, job.width, job.planned
         at: float = profile.earliest(width, requested)
         if at < INFINITY:
             profile.take(width, at, requested)
@@ -320,12 +320,12 @@ class CountPlan:
     def _take_head(self, entry: Entry, now: float) -> None:
         """Note the start of a job while no jobs are planned."""
         self._profile.advance(now)
-        self._profile.take(entry[2], now, entry[3].work.requested)
+        self._profile.take(entry[2], now, entry[3].work.planned)
 
     def _drop(self, jobs: list[tuple[LiveJob, float]]) -> None:
         """Undo the plans of jobs, each with its start (s)."""
         for job, at in jobs:
-            self._profile.give_back(job.width, at, job.requested)
+            self._profile.give_back(job.width, at, job.planned)
 
     def _fitting(self, first: int) -> list[LiveJob]:
         """Return the jobs from a position in the line on that are not too large for what is free now."""
@@ -334,10 +334,10 @@ class CountPlan:
 
     def _fits(self, job: LiveJob) -> bool:
         """Whether a job could start now beside the planned ones."""
-        fits: bool = self._profile.fits(job.width, job.requested)
+        fits: bool = self._profile.fits(job.width, job.planned)
         return fits
 
     def _drop_like(self, blocked: LiveJob, jobs: list[LiveJob]) -> None:
         """Drop a job that does not fit now, and those that request no less."""
-        width, requested = blocked.width, blocked.requested
-        jobs[:] = [job for job in jobs if job.width < width or job.requested < requested]
+        width, requested = blocked.width, blocked.planned
+        jobs[:] = [job for job in jobs if job.width < width or job.planned < requested]

@@ -44,7 +44,7 @@ class KeptProfile:
         self._events += 1
         end, _, processors, run = entry
         job, now = self._offered, self._place.env._now
-        if job is None or job is not run.work or job.processors != processors or not now < end == now + job.requested:
+        if job is None or job is not run.work or job.processors != processors or not now < end == now + job.planned:
             self._broken = True
         self._offered = None
 

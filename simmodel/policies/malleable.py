@@ -125,7 +125,7 @@ class Malleable(Policy):
                 yield from self._make_room(place, job.width)
             if not place.fits(job):
                 return
-            if job.requested > limit:
+            if job.planned > limit:
                 extra -= job.width
             yield Start(job, place)
             spare = self._spare(place)

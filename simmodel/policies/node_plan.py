@@ -74,7 +74,7 @@ class NodePlan(CountPlan):
         if job.past is not None and job.past.resumes:
             return False
         request = self._place.request_for(job)
-        return request.nodes is not None and 0 < job.requested == job.expected
+        return request.nodes is not None and 0 < job.planned == job.expected
 
     def add(self, job: LiveJob) -> None:
         """Note a job that has come into the queue."""
@@ -102,7 +102,7 @@ class NodePlan(CountPlan):
         return NodeGaps(self._place.env._now, self._times)
 
     def _plan(self, job: LiveJob) -> float:
-        request, requested = self._place.request_for(job), job.requested
+        request, requested = self._place.request_for(job), job.planned
         at, allocation = self._profile.earliest(request, requested)
         if allocation is not None:
             self._profile.take(request, at, requested, allocation)
@@ -132,7 +132,7 @@ class NodePlan(CountPlan):
         for planned in (self._starts, self._gone):
             for job, (at, _) in planned.items():
                 if job in self._where:
-                    profile.take(self._place.request_for(job), at, job.requested, self._where[job])
+                    profile.take(self._place.request_for(job), at, job.planned, self._where[job])
 
     def _fitting(self, first: int) -> list[LiveJob]:
         self._witness, self._spare = None, -1
@@ -144,21 +144,21 @@ class NodePlan(CountPlan):
         if job is not self._witness or self._spare < 0:
             request = self._place.request_for(job)
             self._witness = job
-            self._open = self._profile.open_nodes(request, job.requested)
+            self._open = self._profile.open_nodes(request, job.planned)
             self._spare = int(np.count_nonzero(self._open)) - (request.nodes or 0)
-            self._until_then = self._profile.end(self._place.env._now, job.requested)
+            self._until_then = self._profile.end(self._place.env._now, job.planned)
         return self._spare >= 0
 
     def _drop_like(self, blocked: LiveJob, jobs: list[LiveJob]) -> None:
         request_for = self._place.request_for
         request = request_for(blocked)
         cores, gpus, memory, exclusive = shape_of(request)
-        nodes, requested = request.nodes or 0, blocked.requested
+        nodes, requested = request.nodes or 0, blocked.planned
 
         def no_less(job: LiveJob) -> bool:
             other = request_for(job)
             return (
-                job.requested >= requested
+                job.planned >= requested
                 and (other.nodes or 0) >= nodes
                 and other.cores_per_node >= cores
                 and other.gpus_per_node >= gpus

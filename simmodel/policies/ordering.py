@@ -119,7 +119,7 @@ def _at_least_one(seconds: float) -> float:
 
 
 def _wfp(job: LiveJob, now: float) -> float:
-    ratio = (now - job.submit) / _at_least_one(job.requested)
+    ratio = (now - job.submit) / _at_least_one(job.planned)
     return -(ratio * ratio * ratio * job.processors)
 
 
@@ -135,7 +135,7 @@ def _wfp_scores(now: float, columns: ColumnIndex) -> NDArray[np.float64]:
 
 
 def _unicef(job: LiveJob, now: float) -> float:
-    return -((now - job.submit) / (log2(max(2, job.processors)) * _at_least_one(job.requested)))
+    return -((now - job.submit) / (log2(max(2, job.processors)) * _at_least_one(job.planned)))
 
 
 def _unicef_scores(now: float, columns: ColumnIndex) -> NDArray[np.float64]:
@@ -149,8 +149,8 @@ def _unicef_scores(now: float, columns: ColumnIndex) -> NDArray[np.float64]:
 
 
 FCFS = Order("fcfs", description="first come, first served")
-SJF = Order("sjf", key=lambda job: job.requested, description="shortest requested time first")
-LJF = Order("ljf", key=lambda job: -job.requested, description="longest requested time first")
+SJF = Order("sjf", key=lambda job: job.planned, description="shortest requested time first")
+LJF = Order("ljf", key=lambda job: -job.planned, description="longest requested time first")
 SMALLEST = Order("smallest", key=lambda job: job.processors, description="fewest processors first")
 LARGEST = Order("largest", key=lambda job: -job.processors, description="most processors first")
 WFP = Order("wfp", key=_wfp, changes=True, scores=_wfp_scores, description="(wait / requested)^3 x processors")
@@ -163,22 +163,22 @@ UNICEF = Order(
 )
 F1 = Order(
     "f1",
-    key=lambda job: log10(max(1, job.requested)) * job.processors + 870 * log10(max(1, job.submit)),
+    key=lambda job: log10(max(1, job.planned)) * job.processors + 870 * log10(max(1, job.submit)),
     description="log10(requested) x processors + 870 log10(submit)",
 )
 F2 = Order(
     "f2",
-    key=lambda job: sqrt(job.requested) * job.processors + 25600 * log10(max(1, job.submit)),
+    key=lambda job: sqrt(job.planned) * job.processors + 25600 * log10(max(1, job.submit)),
     description="sqrt(requested) x processors + 25600 log10(submit)",
 )
 F3 = Order(
     "f3",
-    key=lambda job: job.requested * job.processors + 6860000 * log10(max(1, job.submit)),
+    key=lambda job: job.planned * job.processors + 6860000 * log10(max(1, job.submit)),
     description="requested x processors + 6860000 log10(submit)",
 )
 F4 = Order(
     "f4",
-    key=lambda job: job.requested * sqrt(job.processors) + 530000 * log10(max(1, job.submit)),
+    key=lambda job: job.planned * sqrt(job.processors) + 530000 * log10(max(1, job.submit)),
     description="requested x sqrt(processors) + 530000 log10(submit)",
 )
 BUILT_IN = (FCFS, SJF, LJF, SMALLEST, LARGEST, WFP, UNICEF, F1, F2, F3, F4)

@@ -97,13 +97,13 @@ class Conservative(_Planner):
         for job in waiting.by(self.order):
             if place.free < lanes.narrowest and not self.promises:
                 return
-            at, allocation = profile.earliest(job, job.requested)
+            at, allocation = profile.earliest(job, job.planned)
             if at == INFINITY:
                 continue
-            profile.take(job, at, job.requested, allocation)
+            profile.take(job, at, job.planned, allocation)
             if at == now:
                 if holds or place.accepts(job, allocation):
-                    holds = holds and job.expected == job.requested and not place.paced
+                    holds = holds and job.expected == job.planned and not place.paced
                     yield Start(job, place, None, allocation)
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))
@@ -264,18 +264,18 @@ class ConservativeKeep(_Planner):
             if job.state != "waiting":  # held by a limit since another job started
                 continue
             if job in planned:
-                profile.give_back(job, planned[job][0], job.requested, planned[job][1])
-            at, allocation = profile.earliest(job, job.requested)
+                profile.give_back(job, planned[job][0], job.planned, planned[job][1])
+            at, allocation = profile.earliest(job, job.planned)
             before, _ = promised.get(job, (None, None))
             if at == INFINITY:  # its promised resources are down, with unknown return
                 moved = promised.pop(job, None) is not None or moved
                 continue
-            profile.take(job, at, job.requested, allocation)
+            profile.take(job, at, job.planned, allocation)
             if at == now:
                 if not holds and not place.accepts(job, allocation):
                     moved = True  # it is tried again when anything changes
                     continue
-                holds = holds and job.expected == job.requested and not place.paced
+                holds = holds and job.expected == job.planned and not place.paced
                 promised.pop(job, None)
                 moved = moved or (before is not None and before > now)
                 if kept is not None:
@@ -308,16 +308,16 @@ def _renewed(
     for job, (at, allocation) in promised.items():
         if at > now:
             planned[job] = at, allocation
-            profile.renew(job, at, job.requested, allocation)
+            profile.renew(job, at, job.planned, allocation)
     # A job that is due fits on its own nodes now, or as soon as the jobs end whose expected end has been reached.
     # The others (after an overrun or an outage) are planned once these have theirs: they could take them.
     for job in due:
         _, allocation = promised[job]
-        held = profile.hold(job, job.requested, allocation)
+        held = profile.hold(job, job.planned, allocation)
         if held is not None:
             planned[job] = held, allocation
     for job in due:
         if job not in planned:
-            planned[job] = profile.earliest(job, job.requested)
-            profile.take(job, planned[job][0], job.requested, planned[job][1])
+            planned[job] = profile.earliest(job, job.planned)
+            profile.take(job, planned[job][0], job.planned, planned[job][1])
     return planned

@@ -236,7 +236,7 @@ class Portfolio(Policy):
         assert simulate is not None
         if self._can_tell and _all_start(view):
             jobs = list(view.waiting)
-            requested = [job.requested for job in jobs]
+            requested = [job.planned for job in jobs]
             found = measure(
                 [job.submit for job in jobs], [now] * len(jobs), requested, names=goal.measures, tau=goal.tau
             )

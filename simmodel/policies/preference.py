@@ -108,4 +108,4 @@ def _earliest(entry: LiveJob) -> float:
     if place.simple:
         return place.earliest(entry)[0]
     profile = place.profile()
-    return profile.instant(profile.earliest(entry, entry.requested)[0])
+    return profile.instant(profile.earliest(entry, entry.planned)[0])

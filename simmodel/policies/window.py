@@ -83,12 +83,12 @@ class Window(Policy):
         makespan = -float("inf")
         starting = []
         for job in line:
-            at, allocation = profile.earliest(job, job.requested, last if self.planning == "list" else now)
+            at, allocation = profile.earliest(job, job.planned, last if self.planning == "list" else now)
             if at == float("inf"):
                 makespan = at  # behind a job with unknown end; the jobs planned before it may still start
                 continue
-            makespan = max(makespan, profile.instant(at) + job.requested)
-            profile.take(job, at, job.requested, allocation)
+            makespan = max(makespan, profile.instant(at) + job.planned)
+            profile.take(job, at, job.planned, allocation)
             last = at
             if at == now:
                 starting.append((job, allocation))

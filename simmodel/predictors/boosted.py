@@ -7,7 +7,7 @@ machine learning to predict running times", SC 2015.
 
 from __future__ import annotations
 
-from math import log1p
+from math import inf, log1p
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,16 +75,18 @@ class Boosted(Predictor):
         """Remember a run time, and fit the model again if it is time to."""
         self._rows.append([*self._features(job), float(seconds)])
         self._recent.learn(job, seconds)
-        count, _, share = self._past.get(job.user, (0, 0.0, 0.0))
-        used = seconds / job.asked if job.asked > 0 else 1.0
-        self._past[job.user] = count + 1, float(seconds), used if not count else 0.8 * share + 0.2 * used
+        count, _, share = self._past.get(job.user, (0, 0.0, -1.0))
+        if job.asked < inf:
+            used = seconds / job.asked if job.asked > 0 else 1.0
+            share = used if share < 0 else 0.8 * share + 0.2 * used
+        self._past[job.user] = count + 1, float(seconds), share
         if len(self._rows) - self._fitted >= self.every:
             self._rows = self._rows[-self.memory :]
             self._fitted, self._model = len(self._rows), None
 
     def _features(self, job: AskingJob) -> list[float]:
         count, last, share = self._past.get(job.user, (0, -1.0, -1.0))
-        asked = log1p(job.asked) if job.asked < float("inf") else -1.0
+        asked = log1p(job.asked) if job.asked < inf else -1.0
         recent = self._recent.predict(job)
         return [
             asked,
@@ -92,7 +94,7 @@ class Boosted(Predictor):
             float(count),
             log1p(last) if last >= 0 else -1.0,
             share,
-            log1p(recent) if recent < float("inf") else -1.0,
+            log1p(recent) if recent < inf else -1.0,
         ]
 
     def state(self) -> Any:

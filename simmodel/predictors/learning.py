@@ -75,7 +75,7 @@ def learn_from(predictor: Predictor, workload: JobsGiven) -> int:
     for row in rows:
         user, group = (None if column is None else column[row] for column in names)
         seconds = float(ready.duration[row])
-        asked = float(ready.requested[row])
+        asked = float(ready.asked[row])
         job = Job(
             user=user,
             group=group,

@@ -27,7 +27,7 @@ class Request(Predictor):
     name = "request"
 
     def predict(self, job: AskingJob) -> float:
-        """Return the requested time (s)."""
+        """Return the requested time (s), infinite if the job has none."""
         return job.asked
 
 

@@ -5,6 +5,7 @@ Rows go to a sink as they happen, so that memory does not grow with the run.
 
 from __future__ import annotations
 
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.grid_watch import GridWatch, Row, RowSink
@@ -44,7 +45,7 @@ JOBS: dict[str, str] = {
     "submit": "s, the instant of its submission (feature)",
     "hour": "hour of the day of the submission, the run beginning at midnight (feature)",
     "processors": "cores requested (feature)",
-    "requested": "s, requested time on a core of speed 1 (feature)",
+    "requested": "s, requested time on a core of speed 1; nan: none (feature)",
     "user": "its user (feature)",
     "home": "the site that it was submitted to; empty: none (feature)",
     "input_files": "number of inputs (feature)",
@@ -141,7 +142,8 @@ class GridEvents(GridWatch):
             files = len(job.inputs), size, len(job.outputs), sum(file.size for file in job.outputs)
         name, user, home = job.id, job.user, job.home
         user, home = "" if user is None else user, "" if home is None else home.name
-        about = name, now, int(now % 86400 // 3600), job.processors, job.limit, user, home
+        asked = nan if job.unrequested else job.limit
+        about = name, now, int(now % 86400 // 3600), job.processors, asked, user, home
         self._features[job.row] = (*about, *files, pending, queued, running, free, finished)
         self._add("events of jobs", (now, "created", name, self.grid.ledger.attempts[job.row], "", "", "", *state))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf, nan
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -43,7 +44,7 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
         "job": [job.id for job in late],
         "submit": [job.submit for job in late],
         "processors": [job.preferred for job in late],
-        "requested": [job.asked for job in late],
+        "requested": [_asked(job) for job in late],
     }
     for name in ("user", "group", "queue", "partition"):
         values = [_value(job, name) for job in late]
@@ -57,6 +58,11 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
         if name not in joined:
             joined[name] = join(known[name], _missing(known[name], len(late)))
     return joined
+
+
+def _asked(job: LiveJob) -> float:
+    """Return the requested time (s), or the run time if exact estimates replace it; nan: it has none."""
+    return nan if job.asked == inf else job.asked
 
 
 def _value(job: LiveJob, name: str) -> Any:

@@ -41,7 +41,7 @@ def _complete(jobs: Columns) -> Table:
     columns.setdefault("job", np.arange(1, len(submit) + 1))
     columns.setdefault("run", end - start)
     columns.setdefault("wait", start - columns.get("eligible", submit))
-    columns.setdefault("requested", columns["run"])
+    columns.setdefault("requested", np.full(len(submit), np.nan))
     if "status" not in columns:
         columns["status"] = np.where(np.isnan(start), "waiting", np.where(np.isnan(end), "running", "completed"))
     columns["status"] = Words.of(columns["status"])
@@ -60,7 +60,8 @@ class JobRecord(Shown):
         one row per job: ``job, submit, start, end, processors, status, requested, run, wait, attempts`` and, if the
         workload has them, ``user, group, queue, partition``. Times in s; nan: not reached. ``start`` is the first
         start, ``end`` the last end, ``run`` the seconds of execution whose work was kept, ``wait`` the seconds from the
-        submission (from ``eligible`` if dependencies blocked the job) to the first start. The status is completed,
+        submission (from ``eligible`` if dependencies blocked the job) to the first start; ``requested`` is nan for a
+        job that has no requested time. The status is completed,
         timeout (stopped at its requested time), failed, cancelled, lost, rejected (with a ``reason``), waiting,
         running, suspended or unsubmitted. If missing, ``job, run, wait, requested, status, attempts`` are derived from
         the other columns

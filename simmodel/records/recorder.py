@@ -417,7 +417,7 @@ class JobRecorder(Observer):
             "end": end,
             "processors": given.pop("processors"),
             "status": Words(code, STATUSES),
-            "requested": given.pop("requested", executed),
+            "requested": given.pop("requested", np.full(count, NAN)),
             "run": executed,
             "wait": start - eligible,
             **given,

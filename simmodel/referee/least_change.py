@@ -104,7 +104,9 @@ class Request:
             return None
         places = [pool.name for pool in places_to_wait(live, self._there.core)]
         limit: dict[str, Any] = (
-            {} if spec.requested is None else {"requested": spec.requested, "expected": spec.requested}
+            {}
+            if spec.requested is None
+            else {"requested": spec.requested, "expected": spec.requested, "unrequested": False}
         )
         new = work._replace(
             processors=spec.processors,
@@ -121,8 +123,9 @@ class Request:
 
 def _plain(work: WorkState) -> Job:
     """Return the request of a job that asked for processors and time only."""
+    requested = None if work.unrequested else work.requested or None
     return Job(
-        id=work.id, submit=work.submit, processors=work.processors, run=work.expected, requested=work.requested or None,
+        id=work.id, submit=work.submit, processors=work.processors, run=work.expected, requested=requested,
         user=work.user,
     )  # fmt: skip
 

@@ -59,7 +59,7 @@ class MistakenEasy(Policy):
         for job in others:
             if not place.fits(job):
                 continue
-            if view.now + job.requested > shadow:
+            if view.now + job.planned > shadow:
                 if job.processors > extra:
                     continue
                 extra -= job.processors
@@ -79,7 +79,7 @@ class MistakenEasy(Policy):
         return shadow, free - head.processors if shadow < float("inf") else free
 
     def _end(self, run: Any, now: float) -> float:
-        end: float = now + run.job.requested if self.shadow == "limits" else max(run.expected_end, now)
+        end: float = now + run.job.planned if self.shadow == "limits" else max(run.expected_end, now)
         return end
 
 

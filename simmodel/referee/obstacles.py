@@ -206,7 +206,11 @@ def _reservation(way: _Way) -> str:
     if pool.part_of is not None and not pool.holds:
         return f"its reservation {pool.name} has not begun"
     names = [str(each.job) for each in _windows(way)]
-    return f"would run into {' and '.join(names)} ({way.work.requested:.10g} s requested)"
+    return f"would run into {' and '.join(names)} ({way.work.requested:.10g} s {_asked(way.work)})"
+
+
+def _asked(work: WorkState) -> str:
+    return "planned" if work.unrequested else "requested"
 
 
 def _limit(way: _Way) -> str:

@@ -105,7 +105,7 @@ class Claim(Waiter, Holder):
         """Take the capacity."""
         pool = self.pool
         self.since = pool.env.now
-        self.expected_end = self.since + self.job.requested
+        self.expected_end = self.since + self.job.planned
         self.grant = pool.take(self.job)
         pool.running.add(self, self.job.width)
         pool.claims_held.append(self)

@@ -73,10 +73,10 @@ class CountPool(Pool):
             return False
         if not self.windows:
             return True
-        end = self.env.now + job.requested
+        end = self.env.now + job.planned
         if all(window.begun or window.start >= end for window in self.windows):
             return True
-        return bool(self.profile().fits(job, job.requested) is not None)
+        return bool(self.profile().fits(job, job.planned) is not None)
 
     def accepts(self, job: LiveJob, allocation: object) -> bool:
         """Whether the job could start now; the allocation must be a grant of counted processors."""
@@ -102,7 +102,7 @@ class CountPool(Pool):
         if (
             free != self._free
             or job.processors != processors
-            or job.requested != job._requested
+            or job.planned != job._planned
             or job.expected != job._expected
             or job.submit != job._submit
             or job.priority != job._priority

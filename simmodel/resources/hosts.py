@@ -219,7 +219,7 @@ class HostPool(NodePool):
         if (
             free != self._free
             or job.processors != processors
-            or job.requested != job._requested
+            or job.planned != job._planned
             or job.expected != job._expected
             or job.submit != job._submit
             or job.priority != job._priority
@@ -316,7 +316,7 @@ class _OddJobs:
         request = job.request
         if (
             (request is not None and (request.gpus_per_node or request.memory_per_node))
-            or job.expected != job.requested
+            or job.expected != job.planned
             or (job.past is not None and job.past.resumes)
         ):
             self.jobs[job] = None

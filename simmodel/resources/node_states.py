@@ -110,7 +110,7 @@ class NodeStates:
         if (
             request is None
             or request.nodes is None
-            or job.expected != job.requested
+            or job.expected != job.planned
             or (job.past is not None and job.past.resumes)
         ):
             self._odd_jobs[job] = None
@@ -130,7 +130,7 @@ class NodeStates:
         self._wanted[row] = request.nodes
         self._class_of[row] = column
         self._shapes[:, row] = shape_of(request)
-        self.requested[row] = job.requested
+        self.requested[row] = job.planned
 
     def _lengthen(self) -> None:
         """Double the columns of the waiting jobs."""

@@ -229,7 +229,7 @@ class NodePool(ChangingNodes):
 
     def _ahead(self, job: LiveJob) -> int:
         """Return the number of future windows that begin before the job would end."""
-        end = self.env.now + job.requested
+        end = self.env.now + job.planned
         return sum(not window.begun and window.start < end for window in self.windows)
 
     def _clear(self, ahead: int) -> NodeTable:
@@ -318,7 +318,7 @@ class NodePool(ChangingNodes):
             missing = width - self.free
             return self.running.when_free(missing, self.env.now) if missing > 0 else (self.env.now, -missing)
         profile = self._node_profile()
-        at, allocation = profile.earliest(job, job.requested)
+        at, allocation = profile.earliest(job, job.planned)
         if allocation is None:
             return at, 0
         return profile.instant(at), profile.cores(at) - allocation.processors

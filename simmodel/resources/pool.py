@@ -437,8 +437,8 @@ class Pool(Claims, Windows):
         """Return which limit of the pool the job exceeds, or ``None``."""
         if self.max_processors is not None and job.processors > self.max_processors:
             return Refusal.of(f"{job.processors} processors", f"{self.name} allows {self.max_processors}")
-        if self.max_requested is not None and job.requested > self.max_requested:
-            return Refusal.of(f"{job.requested:g} s", f"{self.name} allows {self.max_requested:g}")
+        if self.max_requested is not None and job.planned > self.max_requested:
+            return Refusal.of(f"{job.planned:g} s", f"{self.name} allows {self.max_requested:g}")
         return None
 
     def can_run(self, job: LiveJob) -> bool:

@@ -20,7 +20,7 @@ def fits_at(pool: Pool, job: LiveJob, processors: int) -> bool:
     if job.elastic is None or job.elastic.why_not(processors) is not None:
         return False
     longer = job.elastic.speed(job.processors) / job.elastic.speed(processors)
-    return pool.fits(probe(job, processors, job.requested * longer))
+    return pool.fits(probe(job, processors, job.planned * longer))
 
 
 def can_resize(pool: Pool, job: LiveJob, processors: int) -> bool:
@@ -42,4 +42,4 @@ def _left(pool: Pool, job: LiveJob, processors: int) -> float:
     """Return the requested seconds that a running job has left on another number of processors."""
     assert job.elastic is not None
     elapsed = (pool.env.now - (job.started or 0.0)) if job.run is not None else 0.0
-    return max(0.0, job.requested - elapsed) * job.elastic.speed(job.processors) / job.elastic.speed(processors)
+    return max(0.0, job.planned - elapsed) * job.elastic.speed(job.processors) / job.elastic.speed(processors)

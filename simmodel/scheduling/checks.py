@@ -96,7 +96,7 @@ def why_not_start(
     if allocation is not None and place.fits(job):
         return f"allocation: must be a free allocation of the place for this job, got {allocation!r}"
     return (
-        f"does not fit: {job.processors} processors and {job.requested:g} s requested, "
+        f"does not fit: {job.processors} processors and {job.planned:g} s requested, "
         f"{place.free} of {place.capacity} are free"
     )
 

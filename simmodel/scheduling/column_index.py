@@ -123,7 +123,7 @@ class ColumnIndex:
         size = max(256, 1 << (count - 1).bit_length()) if count else 256
         self._columns = columns = np.empty((7, size))
         self._user, self._scratch = np.empty(size, dtype=np.intp), np.empty((2, size))
-        requested = [job.requested for job in added]
+        requested = [job.planned for job in added]
         widths = [job.width for job in added]
         columns[0, :count] = [job.submit for job in added]
         columns[1, :count] = requested
@@ -153,9 +153,9 @@ class ColumnIndex:
             self._scratch = np.empty((2, 2 * row))
         columns = self._columns
         columns[0, row] = job.submit
-        columns[1, row] = job.requested
+        columns[1, row] = job.planned
         columns[2, row] = job.processors
-        columns[4, row] = job.requested if job.requested > 0 else 1.0
+        columns[4, row] = job.planned if job.planned > 0 else 1.0
         columns[3, row] = job.priority
         columns[5, row] = job.width
         if self._part is not None:

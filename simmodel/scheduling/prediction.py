@@ -32,7 +32,7 @@ class AskingJob(Protocol):
     processors
         processors requested
     asked
-        requested time in s, at which it is stopped
+        requested time in s, at which it is stopped; infinite if it has none
     """
 
     @property
@@ -61,7 +61,8 @@ class Predictor:
 
     A parameter of ``__init__`` must be kept as an attribute of the same name. A question never changes anything: a
     predictor learns by :meth:`learn` alone. A simulation with predictions (``estimates="predicted"``, or a predictor)
-    asks when a job is submitted, never plans a job for longer than it requests, and tells the run time when it ends.
+    asks when a job is submitted, never plans a job for longer than it requests, and tells the run time when it ends. A
+    job without a request is planned with its run time where the prediction is infinite: nothing else is known.
 
     Attributes
     ----------

@@ -170,7 +170,7 @@ class _Lane(SortedJobs):
         self.least = min(self.mins)
 
     def insert(self, entry: Entry) -> int:
-        requested = entry[-1].requested
+        requested = entry[-1].planned
         last = self._blocks[-1]
         if (not last or entry > last[-1]) and len(last) < _BLOCK:  # nearly all
             last.append(entry)
@@ -182,7 +182,7 @@ class _Lane(SortedJobs):
         blocks = len(self._blocks)
         i = SortedJobs.insert(self, entry)
         if len(self._blocks) != blocks:
-            self.mins[i : i + 1] = [min(e[-1].requested for e in block) for block in self._blocks[i : i + 2]]
+            self.mins[i : i + 1] = [min(e[-1].planned for e in block) for block in self._blocks[i : i + 2]]
         elif requested < self.mins[i]:
             self.mins[i] = requested
         if requested < self.least:
@@ -203,7 +203,7 @@ class _Lane(SortedJobs):
             if least <= limit:
                 block = self._blocks[i]
                 for entry in block:
-                    if entry[-1].requested <= limit:
+                    if entry[-1].planned <= limit:
                         return entry
                 self.mins[i] = _least(block)
         self.least = min(self.mins)
@@ -212,7 +212,7 @@ class _Lane(SortedJobs):
 
 def _least(block: list[Entry]) -> float:
     """Return the smallest requested time (s) of some entries; infinite if there are none."""
-    return min([entry[-1].requested for entry in block], default=INFINITY)
+    return min([entry[-1].planned for entry in block], default=INFINITY)
 
 
 class Lanes:

@@ -28,9 +28,10 @@ POLICY = PolicyState(name="sgs-t", known_as="sgs-t")
 class Arriving(NamedTuple):
     """A job that waits for the broker, or that is still to arrive.
 
-    ``limit``: requested time (s); ``length``: actual run time (s), if known; both without slowdown. ``home``: the name
-    of its home; empty: none. ``family``: the number of the group of jobs it belongs to, in which its dependencies are
-    looked up. ``tasks``: the columns of the task set, if the work is one.
+    ``limit``: planned time (s); ``length``: actual run time (s), if known; both without slowdown. ``home``: the name of
+    its home; empty: none. ``family``: the number of the group of jobs it belongs to, in which its dependencies are
+    looked up. ``tasks``: the columns of the task set, if the work is one. ``unrequested``: whether it has no requested
+    time.
     """
 
     id: int | str
@@ -44,6 +45,7 @@ class Arriving(NamedTuple):
     spec: Job | None = None
     family: Count = 0
     tasks: Mapping[str, Any] | None = None
+    unrequested: bool = False
 
 
 class SlowdownState(NamedTuple):
@@ -84,7 +86,7 @@ class Handed(NamedTuple):
     """A job that was handed over and has not ended: its row in the record, its number at its place, its request.
 
     ``start``, ``end``: the estimate of its place (s), if the policy asked for one. ``eligible``: the instant (s) at
-    which all its dependencies were satisfied. ``family``: as in :class:`Arriving`.
+    which all its dependencies were satisfied. ``family``, ``unrequested``: as in :class:`Arriving`.
     """
 
     row: Count
@@ -100,6 +102,7 @@ class Handed(NamedTuple):
     end: float | None = None
     eligible: Instant | None = None
     family: Count = 0
+    unrequested: bool = False
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
@@ -166,6 +169,11 @@ class BrokerSnapshot(Snapshot):
     def ids(self) -> list[int | str]:
         """The ids of the jobs in the systems below and of those that wait for the policy."""
         return [*super().ids, *(job.id for job in self.waiting)]
+
+    @property
+    def seconds(self) -> dict[int | str, float]:
+        """The times (s) with which jobs are planned, by id, in the systems below and of those not handed over."""
+        return super().seconds | {job.id: job.limit for job in (*self.waiting, *self.blocked)}
 
     @property
     def unfinished(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from math import inf
+from math import inf, nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -116,7 +116,7 @@ class ClusterSnapshot(JobsSnapshot):
         if self.prediction is not None:
             requested = columns["requested"].copy()
             for number, limit in self.prediction.limits:
-                requested[self.rows[number]] = limit
+                requested[self.rows[number]] = limit if limit < inf else nan
             columns = {**columns, "requested": requested}
         return columns
 

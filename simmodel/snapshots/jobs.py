@@ -83,7 +83,7 @@ class WorkState(NamedTuple):
     ``requested``: the planned time (s) while it waits; ``expected``: the planned time once it runs; ``duration``: the
     actual run time, if known; ``number``: its position in the order of submission; ``priority`` includes that of its
     queue and partition; ``spec``: the job as submitted, if it has more than these fields; ``elastic``: its
-    sizes, unless its spec has them.
+    sizes, unless its spec has them; ``unrequested``: whether it has no requested time, but is planned with another.
     """
 
     id: int | str
@@ -100,6 +100,7 @@ class WorkState(NamedTuple):
     spec: Job | None = None
     past: Past | None = None
     elastic: Elastic | None = None
+    unrequested: bool = False
 
 
 class RunningWork(NamedTuple):
@@ -271,6 +272,7 @@ def _record_columns(works: Sequence[WorkState]) -> dict[str, Any]:
         "processors": np.array(of.processors if one_size else list(map(_preferred, works)), dtype=np.int64),
         "requested": np.array(of.requested if plain else list(map(_requested, works)), dtype=np.float64),
     }
+    columns["requested"][np.array(of.unrequested, dtype=bool)] = np.nan
     optional = {"user": of.user}
     if any(of.spec):
         for name, field in _OF_SPECS.items():
@@ -317,6 +319,11 @@ class JobsSnapshot(Snapshot):
     def ids(self) -> list[int | str]:
         """The ids of the submitted jobs that have not ended."""
         return [work.id for work in self.works]
+
+    @property
+    def seconds(self) -> dict[int | str, float]:
+        """The times (s) with which the submitted jobs that have not ended are planned, by id."""
+        return {work.id: work.requested for work in self.works}
 
     @cached_property
     def begun(self) -> set[tuple[int | str, float]]:

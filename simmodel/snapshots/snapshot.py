@@ -129,6 +129,11 @@ class Snapshot(Shown):
         """The ids of the running work, here and below, each with its start (s)."""
         return {each for below in self.below for each in below.begun}
 
+    @property
+    def seconds(self) -> dict[int | str, float]:
+        """The times (s) with which the submitted jobs that have not ended are planned, by id, here and below."""
+        return {name: planned for below in self.below for name, planned in below.seconds.items()}
+
     def expected(self, *, actual: bool = False) -> Self:
         """Return the part that a what-if may see: no future arrivals, and expected instead of actual run times.
 

@@ -28,8 +28,7 @@ INFINITY = float("inf")
 class BrokeredJob(LiveJob):
     """A job that a broker hands to one of several systems.
 
-    ``requested`` is the requested time until a cluster takes the job over, and from then on the time that this cluster
-    plans with.
+    ``planned`` is ``limit`` until a cluster takes the job over, and from then on the time that this cluster plans with.
 
     Attributes
     ----------
@@ -38,7 +37,8 @@ class BrokeredJob(LiveJob):
     row
         its row in the broker's record
     limit
-        requested time in s, without any slowdown factor
+        requested time in s, without any slowdown factor; the run time of a job without one, which is the future: a
+        policy that must not know it reads ``requested``
     home, destination
         the place it was submitted to, and the one it was handed to, or ``None``
     family
@@ -250,8 +250,9 @@ class Destination:
             return job.tasks
         slowdown = self.slowdown(job)
         if job._job is None:
-            run, requested = job._length * slowdown, job.limit * slowdown
-            return Job(id=job.id, processors=job.processors, run=run, requested=requested or None, user=job.user)
+            run = job._length * slowdown
+            requested = None if job.unrequested else job.limit * slowdown or None
+            return Job(id=job.id, processors=job.processors, run=run, requested=requested, user=job.user)
         spec = job._job
         changed: dict[str, Any] = {"dependencies": ()} if spec.dependencies else {}
         if slowdown != 1.0:

@@ -20,7 +20,7 @@ def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
         job.seq,
         float(job.submit),
         job.processors,
-        float(job.requested),
+        float(job.planned),
         float(job.expected),
         float(job._duration),
         job.user,
@@ -30,6 +30,7 @@ def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
         job._job,
         past,
         job.elastic if job._job is None else None,
+        job.unrequested,
     )
 
 
@@ -38,6 +39,6 @@ def job_of(work: WorkState, row: int, place: Pool) -> LiveJob:
     duration = work.expected if work.duration is None else work.duration
     job = LiveJob(work.id, row, work.submit, work.processors, work.requested, work.expected, duration)
     job.seq, job.user, job.priority, job.place = work.number, work.user, work.priority, place
-    job._job, job._outcome = work.spec, work.outcome
+    job._job, job._outcome, job.unrequested = work.spec, work.outcome, work.unrequested
     job.request = None if work.spec is None else place.request_of(work.spec)
     return job

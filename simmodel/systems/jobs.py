@@ -171,6 +171,7 @@ class JobSystem(System[LiveJob]):
         job = LiveJob(name, number - self._offset, float(self.env.now), spec.processors, limit, limit, min(run, limit))
         job.seq, job._job, job.user, job.priority = number, spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
+        job.unrequested = spec.requested is None
         if spec.has_body or spec.dependencies or spec.checkpoint is not None:
             what = "dependencies" if spec.dependencies else "checkpoints"
             what = "workflows" if spec.workflow else "bodies" if spec.has_body else what
@@ -348,10 +349,10 @@ class JobSystem(System[LiveJob]):
         at = self.env.now
         for before in self.waiting:
             if before.place is job.place:
-                at, _ = profile.earliest(before, before.requested, at)
-                profile.take(before, at, before.requested)
-        at, _ = profile.earliest(job, job.requested, at)
-        return Estimate(float(at), 0.0, 0.0, job.requested)
+                at, _ = profile.earliest(before, before.planned, at)
+                profile.take(before, at, before.planned)
+        at, _ = profile.earliest(job, job.planned, at)
+        return Estimate(float(at), 0.0, 0.0, job.planned)
 
     @property
     def load(self) -> Load:

@@ -49,7 +49,7 @@ PROGRAM = {"body": None, "workflow": None, "machine": None, "workflow_policy": "
 ANY = "any"
 """The name that stands for all partitions of a cluster."""
 
-_GUARDED = {"processors": "", "requested": " s", "expected": " s", "submit": " s", "priority": ""}
+_GUARDED = {"processors": "", "planned": " s", "expected": " s", "submit": " s", "priority": ""}
 """The fields of a live job that nothing but its system changes, with their units in errors."""
 
 _Number = TypeVar("_Number", bound=float | None)
@@ -393,12 +393,12 @@ class Job(Fields):
 
     @property
     def asked(self) -> float:
-        """Its requested time in seconds; without one, its run time.
+        """Its requested time in seconds; infinite without one.
 
         >>> Job(run=5, requested=60).asked, Job(run=5).asked
-        (60, 5)
+        (60, inf)
         """
-        return self.seconds() if self.requested is None else self.requested
+        return INFINITY if self.requested is None else self.requested
 
     @property
     def partition_text(self) -> int | str | None:
@@ -593,8 +593,11 @@ class LiveJob(LiveWork):
         processors requested
     width
         processors of its place that it takes: those requested, or all of the nodes that it gets whole
-    requested, expected
-        seconds with which policies plan it while it waits, and while it runs
+    planned, expected
+        seconds with which policies plan it while it waits, and while it runs: its request, or a prediction; the run
+        time of a job with neither, which is the future: a policy that must not know it reads ``requested``
+    unrequested
+        whether it has no requested time
     user, priority
         its user; its priority, which includes those of its queue and partition
     place
@@ -622,9 +625,9 @@ class LiveJob(LiveWork):
         "_expected",
         "_job",
         "_outcome",
+        "_planned",
         "_priority",
         "_processors",
-        "_requested",
         "_seen",
         "_spec",
         "_submit",
@@ -637,16 +640,17 @@ class LiveJob(LiveWork):
         "later",
         "past",
         "place",
+        "planned",
         "priority",
         "processors",
         "request",
-        "requested",
         "rules",
         "run",
         "seq",
         "started",
         "state",
         "submit",
+        "unrequested",
         "user",
         "watched",
         "width",
@@ -664,7 +668,7 @@ class LiveJob(LiveWork):
         index: int,
         submit: float,
         processors: int,
-        requested: float,
+        planned: float,
         expected: float,
         duration: float,
         user: int | str | None = None,
@@ -677,8 +681,9 @@ class LiveJob(LiveWork):
         self.seq = index
         self.submit = submit
         self.processors = self._processors = self.width = processors
-        self.requested = self._requested = requested
+        self.planned = self._planned = planned
         self.expected = self._expected = expected
+        self.unrequested = False
         self.user = user
         self.priority: float = 0.0
         self.place = place
@@ -739,22 +744,30 @@ class LiveJob(LiveWork):
         return None if self._job is None else self._job.queue
 
     @property
+    def requested(self) -> float:
+        """Its requested time or a prediction in seconds, after a suspension the remainder; infinite without both."""
+        return INFINITY if self.unrequested and not self.predicted else self.planned
+
+    @property
     def asked(self) -> float:
-        """Its requested time in seconds; ``requested`` may be a prediction, and after a suspension the remainder."""
+        """Its requested time in seconds, infinite if it has none; ``requested`` may be a prediction or a remainder."""
+        if self.unrequested:
+            return INFINITY
         try:
             return self._asked
         except AttributeError:  # not set for the million: only with predictions
             past = self.past
-        return self.requested if past is None or past._whole is None else past._whole[0]
+        return self.planned if past is None or past._whole is None else past._whole[0]
 
     def __repr__(self) -> str:
-        return f"<job {self.id}: {self.processors} processors, {self.requested:g} s requested, {self.state}>"
+        seconds = "no time" if self.requested == INFINITY else f"{self.requested:g} s"
+        return f"<job {self.id}: {self.processors} processors, {seconds} requested, {self.state}>"
 
     # ------------------------------------------------------------------ changes made by systems
 
-    def plan(self, requested: float, expected: float, duration: float) -> None:
+    def plan(self, planned: float, expected: float, duration: float) -> None:
         """Set the seconds with which it is planned while it waits and while it runs, and its actual run time (s)."""
-        self.requested = self._requested = requested
+        self.planned = self._planned = planned
         self.expected = self._expected = expected
         self._duration = duration
 
@@ -794,7 +807,7 @@ class LiveJob(LiveWork):
         spec = self._job
         if (
             self.processors == self._processors
-            and self.requested == self._requested
+            and self.planned == self._planned
             and self.expected == self._expected
             and self.submit == self._submit
             and self.priority == self._priority
@@ -809,7 +822,8 @@ class LiveJob(LiveWork):
 
     def adopt(self, other: LiveJob) -> None:
         """Take over the planned times, place, request, rules and priority of another job."""
-        self.plan(other.requested, other.expected, other._duration)
+        self.plan(other.planned, other.expected, other._duration)
+        self.unrequested = other.unrequested
         self.place, self.request, self.rules, self.priority = other.place, other.request, other.rules, other.priority
         self._job, self._spec = other._job, None
 
@@ -860,9 +874,9 @@ class LiveJob(LiveWork):
         past.executed += float(elapsed)
         past.resumes = held
         if past._whole is None:
-            past._whole = self.requested, self.expected, self._duration
+            past._whole = self.planned, self.expected, self._duration
         done = elapsed * speed
-        self.plan(max(0.0, self.requested - done), max(0.0, self.expected - done), max(0.0, self._duration - done))
+        self.plan(max(0.0, self.planned - done), max(0.0, self.expected - done), max(0.0, self._duration - done))
 
 
 def run_time_of(job: LiveJob) -> float:

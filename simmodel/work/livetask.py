@@ -154,9 +154,11 @@ class LiveTask:
         self.family: Any = self
 
     @property
-    def requested(self) -> float:
+    def planned(self) -> float:
         """Its least expected run time in seconds over all processors, as orders of waiting work use it."""
         return min(self.speeds)
+
+    requested = planned
 
     @property
     def amounts(self) -> Mapping[str, float]:

@@ -31,7 +31,7 @@ class MalleableJob(LiveJob):
         """Request another number of processors, with the planned times that the work left takes on them."""
         speed = self.elastic.speed
         longer = speed(self.processors) / speed(processors)
-        self.plan(self.requested * longer, self.expected * longer, self._duration * longer)
+        self.plan(self.planned * longer, self.expected * longer, self._duration * longer)
         self.resume_at(processors)
 
     def resize(self, processors: int, now: float, speed: float) -> None:
@@ -46,7 +46,7 @@ class MalleableJob(LiveJob):
     def begin_at(self, processors: int, now: float) -> None:
         """Prepare its start now (s) at another size than the preferred one."""
         past = self.remember()
-        past._whole = self.requested, self.expected, self._duration
+        past._whole = self.planned, self.expected, self._duration
         past.attempt_start = now
         self.size_to(processors)
 
@@ -58,7 +58,7 @@ class MalleableJob(LiveJob):
             past.first_start = started if past.attempt_start is None else past.attempt_start
         past.attempt_start = None
         past.resumes = past.bound
-        whole = past._whole or (self.requested, self.expected, self._duration)
+        whole = past._whole or (self.planned, self.expected, self._duration)
         if self._job is not None and self._job.keeps_work:
             past.executed += float(now - started)
             left = max(0.0, self._duration - (now - started) * speed)

@@ -72,6 +72,10 @@ class Prepared:
         processors requested
     cut
         whether the job is stopped at its requested time
+    asked
+        requested time in s; nan: none
+    unrequested
+        whether the job has no requested time, and is planned with its run time although exact ones are not asked for
     rejected
         rows that never run, with the reason
     report
@@ -87,6 +91,8 @@ class Prepared:
     duration: NDArray[np.float64]
     processors: NDArray[np.int64]
     cut: NDArray[np.bool_]
+    asked: NDArray[np.float64]
+    unrequested: NDArray[np.bool_]
     rejected: dict[int, str]
     report: Report
     stopped: Stopped
@@ -155,13 +161,14 @@ def prepare(
             rejected.update(dict.fromkeys(np.flatnonzero(new).tolist(), reason))
             _count(report.rejected, reason, new)
             bad |= mask
-    requested = run
+    asked = np.full(len(run), np.nan)
     if "requested" in workload:
-        given = workload["requested"]
-        missing = ~(given > 0)
-        requested = np.where(missing, run, given)
-        if workload.specs is None:  # a Job without one requests its run time
-            _count(report.repaired, "requested time missing: run time used", missing & ~bad)
+        asked = np.where(workload["requested"] > 0, workload["requested"], np.nan)
+        missing = np.isnan(asked) & ~bad
+        if workload.specs is None or not missing[~bad].all():
+            _count(report.repaired, "requested time missing: run time used", missing)
+    unrequested = np.isnan(asked)
+    requested = np.where(unrequested, run, asked)
     waiting, expected, duration = planned_seconds(run, requested, estimates, overrun)
     rows = np.flatnonzero(~bad)
     ordered = submit[rows]
@@ -172,7 +179,20 @@ def prepare(
     cut = run > requested if overrun == "stop" else np.zeros(len(run), bool)
     stopped = Stopped.of(run[rows], duration[rows], processors[rows])
     stopped.note(report)
-    return Prepared(rows, submit, waiting, expected, duration, processors, cut, rejected, report, stopped)
+    return Prepared(
+        rows=rows,
+        submit=submit,
+        requested=waiting,
+        expected=expected,
+        duration=duration,
+        processors=processors,
+        cut=cut,
+        asked=asked,
+        unrequested=unrequested & (estimates == "requested"),
+        rejected=rejected,
+        report=report,
+        stopped=stopped,
+    )
 
 
 def _executed(workload: Workload, timed: Callable[[Checkpoint], Checkpoint] | None) -> NDArray[np.float64]:

@@ -25,8 +25,9 @@ __all__ = ["BrokerQueue", "Coming", "Later", "Source", "Taker"]
 class Coming(NamedTuple):
     """A job or a set of tasks that is still to be submitted to a broker.
 
-    ``row``: its row in the record; ``limit`` and ``length``: requested and run time (s) without a slowdown; ``spec``:
-    the full request, only of sets of tasks and of jobs that request more than processors and time.
+    ``row``: its row in the record; ``limit`` and ``length``: planned and run time (s) without a slowdown;
+    ``unrequested``: whether it has no requested time; ``spec``: the full request, only of sets of tasks and of jobs
+    that request more than processors and time.
     """
 
     row: int
@@ -34,6 +35,7 @@ class Coming(NamedTuple):
     processors: int
     limit: float
     length: float
+    unrequested: bool
     id: int | str
     user: int | str | None = None
     home: Destination | None = None
@@ -127,7 +129,7 @@ class Source(Occurrence):
         at = jobs[i].submit
         each = broker.timing.by_event
         while True:
-            row, _, processors, limit, length, name, user, home, spec = jobs[i]
+            row, _, processors, limit, length, unrequested, name, user, home, spec = jobs[i]
             if spec is not None:
                 job = broker.live(spec, row, home, family)
                 job.widen(processors)
@@ -135,7 +137,7 @@ class Source(Occurrence):
                     broker.ledger.alone.append(job)
             else:
                 job = BrokeredJob(name, row, at, processors, limit, length, family)
-                job.user, job.home = user, home
+                job.user, job.home, job.unrequested = user, home, unrequested
             i += 1
             self._i = i
             broker.arrive(job)
@@ -157,7 +159,7 @@ class Later(Source):
     def __init__(self, broker: Taker, job: BrokeredJob) -> None:
         self.job = job
         spec = job.tasks if isinstance(job, BrokeredSet) else job._job
-        numbers = job.processors, job.limit, job._length
+        numbers = job.processors, job.limit, job._length, job.unrequested
         coming = Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)
         super().__init__(broker, [[coming]], job.family)
 

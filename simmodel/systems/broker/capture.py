@@ -83,7 +83,7 @@ def _waiting(job: BrokeredJob, family: int) -> Arriving:
     _check(job.id, job._job)
     numbers = float(job.came), int(job.processors), float(job.limit), float(job._length)
     tasks = set_columns(job.tasks) if isinstance(job, BrokeredSet) else None
-    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job._job, family, tasks)
+    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job._job, family, tasks, job.unrequested)
 
 
 def _arriving(job: Coming, family: int) -> Arriving:
@@ -92,7 +92,7 @@ def _arriving(job: Coming, family: int) -> Arriving:
     if isinstance(job.spec, TaskSet):
         return Arriving(*about, None, family, set_columns(job.spec))
     _check(job.id, job.spec, ", still to arrive,")
-    return Arriving(*about, job.spec, family)
+    return Arriving(*about, job.spec, family, unrequested=job.unrequested)
 
 
 def _handed(broker: BrokerCore, job: BrokeredJob, family: int) -> Handed:
@@ -113,6 +113,7 @@ def _handed(broker: BrokerCore, job: BrokeredJob, family: int) -> Handed:
         None if estimate is None else float(estimate.finish),
         broker.ledger.eligible.get(job.row),
         family,
+        job.unrequested,
     )
 
 

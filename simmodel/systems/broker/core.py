@@ -193,7 +193,7 @@ class BrokerCore(System[BrokeredJob]):
         name = name_of(spec, row + 1, family.known)
         job = self.job_class(spec)(name, row, self.env._now, spec.processors, limit, length, family)
         job._job, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
-        job.watched, job.plain = True, spec.plain
+        job.watched, job.plain, job.unrequested = True, spec.plain, spec.requested is None
         return job
 
     def expect(self, count: int, blocks: Iterable[Sequence[Coming]], family: Dependencies) -> None:

@@ -61,7 +61,7 @@ class Ledger:
         for row, reason in prepared.rejected.items():
             self.fates[first + row] = Fate("rejected", float("nan"), reason)
         columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
-        columns |= {"asked": prepared.requested, "origin": np.full(len(workload), home)}
+        columns |= {"asked": prepared.asked, "origin": np.full(len(workload), home)}
         if not home and "site" in workload:
             columns["origin"] = workload["site"].astype(str)
         columns |= {key: workload[key] for key in CARRIED if key in workload}
@@ -72,9 +72,8 @@ class Ledger:
         parts = list(self.tables)
         for job in self.alone:
             columns = job_columns({}, 0, [job])
-            columns["submit"], columns["asked"] = np.array([job.came]), np.array([job.limit])
+            columns["submit"], columns["asked"] = np.array([job.came]), columns.pop("requested")
             columns["origin"] = np.array(["" if job.home is None else job.home.name])
-            del columns["requested"]
             parts.append((job.row, Table(columns)))
         if not parts:
             names = ("job", "submit", "processors", "asked")

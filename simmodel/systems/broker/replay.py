@@ -167,6 +167,7 @@ def _tell_rejected(
         if workload.specs is None:
             job = BrokeredJob(name, first + row, submit, processors, limit, length, family)
             job.user = workload["user"][row : row + 1].tolist()[0] if "user" in workload else None
+            job.unrequested = bool(prepared.unrequested[row])
         else:
             job = broker.live(workload.specs[row], first + row, None, family)
             job.id, job.submit, job.came = name, submit, submit
@@ -188,7 +189,7 @@ def _in_blocks(
 
     ``jobs``: their specs, if they request more than processors and time and the workload has none.
     """
-    numbers = (prepared.submit, prepared.processors, prepared.requested, prepared.duration)
+    numbers = prepared.submit, prepared.processors, prepared.requested, prepared.duration, prepared.unrequested
     own_homes = broker.own_homes and "site" in workload
     for begin in range(0, len(prepared.rows), BLOCK):
         broker.before_block()

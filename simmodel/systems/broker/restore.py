@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -135,6 +136,7 @@ class Restored:
             job = BrokeredSet(row, each.submit, tasks, family)
             job.limit = job._length = each.asked
         job.user, job.home, job.destination = each.user, broker.home(each.origin or None), broker.named[each.place]
+        job.unrequested = each.unrequested
         if each.start is not None and each.end is not None:
             broker.ledger.expected[row] = Estimate(each.start, 0.0, 0.0, each.end - each.start)
         if each.eligible is not None:
@@ -150,7 +152,7 @@ class Restored:
         spec: Any = each.spec if each.tasks is None else set_of_columns(each.tasks)
         if each.spec is not None and each.spec.id is None:
             spec = attrs.evolve(each.spec, id=each.id)
-        return Coming(self.rows[each.row], *numbers, each.id, each.user, home, spec)
+        return Coming(self.rows[each.row], *numbers, each.unrequested, each.id, each.user, home, spec)
 
     def live(self, each: Arriving) -> BrokeredJob:
         """Return a job that has not been handed over."""
@@ -163,7 +165,7 @@ class Restored:
         else:
             length = each.limit if each.length is None else each.length
             job = BrokeredJob(each.id, row, each.submit, each.processors, each.limit, length, family)
-            job.user, job.home = each.user, home
+            job.user, job.home, job.unrequested = each.user, home, each.unrequested
         job.submit = job.came = each.submit
         return job
 
@@ -175,9 +177,16 @@ def _table(known: list[Handed | Arriving]) -> Table:
         "job": np.array(ids, dtype=object if any(isinstance(each, str) for each in ids) else np.int64),
         "submit": np.array([each.submit for each in known], dtype=np.float64),
         "processors": np.array([each.processors for each in known], dtype=np.int64),
-        "asked": np.array([each.asked if isinstance(each, Handed) else each.limit for each in known], dtype=np.float64),
+        "asked": np.array([_asked(each) for each in known], dtype=np.float64),
         "origin": np.array([each.origin if isinstance(each, Handed) else each.home for each in known], dtype=str),
     }
     if any(user is not None for user in users):
         columns["user"] = np.array([-1 if user is None else user for user in users])
     return Table(columns)
+
+
+def _asked(each: Handed | Arriving) -> float:
+    """Return the requested time (s) without a slowdown; nan: none."""
+    if each.unrequested:
+        return nan
+    return each.asked if isinstance(each, Handed) else each.limit

@@ -26,20 +26,21 @@ _CHUNK = 16_384
 class PlainJobs(NamedTuple):
     """Future jobs that request only processors and time, as columns in order of submission.
 
-    ``rows``: in the record; ``submit``, ``requested``, ``expected`` and ``duration``: in s (see
-    :class:`~simmodel.work.job.LiveJob`); ``cut``: whether the job is stopped at its requested time; ``elastics``: the
-    sizes of jobs that may have several.
+    ``rows``: in the record; ``submit``, ``planned``, ``expected`` and ``duration``: in s (see
+    :class:`~simmodel.work.job.LiveJob`); ``cut``: whether the job is stopped at its requested time; ``unrequested``:
+    whether it has none; ``elastics``: the sizes of jobs that may have several.
     """
 
     rows: list[int]
     submit: list[float]
     processors: list[int]
-    requested: list[float]
+    planned: list[float]
     expected: list[float]
     duration: list[float]
     ids: list[Any]
     users: list[Any]
     cut: list[bool]
+    unrequested: list[bool]
     elastics: list[Elastic | None]
 
     def after(self, i: int) -> PlainJobs:
@@ -123,16 +124,18 @@ class Arrivals(Occurrence):
         at = jobs[i][1]
         self.number = inf
         while True:
-            row, _, processors, requested, expected, duration, name, user, cut, elastic = jobs[i]  # see PlainJobs
+            row, _, processors, planned, expected, duration, name, user, cut, blind, elastic = jobs[i]  # see PlainJobs
             if elastic is None:
-                job = LiveJob(name, row, at, processors, requested, expected, duration, user, pool, watched)
+                job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, watched)
             else:
-                job = MalleableJob(name, row, at, processors, requested, expected, duration, user, pool, True)
+                job = MalleableJob(name, row, at, processors, planned, expected, duration, user, pool, True)
                 job.elastic = elastic
             if numbers is not None:
                 job.seq = numbers[row]
             if cut:
                 job._outcome = "timeout"
+            if blind:
+                job.unrequested = True
             i += 1
             if i == len(jobs):
                 self._next_chunk()
@@ -170,5 +173,6 @@ def chunks_of(workload: Workload, prepared: Prepared, first: int = 0) -> Iterato
             ids,
             users,
             prepared.cut[rows].tolist(),
+            prepared.unrequested[rows].tolist(),
             elastics_of(workload.table, rows, prepared.processors),
         )

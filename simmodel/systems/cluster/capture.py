@@ -219,12 +219,12 @@ def _plain_works(source: Arrivals, core: ClusterCore) -> Iterator[WorkState]:
     place = core.only_pool.name
     numbers = source.numbers
     for jobs in source.left():
-        for row, submit, processors, requested, expected, duration, *rest in zip(*jobs, strict=True):
-            name, user, cut, elastic = rest
+        for row, submit, processors, planned, expected, duration, *rest in zip(*jobs, strict=True):
+            name, user, cut, blind, elastic = rest
             number = row if numbers is None else numbers[row]
             outcome = "timeout" if cut else "completed"
-            asked = number, submit, processors, requested, expected, duration
-            yield WorkState(name, *asked, user, 0.0, place, outcome, elastic=elastic)
+            asked = number, submit, processors, planned, expected, duration
+            yield WorkState(name, *asked, user, 0.0, place, outcome, elastic=elastic, unrequested=blind)
 
 
 def to_come(cluster: Cluster) -> Iterator[tuple[int | str, float]]:
@@ -252,8 +252,10 @@ def _submission(cluster: Cluster, submission: Submission) -> WorkState:
     run = cluster.core.io.timed_job(spec).seconds()
     limit = spec.requested if spec.requested is not None else run
     seconds = planned_seconds(run, limit, cluster.core.estimates, cluster.core.overrun)
-    requested, expected, duration = map(float, seconds)
-    return WorkState(name, number, submission.at, spec.processors, requested, expected, duration, spec.user, spec=spec)
+    planned, expected, duration = map(float, seconds)
+    unrequested = spec.requested is None and cluster.core.estimates == "requested"
+    about = name, number, submission.at, spec.processors, planned, expected, duration, spec.user
+    return WorkState(*about, spec=spec, unrequested=unrequested)
 
 
 def _waits(cluster: Cluster) -> tuple[Wait, ...]:

@@ -56,8 +56,8 @@ def plan_rest(core: ClusterCore, job: LiveJob) -> None:
     limit = seconds if spec.requested is None else spec.requested
     requested, expected, duration = map(float, planned_seconds(seconds, limit, core.estimates, core.overrun))
     if job.predicted:
-        requested, expected = job.requested, job.expected
+        requested, expected = job.planned, job.expected
     if not past.suspended:
-        past._whole = job.requested, job.expected, job._duration
+        past._whole = job.planned, job.expected, job._duration
     job.plan(requested, expected, duration)
     job._outcome = "timeout" if core.overrun == "stop" and limit < seconds else "completed"

@@ -94,9 +94,9 @@ def places_to_wait(job: LiveJob, core: ClusterCore) -> list[Pool]:
 
 
 def _copy(job: LiveJob, place: Pool) -> LiveJob:
-    copy = LiveJob(job.id, job.index, job.submit, job.processors, job.requested, job.expected, job._duration)
+    copy = LiveJob(job.id, job.index, job.submit, job.processors, job.planned, job.expected, job._duration)
     copy.seq, copy.user, copy.priority, copy.place = job.seq, job.user, job.priority, job.place
     copy.rules, copy._job, copy._outcome = job.rules, job._job, job._outcome
-    copy.attempts, copy.past, copy.watched = job.attempts, job.past, True
+    copy.attempts, copy.past, copy.watched, copy.unrequested = job.attempts, job.past, True, job.unrequested
     bind(copy, place)
     return copy

@@ -149,7 +149,7 @@ class ClusterDestination(Destination):
             work = ProjectedJob(job, job.processors, requested, expected, duration if self._actual else expected)
             return self.forecast.expect(work, pool)
         guest, reason = self._guest(job)
-        return self.forecast.estimate(guest) if reason is None else Estimate(INFINITY, 0.0, 0.0, guest.requested)
+        return self.forecast.estimate(guest) if reason is None else Estimate(INFINITY, 0.0, 0.0, guest.planned)
 
     def take(self, job: BrokeredJob) -> LiveJob:
         """Take a job over into the queue of the cluster, to which it belongs from now on."""
@@ -158,6 +158,7 @@ class ClusterDestination(Destination):
         plain = job.plain
         if pool is not None and plain:
             job.plan(*self.seconds(job))
+            job.unrequested &= cluster.core.estimates == "requested"
             job.place = pool
             job.priority += pool.priority
             job.watched = bool(cluster.core.usages)

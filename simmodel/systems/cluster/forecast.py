@@ -122,7 +122,7 @@ class Forecast(Observer, Shown):
 
     def _work(self, job: LiveJob) -> ProjectedJob:
         expected = job.expected
-        return ProjectedJob(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
+        return ProjectedJob(job, job.processors, job.planned, expected, job._duration if self._actual else expected)
 
     def _counted(self, work: ProjectedJob) -> ProjectedJob | None:
         """Return work with the processors that it takes; ``None`` if these and its times do not decide its start."""
@@ -335,4 +335,4 @@ def _guest(work: ProjectedJob, cluster: Cluster, place: Pool) -> LiveJob:
 
 
 def _exact(work: ProjectedJob) -> bool:
-    return work.requested == work.duration == work.expected
+    return work.planned == work.duration == work.expected

@@ -112,6 +112,7 @@ class Intake:
         job.seq = number
         job._job = spec
         job.user, job.priority = spec.user, spec.priority
+        job.unrequested = spec.requested is None and core.estimates == "requested"
         if core.overrun == "stop" and limit < run:
             job._outcome = "timeout"
         job.watched = True

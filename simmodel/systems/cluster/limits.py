@@ -39,8 +39,8 @@ class QueueRules:
         spec = self.spec
         if spec.max_processors is not None and job.processors > spec.max_processors:
             return Refusal.of(f"{job.processors} processors", f"queue {spec.name} allows {spec.max_processors}")
-        if spec.max_requested is not None and job.requested > spec.max_requested:
-            return Refusal.of(f"{job.requested:g} s", f"queue {spec.name} allows {spec.max_requested:g}")
+        if spec.max_requested is not None and job.planned > spec.max_requested:
+            return Refusal.of(f"{job.planned:g} s", f"queue {spec.name} allows {spec.max_requested:g}")
         if spec.max_waiting_per_user is not None:
             mine = sum(each.user == job.user for each in (*self._waiting, *self.held))
             if mine >= spec.max_waiting_per_user:

@@ -51,14 +51,16 @@ class Predictions:
 
         A job that starts before such a window because of its prediction would be in the way when it begins.
         """
-        limit = job.requested
+        limit = job.asked
         predicted = self.predictor.predict(job)
         if not predicted >= 0:
             message = f"must predict seconds >= 0, got {predicted!r} for job {job.id}"
             raise InputError(message, place=f"predictor {self.predictor.name!r}")
         ahead = any(not window.begun for place in self._core.places for window in place.windows)
-        planned = limit if ahead else min(limit, max(_LEAST, float(predicted)))
-        job.limit_to(limit)
+        unknown = ahead or predicted == inf
+        planned = job.planned if unknown else min(limit, max(_LEAST, float(predicted)))
+        if not (unknown and job.unrequested):
+            job.limit_to(limit)
         job.plan(planned, planned, job._duration)
 
     def job_started(self, run: Run) -> None:
@@ -76,7 +78,7 @@ class Predictions:
     def job_ended(self, run: Run, status: str) -> None:
         """Learn from a job that has ended as it would have anyhow."""
         self._withdraw(run)
-        if run.job.predicted:
+        if run.job.predicted or run.job.unrequested:
             self._learning.job_ended(run, status)
 
     def job_resized(self, run: Run, _processors: int, _grant: Grant) -> None:

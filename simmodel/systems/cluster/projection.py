@@ -31,7 +31,7 @@ class ProjectedJob(NamedTuple):
 
     job: Any
     processors: int
-    requested: float
+    planned: float
     expected: float
     duration: float
 
@@ -118,7 +118,7 @@ class _Point:
         """Start work."""
         self.started.append(work)
         self.free -= work.processors
-        if work.expected != work.requested:
+        if work.expected != work.planned:
             self.holds = False  # the decision assumed the requested time
         insort(self.running, (self.at + work.duration, number, work.processors, self.at + work.expected))
 
@@ -214,8 +214,8 @@ class Projection:
         limit = _promise(point) - point.at
         left = []
         for work in waiting:
-            if work.processors <= point.free and (work.requested <= limit or work.processors <= point.extra):
-                if work.requested > limit:
+            if work.processors <= point.free and (work.planned <= limit or work.processors <= point.extra):
+                if work.planned > limit:
                     point.extra -= work.processors
                 self._begin(point, work)
             else:
@@ -238,8 +238,8 @@ class Projection:
                 point.todo = len(left)
                 left += waiting[i:]
                 break
-            start = profile.earliest(work.processors, work.requested)
-            profile.take(work.processors, start, work.requested)
+            start = profile.earliest(work.processors, work.planned)
+            profile.take(work.processors, start, work.planned)
             if start == at:
                 self._begin(point, work)
             else:
@@ -305,8 +305,8 @@ class Projection:
             point.waiting.append(work)
         at = points[i]
         if at.profile is not None:
-            at.profile.take(work.processors, at.at, work.requested)
-        elif at.promised is not None and work.requested > at.promised - at.at:
+            at.profile.take(work.processors, at.at, work.planned)
+        elif at.promised is not None and work.planned > at.promised - at.at:
             at.extra -= work.processors
         self._begin(at, work)
         for point in points[i + 1 :]:
@@ -356,7 +356,7 @@ def _easy_admits(point: _Point, work: ProjectedJob) -> bool:
     if not point.waiting:
         return True
     promised = _promise(point)
-    return work.requested <= promised - point.at or work.processors <= point.extra
+    return work.planned <= promised - point.at or work.processors <= point.extra
 
 
 def _conservative_admits(point: _Point, work: ProjectedJob) -> bool:
@@ -370,6 +370,6 @@ def _conservative_admits(point: _Point, work: ProjectedJob) -> bool:
         profile = point.profile = CountProfile(point.at, point.free, point.by_expected_end())
         point.todo = 0
     for each in waiting[point.todo :]:
-        profile.take(each.processors, profile.earliest(each.processors, each.requested), each.requested)
+        profile.take(each.processors, profile.earliest(each.processors, each.planned), each.planned)
     point.todo = len(waiting)
-    return profile.fits(work.processors, work.requested)
+    return profile.fits(work.processors, work.planned)

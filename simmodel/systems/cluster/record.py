@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
@@ -16,6 +18,6 @@ def columns_of_log(workload: Workload, prepared: Prepared) -> dict[str, Any]:
     columns = {name: workload[name] for name in workload.table.names if name not in ("wait", "status", "run")}
     return columns | {
         "processors": prepared.processors,
-        "requested": prepared.requested,
+        "requested": np.where(prepared.unrequested, np.nan, prepared.requested),
         "recorded_run": workload["run"],
     }

@@ -59,8 +59,8 @@ class Reserved(Pool):
         if self.env.now >= spec.end:
             return Refusal.of(f"access at {self.env.now:g} s", f"reservation {spec.name} ended at {spec.end:g} s")
         longest = spec.end - max(spec.start, self.env.now)
-        if job.requested > longest:
-            return Refusal.of(f"{job.requested:g} s", f"reservation {spec.name} has {longest:g}")
+        if job.planned > longest:
+            return Refusal.of(f"{job.planned:g} s", f"reservation {spec.name} has {longest:g}")
         return super().limits_why_not(job)
 
     @property

@@ -128,7 +128,7 @@ class Restored:
         made = self.made
         for work in works:
             name, number, submit, size, requested, expected, seconds, user, priority, place = work[:10]
-            outcome, spec, past, elastic = work[10:]
+            outcome, spec, past, elastic, unrequested = work[10:]
             if spec is not None:
                 elastic = spec.elastic
             duration = expected if seconds is None else seconds
@@ -145,6 +145,7 @@ class Restored:
             job._outcome = outcome
             job.place = only or pools[place]
             job.watched = watched
+            job.unrequested = unrequested
             if seconds is None:
                 job._seen = work
             else:
@@ -320,6 +321,7 @@ class Restored:
             [work.id for work in works],
             [work.user for work in works],
             [work.outcome == "timeout" for work in works],
+            [work.unrequested for work in works],
             [work.elastic for work in works],
         )
 

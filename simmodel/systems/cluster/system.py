@@ -646,8 +646,8 @@ class Cluster(System[LiveJob]):
 
 def _estimate(view: View, job: LiveJob, place: Pool) -> Estimate:
     """Estimate from the expected ends of running jobs, as if the job were next."""
-    at, _ = place.profile().earliest(job, job.requested)
-    return Estimate(at, 0.0, 0.0, job.requested)
+    at, _ = place.profile().earliest(job, job.planned)
+    return Estimate(at, 0.0, 0.0, job.planned)
 
 
 def _adds_nothing(job: Job) -> bool:

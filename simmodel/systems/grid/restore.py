@@ -103,7 +103,7 @@ def _job(each: Handed, spec: Job | None, length: float) -> BrokeredJob:
         job = GridJob(*about)
         job.inputs, job.outputs = spec.inputs, spec.outputs
         job.stay = job.course = None
-    job._job, job.user, job.watched = spec, each.user, spec is not None
+    job._job, job.user, job.watched, job.unrequested = spec, each.user, spec is not None, each.unrequested
     if spec is not None:
         job.priority, job.plain = spec.priority, spec.plain
     return job

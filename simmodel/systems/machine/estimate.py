@@ -36,7 +36,7 @@ def estimate_set(machine: MachineState, tasks: TaskSet) -> Estimate:
     now = machine.env.now
     speeds = expected_speeds(machine, tasks).tolist()
     cores = tasks.cores
-    waiting = sum(task.requested * task.cores for task in machine.waiting) / machine.capacity
+    waiting = sum(task.planned * task.cores for task in machine.waiting) / machine.capacity
     free = [max(now, place.available) + waiting for place in machine.places]
     ends = [now] * len(tasks)
     first, last = inf, now
