@@ -16,8 +16,8 @@ import numpy as np
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.platform.network import LinkSpec
 from simmodel.records.network_recorder import NetworkRecorder
-from simmodel.resources.host import Host
-from simmodel.resources.network import Network
+from simmodel.resources.network.network import Network
+from simmodel.resources.processors.host import Host
 
 Plan = list[tuple[float, float, tuple[str, ...]]]
 

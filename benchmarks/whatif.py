@@ -24,7 +24,7 @@ from simmodel.futures.whatif import what_if
 from simmodel.runs.simulating import simulate
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.studies.metascheduling import CQSIM, fitting
-from simmodel.systems.cluster.prediction import predict
+from simmodel.systems.cluster.future.replay import predict
 
 DATA = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -11,8 +11,7 @@ from matplotlib.patches import FancyBboxPatch
 
 # From the first row of the order of packages to the last: colour, packages, and what they are for.
 BANDS = (
-    ("#e8edf3", ("entries", "display", "errors"), "classes by name; representations; all exceptions"),
-    ("#e8edf3", ("named_calls", "units", "writing", "loading"), "names with parameters; quantities; files"),
+    ("#e8edf3", ("foundation",), "errors, display, units, files, classes by name"),
     ("#e8edf3", ("environment",), "SimPy's environment with what computing systems need"),
     ("#dbe9f6", ("work", "platform"), "values: jobs, tasks and workloads; specs of all parts, TOML"),
     ("#c3dcf0", ("resources",), "live parts: nodes, processors, memory pools, links, storages"),

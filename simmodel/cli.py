@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reason = error.strerror or str(error)
         return _complain(f"{error.filename}: {reason}" if error.filename else reason)
     except Exception as error:
-        from simmodel.errors import SimmodelError  # not needed for the help, and it imports attrs
+        from simmodel.foundation.errors import SimmodelError  # not needed for the help, and it imports attrs
 
         if not isinstance(error, SimmodelError):
             raise
@@ -92,7 +92,7 @@ def _run(words: list[str]) -> int:
         return 0
     name, *arguments = words
     if name not in COMMANDS:
-        from simmodel.errors import unknown
+        from simmodel.foundation.errors import unknown
 
         raise unknown("option", name, ANSWERS) if name.startswith("-") else unknown("command", name, COMMANDS)
     from simmodel.commands.parser import command_parser
@@ -103,7 +103,7 @@ def _run(words: list[str]) -> int:
     except SystemExit as end:  # of argparse: after the help, or an error
         return int(end.code or 0)
     from simmodel.commands.progress import bar_settled
-    from simmodel.loading import limits
+    from simmodel.foundation.loading import limits
 
     if getattr(options, "trust", False):
         from simmodel.commands.shared import see_working_folder

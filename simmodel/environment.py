@@ -20,7 +20,7 @@ import simpy
 from simpy.core import EmptySchedule, StopSimulation
 from simpy.events import NORMAL, PENDING, URGENT, Event, EventPriority, Process
 
-from simmodel.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled
 
 __all__ = [
     "END",

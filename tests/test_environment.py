@@ -11,7 +11,7 @@ import simpy
 from simpy.core import EmptySchedule, StopSimulation
 
 from simmodel.environment import END, SUBMIT, Environment, RealtimeEnvironment
-from simmodel.errors import PolicyError, SimmodelError, Stalled
+from simmodel.foundation.errors import PolicyError, SimmodelError, Stalled
 
 Body = Generator[Any, Any, Any]
 

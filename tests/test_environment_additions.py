@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import END, SUBMIT, Environment, Occurrence, quiet_garbage_collector
-from simmodel.errors import Stalled
+from simmodel.foundation.errors import Stalled
 from tests.helpers.new_process import printed
 from tests.helpers.paths import PACKAGE
 

@@ -30,13 +30,13 @@ from simmodel import (
 from simmodel.catalogue import load_platform, load_tasks, load_workflow
 from simmodel.cli import main
 from simmodel.commands import ACTIONS, COMMANDS
-from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.documents import read_xml
 from simmodel.formats.named_columns import read_columns
+from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.foundation.loading import Limits, current_limits, limits, parse_json, parse_toml, read_bytes, read_lines
 from simmodel.futures.executors import run_all
 from simmodel.futures.workers import map_on, worker_pool
 from simmodel.generators.settings import generate
-from simmodel.loading import Limits, current_limits, limits, parse_json, parse_toml, read_bytes, read_lines
 from simmodel.platform import from_dict
 from simmodel.snapshots import Snapshot
 from simmodel.work.transformations import scale_load

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.errors import InputError
-from simmodel.units import UNITS, parse_quantity, show_quantity
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import UNITS, parse_quantity, show_quantity
 
 READ = [
     ("40Gbps", "B/s", 5e9),

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from simmodel.errors import InputError
 from simmodel.formats.named_columns import read_columns
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.writing import STDOUT, check_output, replacing, text_file, write_text
 from simmodel.results import load_result
 from simmodel.work.table import Table
-from simmodel.writing import STDOUT, check_output, replacing, text_file, write_text
 from tests.helpers.written_files import Write, content, kinds, result
 
 KINDS = tuple(kinds(0))

@@ -9,8 +9,6 @@ from typing import IO, Any
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
 from simmodel.formats.cgsim_jobs import read_cgsim_jobs
 from simmodel.formats.chunks import by_blocks
 from simmodel.formats.daggen import read_daggen
@@ -22,8 +20,10 @@ from simmodel.formats.sacct import read_sacct
 from simmodel.formats.sst import read_sst
 from simmodel.formats.swf import read_swf, swf_in_chunks
 from simmodel.formats.wfformat import read_wfformat
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.loading import decode, one_sentence, peek, source_name
 from simmodel.generators.settings import read_settings
-from simmodel.loading import decode, one_sentence, peek, source_name
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import COLUMNS
 
@@ -134,7 +134,7 @@ def read_file(
     Parameters
     ----------
     file
-        the file: a path, or the contents of a pipe (see :func:`~simmodel.loading.held`)
+        the file: a path, or the contents of a pipe (see :func:`~simmodel.foundation.loading.held`)
     kind
         "workload" or "workflow", for errors
     formats

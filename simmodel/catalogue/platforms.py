@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
-from simmodel.errors import unknown
 from simmodel.formats.cgsim import read_cgsim
 from simmodel.formats.hetsim import read_hetsim
-from simmodel.loading import held, peek, source_name
+from simmodel.foundation.errors import unknown
+from simmodel.foundation.loading import held, peek, source_name
 from simmodel.platform.toml import read_toml
 
 __all__ = ["load_platform", "platform_names"]
@@ -47,7 +47,7 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False) -> Any:
     >>> load_platform("tetha")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: unknown platform 'tetha'; did you mean 'theta'? Known platforms: ...
+    simmodel.foundation.errors.InputError: unknown platform 'tetha'; did you mean 'theta'? Known platforms: ...
     """
     bundled = bundled_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
     if bundled is not None:

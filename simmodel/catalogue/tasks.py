@@ -31,14 +31,14 @@ import numpy as np
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.formats import looks_like_settings
 from simmodel.catalogue.workflows import load_workflow
-from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.formats.hetsim_config import HetSimConfig
+from simmodel.foundation.errors import InputError, Plain, shown, unknown
+from simmodel.foundation.loading import check_count, held, one_sentence, parse_toml, read_bytes, source_name
 from simmodel.generators.arrivals import arrive, works_over_time
 from simmodel.generators.draws import Streams
 from simmodel.generators.families import only_possible, with_families
 from simmodel.generators.settings import GENERATORS
 from simmodel.generators.task_kinds import TASK_KINDS, Work
-from simmodel.loading import check_count, held, one_sentence, parse_toml, read_bytes, source_name
 from simmodel.platform.machine import MachineSpec
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -100,7 +100,7 @@ def load_tasks(
     >>> load_tasks("random:task=1000")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: random:task=1000, task: unknown key 'task'; did you mean 'tasks'? Known keys: ...
+    simmodel.foundation.errors.InputError: random:task=1000, task: unknown key 'task'; did you mean 'tasks'? Known ...
     >>> [(round(at), len(flow)) for at, flow in load_tasks("layered:n=20,copies=2,rate=0.01")]
     [(24, 20), (60, 20)]
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simmodel.catalogue.formats import WORKFLOW_FORMATS, check_format, read_file
-from simmodel.errors import InputError
-from simmodel.loading import Source, held
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.loading import Source, held
 
 if TYPE_CHECKING:
     from simmodel.work.workflow import Workflow

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.formats import FORMATS, check_format, read_file
 from simmodel.catalogue.tasks import parameters_in, task_names
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.loading import held
 from simmodel.generators.settings import GENERATORS, generate
 from simmodel.generators.task_kinds import TASK_KINDS
-from simmodel.loading import held
 
 if TYPE_CHECKING:
     from simmodel.work.chunks import ChunkedWorkload

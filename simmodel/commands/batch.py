@@ -38,7 +38,7 @@ from simmodel.commands.values import output, seconds
 )
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy and print a summary."""
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _refuse_with_stream(options: argparse.Namespace) -> None:
     """Refuse outputs that need the whole record in memory."""
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
 
     for name in ("schedule", "db", "events", "trace", "plot", "snapshot"):
         if getattr(options, name) not in (None, False):

@@ -23,7 +23,7 @@ from simmodel.commands.shared import (
     split_names,
 )
 from simmodel.commands.values import number, output, seconds
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from simmodel.experiments.portfolio_comparison import PortfolioComparison
@@ -147,8 +147,8 @@ def _text(options: argparse.Namespace) -> str:
 
 
 def _write_json(found: PortfolioComparison, path: Path) -> None:
+    from simmodel.foundation.writing import write_text
     from simmodel.results.stores import plain
-    from simmodel.writing import write_text
 
     document = {**json.loads(found.portfolio.to_json()), "portfolio": plain(found.document())}
     write_text(path, json.dumps(document, indent=2) + "\n")

@@ -92,8 +92,8 @@ class Experiment:
         import re
 
         from simmodel.catalogue import bundled_file, bundled_names
-        from simmodel.errors import unknown
         from simmodel.experiments.configuration import read_configuration
+        from simmodel.foundation.errors import unknown
 
         name = options.config
         path = bundled_file("experiments", name) or Path(name)
@@ -274,9 +274,9 @@ def resume(options: argparse.Namespace) -> None:
 
     Several processes can do so at once. With all runs ended, it prints what was found.
     """
-    from simmodel.errors import InputError
     from simmodel.experiments.configuration import configuration_of_study
     from simmodel.experiments.trials import Study
+    from simmodel.foundation.errors import InputError
 
     with Study(Path(options.study)) as study:
         name = study.settings.get("experiment")

@@ -10,7 +10,7 @@ from simmodel.commands.options import kind_arguments, kind_options
 from simmodel.commands.outputs import files, picture, plot, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, TRUST, chosen_policy, run_options, see_working_folder
 from simmodel.commands.values import output, seconds, source
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.options import BrokerOptions, MachineOptions
 
 

@@ -66,8 +66,8 @@ def _seeds(text: str) -> int | list[int]:
 def run(options: argparse.Namespace) -> None:
     """Run every combination of platforms, workloads, policies and seeds; print means with confidence intervals."""
     from simmodel.catalogue import load_platform
-    from simmodel.errors import InputError, unknown
     from simmodel.experiments.exploration import explore
+    from simmodel.foundation.errors import InputError, unknown
     from simmodel.metrics.comparison import METRICS_OF
     from simmodel.platform import ClusterSpec
     from simmodel.systems.kinds import kind_of_platform, work_of

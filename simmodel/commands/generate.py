@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.shared import SEED
 from simmodel.commands.values import at_least_one, output, positive, seconds, source
-from simmodel.errors import InputError, unknown
-from simmodel.writing import STDOUT
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.writing import STDOUT
 
 if TYPE_CHECKING:
     from simmodel.work.workload import Workload

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
 
     Jobs go to sites, their files are brought there, and they run on one host each.
     """
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
@@ -123,9 +123,9 @@ def _record_links(grid: Any) -> NetworkRecorder | None:
 def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
     """Return the grid, its jobs and the name of its plug-in."""
     from simmodel.catalogue import bundled_names, load_platform, load_workload
-    from simmodel.errors import InputError
     from simmodel.formats.cgsim import read_cgsim
     from simmodel.formats.cgsim_jobs import read_cgsim_jobs
+    from simmodel.foundation.errors import InputError
     from simmodel.platform.grid import GridSpec
 
     name = options.config
@@ -169,7 +169,7 @@ def _are_cgsims(jobs: str) -> bool:
 
 def _broker(options: argparse.Namespace, plugin: str) -> str:
     """Return the broker: that of the option, or the plug-in's if it is a name that is known."""
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.scheduling.registry import policy
 
     if options.broker is not None:

@@ -78,7 +78,7 @@ def verify(options: argparse.Namespace) -> int:
     The exit status is 0 if the schedule is right; 1 if something is impossible or not the policy's; 2 if the input is
     invalid or no schedule of these jobs: some are missing, unknown or doubled, or start before their submission.
     """
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.referee.verification import verify as judge
 
     if options.plot is not None and options.policy is None:

@@ -40,7 +40,7 @@ def _list_brokers() -> Rows:
 
 
 def _list_placements() -> Rows:
-    from simmodel.resources.placements import described_placements
+    from simmodel.resources.pools.placements import described_placements
 
     return list(described_placements().items())
 

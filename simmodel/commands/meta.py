@@ -10,7 +10,7 @@ from simmodel.commands.options import kind_arguments, kind_options
 from simmodel.commands.outputs import files, label, picture, plot, write_and_say
 from simmodel.commands.shared import POLICY, RULES, WORKERS, chosen_policy, process_pool, split_names
 from simmodel.commands.values import at_least_one, output, seed, source
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.options import BrokerOptions
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import attrs
 
 from simmodel.commands.arguments import Declared, TakesArguments
 from simmodel.commands.values import number, one_of, whole
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.options import ClusterOptions, MachineOptions, Options
 
 if TYPE_CHECKING:

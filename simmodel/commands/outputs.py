@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from simmodel.commands.arguments import Declared, argument, arguments, group
 from simmodel.commands.values import output, source
-from simmodel.errors import InputError, missing_extra
-from simmodel.loading import files_named_in
-from simmodel.writing import STDOUT, check_output, holds_parquet, replacing
+from simmodel.foundation.errors import InputError, missing_extra
+from simmodel.foundation.loading import files_named_in
+from simmodel.foundation.writing import STDOUT, check_output, holds_parquet, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -86,7 +86,7 @@ class CommandParser(argparse.ArgumentParser):
             if not re.match(r"-[^\d.]", name) or " " in name or name in known:
                 continue
             if name.startswith("--") or name[:2] not in known:  # -oFILE is -o FILE
-                from simmodel.errors import unknown
+                from simmodel.foundation.errors import unknown
 
                 self.error(str(unknown("option", name, known)))
 

@@ -14,7 +14,7 @@ from simmodel.commands.arguments import Declared, argument, arguments, group
 from simmodel.commands.options import kind_arguments, kind_options, platform_for
 from simmodel.commands.progress import PROGRESS
 from simmodel.commands.values import at_least_one, seconds, seed, source
-from simmodel.errors import InputError, optional_imports
+from simmodel.foundation.errors import InputError, optional_imports
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from pathlib import Path
 from stat import S_ISCHR
 
-from simmodel.writing import STDOUT
+from simmodel.foundation.writing import STDOUT
 
 __all__ = [
     "at_least_one",
@@ -60,8 +60,8 @@ def seconds(text: str) -> float:
     >>> seconds("600"), seconds("90min"), seconds("2d")
     (600.0, 5400.0, 172800.0)
     """
-    from simmodel.errors import InputError
-    from simmodel.units import parse_quantity
+    from simmodel.foundation.errors import InputError
+    from simmodel.foundation.units import parse_quantity
 
     try:
         value = parse_quantity(text, "s")
@@ -73,14 +73,14 @@ def seconds(text: str) -> float:
 
 
 def limit(text: str) -> tuple[str, float]:
-    """Read a limit of reading (see :class:`simmodel.loading.Limits`), a size with a unit or not.
+    """Read a limit of reading (see :class:`simmodel.foundation.loading.Limits`), a size with a unit or not.
 
     >>> limit("size=16GB"), limit("count=1e8")
     (('size', 16000000000.0), ('count', 100000000.0))
     """
-    from simmodel.errors import InputError
-    from simmodel.loading import limits
-    from simmodel.units import parse_quantity
+    from simmodel.foundation.errors import InputError
+    from simmodel.foundation.loading import limits
+    from simmodel.foundation.units import parse_quantity
 
     name, sign, value = text.partition("=")
     if not sign:
@@ -151,7 +151,7 @@ def one_of(known: Iterable[str], kind: str = "value") -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in names:
-            from simmodel.errors import unknown
+            from simmodel.foundation.errors import unknown
 
             raise ArgumentTypeError(str(unknown(kind, text, names)))
         return text

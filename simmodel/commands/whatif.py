@@ -42,7 +42,7 @@ from simmodel.commands.values import at_least_one, output, seconds, source
 )
 def run(options: argparse.Namespace) -> None:
     """Simulate a snapshot under several policies; print the best one and the jobs that it starts now."""
-    from simmodel.errors import InputError, SimmodelError
+    from simmodel.foundation.errors import InputError, SimmodelError
     from simmodel.futures.executors import stop_workers
     from simmodel.futures.whatif import what_if
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError
 from simmodel.experiments.runs import Run, simulated
+from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.brokered import by_cluster, by_origin, cluster_lines, journeys, moved_journeys, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.scheduling.registry import labelled, policy as policy_of

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, counted, text_table, texts
-from simmodel.errors import InputError
 from simmodel.experiments.calibration_report import error_table, limits_of, report_of
 from simmodel.experiments.fitting import Fit
 from simmodel.experiments.identifiability import Identified
@@ -18,6 +16,8 @@ from simmodel.experiments.misfit import Misfit, misfits
 from simmodel.experiments.observations import Times
 from simmodel.experiments.separation import loss_in
 from simmodel.experiments.trials import Trial
+from simmodel.foundation.display import Cells, Shown, counted, text_table, texts
+from simmodel.foundation.errors import InputError
 from simmodel.runs.scenario import Scenario
 from simmodel.view.calibration_plots import convergence, site_errors
 from simmodel.work.table import Table

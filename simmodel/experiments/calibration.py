@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError, SimmodelError, shown, unknown
 from simmodel.experiments.calibrated import Calibration
 from simmodel.experiments.calls import map_calls
 from simmodel.experiments.ensembles import GivenStudy, study_of
@@ -27,6 +26,7 @@ from simmodel.experiments.searching import search
 from simmodel.experiments.separation import Searches
 from simmodel.experiments.solving import is_smooth, solution
 from simmodel.experiments.trials import Study
+from simmodel.foundation.errors import InputError, SimmodelError, shown, unknown
 from simmodel.records.observers import Bar, progress_bar
 from simmodel.runs.scenario import Scenario
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.display import counted, text_table, texts
-from simmodel.errors import InputError
 from simmodel.experiments.fitting import STOPPED, Fit
 from simmodel.experiments.identifiability import Identified
 from simmodel.experiments.misfit import Misfit
 from simmodel.experiments.observations import Cell, Times
 from simmodel.experiments.trials import Trial
+from simmodel.foundation.display import counted, text_table, texts
+from simmodel.foundation.errors import InputError
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from simmodel.errors import SimmodelError
+from simmodel.foundation.errors import SimmodelError
 from simmodel.records.observers import progress_bar
 
 __all__ = ["map_calls"]

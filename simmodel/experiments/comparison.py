@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import unknown
 from simmodel.experiments.runs import Run, simulated
+from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.errors import unknown
 from simmodel.metrics.comparison import compare as metrics_table, metrics_known
 from simmodel.metrics.names import TAU, Cut
 from simmodel.scheduling.registry import labelled, policy as policy_named

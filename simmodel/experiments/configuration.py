@@ -34,14 +34,14 @@ from typing import Any
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown
 from simmodel.experiments.ensembles import StudyFile
 from simmodel.experiments.models import Output
 from simmodel.experiments.parameters import Model, Parameter, Space
 from simmodel.experiments.trials import Study
 from simmodel.formats.documents import Value
-from simmodel.loading import Source, parse_toml, read_bytes
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import Source, parse_toml, read_bytes
 from simmodel.platform.strict import inside
 from simmodel.results.stores import plain
 from simmodel.runs.platforms import platform_of
@@ -323,7 +323,7 @@ def _described(given: Value, folder: Path, trust: bool) -> Scenario:
 
 def _in_seconds(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of a simulation with times as numbers: ``until = "7d"``."""
-    from simmodel.units import parse_quantity
+    from simmodel.foundation.units import parse_quantity
 
     return {
         name: parse_quantity(value, "s", place=name) if name == "until" and isinstance(value, str) else value
@@ -369,7 +369,7 @@ def function_named(given: Value, *, trust: bool) -> Any:
     InputError
         the document is not trusted, or there is no such function
     """
-    from simmodel.entries import load
+    from simmodel.foundation.entries import load
 
     name = given.text()
     if not trust:

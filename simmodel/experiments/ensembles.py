@@ -11,11 +11,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from simmodel.errors import SimmodelError
 from simmodel.experiments.calls import map_calls
 from simmodel.experiments.searching import run_trials
 from simmodel.experiments.study_identity import digests_of
 from simmodel.experiments.trials import Study, Trial
+from simmodel.foundation.errors import SimmodelError
 from simmodel.records.observers import Bar, progress_bar
 from simmodel.results.stores import plain
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError
 from simmodel.experiments.comparison import SHOWN, labelled_policies
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.replication import Replications, numbers_of
 from simmodel.experiments.runs import Runs, check_shared_options
 from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
+from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.names import JOB_METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
@@ -29,7 +29,7 @@ from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import labelled
 from simmodel.systems.kinds import work_of
 from simmodel.view.explore_plots import exploration
-from simmodel.work.given import Frame, repeatable
+from simmodel.work.given_work import Frame, repeatable
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class Exploration(Shown):
             return [name for name in known if np.nan_to_num(self.samples[name]).any() or name != "energy"]
         for name in metrics:
             if name not in self.metrics:
-                from simmodel.errors import unknown
+                from simmodel.foundation.errors import unknown
 
                 raise unknown("metric", name, self.metrics)
         return list(metrics)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.errors import SimmodelError
 from simmodel.experiments.fitting import Block, Fit, times_of
 from simmodel.experiments.least_squares import QUEUES, LeastSquares, Logarithms, fine_step
 from simmodel.experiments.losses import Criterion, RelativeError
 from simmodel.experiments.observations import Cell, Observations, Times
 from simmodel.experiments.parameters import Parameter
+from simmodel.foundation.errors import SimmodelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Fields, Shown
-from simmodel.errors import InputError, shown, unknown
 from simmodel.experiments.observations import Cell, Observations, Times
+from simmodel.foundation.display import Cells, Fields, Shown
+from simmodel.foundation.errors import InputError, shown, unknown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError, shown, unknown
 from simmodel.experiments.parameters import Model, Space
 from simmodel.experiments.replication import numbers_of
+from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.runs.scenario import Scenario
 
 __all__ = ["GivenOutputs", "Outputs", "Varied", "check_whole", "outcome"]
@@ -115,7 +115,7 @@ def check_whole(place: str, value: object, least: int) -> None:
     >>> check_whole("seed", -1, 0)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: seed: must be a whole number >= 0, got -1
+    simmodel.foundation.errors.InputError: seed: must be a whole number >= 0, got -1
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InputError(f"must be a whole number >= {least}, got {shown(value)}", place=place)

@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 
 from simmodel.catalogue import load_workload
-from simmodel.display import counted
-from simmodel.errors import InputError, shown, unknown
+from simmodel.foundation.display import counted
+from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.results.stored import Stored
-from simmodel.work.given import Frame
+from simmodel.work.given_work import Frame
 from simmodel.work.table import Table, rows_of
 from simmodel.work.workload import Workload
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Fields, Shown, short
-from simmodel.errors import InputError, shown, unknown
+from simmodel.foundation.display import Cells, Fields, Shown, short
+from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.runs.paths import look_up
 from simmodel.runs.scenario import Scenario
 
@@ -118,7 +118,7 @@ class Parameter(Fields):
         >>> Parameter.of("sites.*.speed", (4, 0.5))
         Traceback (most recent call last):
         ...
-        simmodel.errors.InputError: sites.*.speed: must have low < high, got 4 and 0.5
+        simmodel.foundation.errors.InputError: sites.*.speed: must have low < high, got 4 and 0.5
         """
         if isinstance(given, Parameter):
             return given
@@ -237,7 +237,7 @@ class Space(Shown):
         >>> Space.of({"partitions[0].procesors": (4, 16, "integer")}, small)
         Traceback (most recent call last):
         ...
-        simmodel.errors.InputError: ...unknown field 'procesors'; did you mean 'processors'? Known fields: ...
+        simmodel.foundation.errors.InputError: ...unknown field 'procesors'; did you mean 'processors'? Known ...
         """
         if isinstance(given, Space):
             found = list(given.parameters)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError
 from simmodel.experiments.replication import replicate
 from simmodel.experiments.runs import Run, simulated
+from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference

@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 
 from simmodel.catalogue import load_workflow
-from simmodel.display import Cells, Shown, counted
-from simmodel.errors import InputError, unknown
 from simmodel.experiments.observations import Observations
 from simmodel.experiments.parameters import Parameter
+from simmodel.foundation.display import Cells, Shown, counted
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec
 from simmodel.runs.simulating import simulate
 from simmodel.systems.machine.recorded import recorded_machine

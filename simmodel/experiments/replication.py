@@ -12,14 +12,14 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown
-from simmodel.errors import InputError, shown
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.runs import Runs
 from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
+from simmodel.foundation.display import Cells, Shown
+from simmodel.foundation.errors import InputError, shown
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.results.stored import Stored
-from simmodel.work.given import repeatable
+from simmodel.work.given_work import repeatable
 from simmodel.work.table import Table
 
 __all__ = ["Measured", "Replications", "numbers_of", "replicate"]

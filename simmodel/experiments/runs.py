@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, texts
-from simmodel.errors import InputError, SimmodelError, shown
 from simmodel.experiments.calls import map_calls
 from simmodel.experiments.ensembles import Numbers, measured_calls
 from simmodel.experiments.stopping import Decisions, Goal, Seeds, Stop, checked_metrics, finite_interval, in_rounds
+from simmodel.foundation.display import Cells, Shown, texts
+from simmodel.foundation.errors import InputError, SimmodelError, shown
 from simmodel.metrics.statistics import Interval
 from simmodel.results.stored import Stored
 from simmodel.runs.simulating import simulate
-from simmodel.work.given import repeatable
+from simmodel.work.given_work import repeatable
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.errors import InputError, optional_imports
+from simmodel.foundation.errors import InputError, optional_imports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -350,7 +350,7 @@ def search_named(name: str) -> Callable[..., Search]:
     'RandomSearch'
     """
     if name not in SEARCHES:
-        from simmodel.errors import unknown
+        from simmodel.foundation.errors import unknown
 
         raise InputError(unknown("method", str(name), SEARCHES).message, place="method")
     return SEARCHES[name]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table, texts
-from simmodel.errors import InputError, optional_imports, unknown
 from simmodel.experiments.ensembles import GivenStudy, Numbers, measured_calls, study_of
 from simmodel.experiments.models import GivenOutputs, Outputs, Varied, check_whole, outcome
 from simmodel.experiments.parameters import GivenSpace, Model, Space
+from simmodel.foundation.display import Cells, Shown, text_table, texts
+from simmodel.foundation.errors import InputError, optional_imports, unknown
 from simmodel.metrics.statistics import t_quantile
 from simmodel.runs.scenario import Scenario
 from simmodel.view.sensitivity_plots import effects, index_bars

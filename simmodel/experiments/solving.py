@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.errors import SimmodelError
 from simmodel.experiments.calibrated import Calibration
 from simmodel.experiments.fitting import Block, Fit, times_of
 from simmodel.experiments.identifiability import WORSE, Runner, decides, identified, refined, surroundings
 from simmodel.experiments.least_squares import Logarithms, descended, left_plateau, polished, spread
 from simmodel.experiments.observations import Times
 from simmodel.experiments.trials import Trial
+from simmodel.foundation.errors import SimmodelError
 from simmodel.runs.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.metrics.statistics import Interval, cautious_interval, replication_seeds
 from simmodel.work.table import Table
 
@@ -138,7 +138,7 @@ def goal_of(text: str) -> tuple[Goal, ...]:
     >>> goal_of("wait_mean < 5")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: until: must be like 'wait_mean ± 5 %' or 'wait_mean decided', got 'wait_mean < 5'
+    simmodel.foundation.errors.InputError: until: must be like 'wait_mean ± 5 %' or 'wait_mean decided', got ...
     """
     found = []
     for part in text.split(","):

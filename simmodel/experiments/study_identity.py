@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from simmodel.errors import shown
+from simmodel.foundation.errors import shown
 
 __all__ = ["digest_of", "digests_of", "named"]
 
@@ -110,7 +110,7 @@ def digests_of(parts: Mapping[str, Any]) -> dict[str, str]:
 
 def _file(path: Path) -> list[Any] | None:
     """Return what tells a file from others, wherever it is, also of the files that a document names."""
-    from simmodel.loading import files_named_in
+    from simmodel.foundation.loading import files_named_in
 
     try:
         with path.open("rb") as file:

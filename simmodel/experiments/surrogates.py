@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError
+from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.features import JOB_FEATURES, JOB_OUTCOMES, job_features
 from simmodel.metrics.report import duration
 from simmodel.predictors.boosted import BoostedTimes

@@ -23,11 +23,11 @@ from uuid import uuid4
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Fields, Shown, counted, texts
-from simmodel.errors import InputError, clipped
+from simmodel.foundation.display import Cells, Fields, Shown, counted, texts
+from simmodel.foundation.errors import InputError, clipped
+from simmodel.foundation.writing import is_database
 from simmodel.results.stores import plain
 from simmodel.work.table import Table
-from simmodel.writing import is_database
 
 if TYPE_CHECKING:
     import pandas as pd

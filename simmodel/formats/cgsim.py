@@ -15,16 +15,16 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
 from simmodel.formats.cgsim_jobs import read_cgsim_jobs
 from simmodel.formats.documents import Value, read_json
-from simmodel.loading import Source, reader
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.loading import Source, reader
+from simmodel.foundation.units import in_seconds, parse_quantity
 from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
 from simmodel.platform.storage import StorageSpec
-from simmodel.units import in_seconds, parse_quantity
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["CGSimSites", "CGSimStudy", "read_cgsim", "read_cgsim_connections", "read_cgsim_queues", "read_cgsim_sites"]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from simmodel.errors import InputError
-from simmodel.loading import in_memory, read_blocks, source_name
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.loading import in_memory, read_blocks, source_name
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import Workload
 

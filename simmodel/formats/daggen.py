@@ -13,12 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from simmodel.errors import InputError, shown
-from simmodel.loading import Source, decode, read_bytes, reader
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import Source, decode, read_bytes, reader
+from simmodel.foundation.writing import write_text
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
-from simmodel.writing import write_text
 
 __all__ = ["read_daggen", "write_daggen"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 
-from simmodel.errors import InputError, shown
 from simmodel.formats.documents import Element, read_xml
-from simmodel.loading import Source, reader, title_of
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import Source, reader, title_of
 from simmodel.work.task import DataObject, Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report

@@ -10,8 +10,8 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from simmodel.errors import InputError, Plain, clipped, shown, unknown
-from simmodel.loading import Source, current_limits, decode, parse_json, read_bytes
+from simmodel.foundation.errors import InputError, Plain, clipped, shown, unknown
+from simmodel.foundation.loading import Source, current_limits, decode, parse_json, read_bytes
 
 __all__ = ["Element", "Value", "read_json", "read_xml"]
 
@@ -208,7 +208,7 @@ def read_json(source: Source) -> Value:
     >>> [*document["tasks"].list()][1]["id"].key()
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: an open file, tasks[1].id: must be an id (text or a whole number), got 2.5
+    simmodel.foundation.errors.InputError: an open file, tasks[1].id: must be an id (text or a whole number), got 2.5
     """
     data, name = read_bytes(source)
     return Value(parse_json(data, name), name)

@@ -18,14 +18,14 @@ from xml.sax.saxutils import quoteattr
 
 import attrs
 
-from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.documents import Element, read_xml
 from simmodel.formats.hetsim_config import HetSimConfig
-from simmodel.loading import Source, reader, title_of
+from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.foundation.loading import Source, reader, title_of
+from simmodel.foundation.writing import write_text
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.work.workload import Report
-from simmodel.writing import write_text
 
 __all__ = ["read_hetsim", "write_hetsim"]
 

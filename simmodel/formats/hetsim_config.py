@@ -13,10 +13,10 @@ from typing import Any
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.formats.documents import Element, read_json, read_xml
-from simmodel.loading import Source, decode, in_memory, read_bytes, reader
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, Plain, shown, unknown
+from simmodel.foundation.loading import Source, decode, in_memory, read_bytes, reader
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 
 __all__ = ["SECTION_5", "HetSimConfig", "read_hetsim_config"]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.tables import csv_rows, duration, instant, names, whole, zone
-from simmodel.loading import Source, read_lines, reader, title_of
-from simmodel.units import parse_quantity
+from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.foundation.loading import Source, read_lines, reader, title_of
+from simmodel.foundation.units import parse_quantity
 from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.task import SHARE
 from simmodel.work.workload import COLUMNS, Workload

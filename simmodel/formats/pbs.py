@@ -16,9 +16,9 @@ from typing import Any
 
 import attrs
 
-from simmodel.errors import InputError, shown
 from simmodel.formats.tables import columns_of, duration, memory, taken, whole, zone
-from simmodel.loading import Source, read_lines, reader, source_name, title_of
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import Source, read_lines, reader, source_name, title_of
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_pbs"]

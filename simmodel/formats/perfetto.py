@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from simmodel.errors import Plain
+from simmodel.foundation.errors import Plain
+from simmodel.foundation.writing import text_file
 from simmodel.metrics.packing import pack
-from simmodel.writing import text_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

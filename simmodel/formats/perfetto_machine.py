@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import Plain
 from simmodel.formats.perfetto import counter, write_events
+from simmodel.foundation.errors import Plain
 from simmodel.metrics.processors import link_load, routes
 from simmodel.records.steps import Steps
 from simmodel.records.task_moments import HELD, PHASES, positions
@@ -213,7 +213,7 @@ class _Slices:
 
 
 def _link_slices(result: TaskRecord, limit: int) -> Iterator[dict[str, Any]]:
-    from simmodel.units import show_quantity
+    from simmodel.foundation.units import show_quantity
 
     table = result.transfers
     numbers = {link.name: i for i, link in enumerate(result.spec.links)}

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Any
 
-from simmodel.errors import InputError, shown
 from simmodel.formats.tables import columns_of, duration, instant, memory, taken, whole, zone
-from simmodel.loading import Source, read_lines, reader, title_of
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import Source, read_lines, reader, title_of
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_sacct"]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, shown
 from simmodel.formats.tables import csv_rows
-from simmodel.loading import Source, check_count, read_lines, reader
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import Source, check_count, read_lines, reader
 from simmodel.platform.node_lists import node_names
 from simmodel.work.table import Table
 

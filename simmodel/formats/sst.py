@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simmodel.errors import InputError, Plain, shown
 from simmodel.formats.documents import Value, read_json
-from simmodel.loading import Source, reader, title_of
+from simmodel.foundation.errors import InputError, Plain, shown
+from simmodel.foundation.loading import Source, reader, title_of
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 

@@ -22,10 +22,10 @@ from typing import Any, Literal
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown
 from simmodel.formats.sst import read_sst
-from simmodel.loading import Source, reader
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import Source, reader
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow

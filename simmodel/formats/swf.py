@@ -14,12 +14,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, clipped, shown
 from simmodel.formats.numbers import parse, read_columns_of_numbers
-from simmodel.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name, title_of
+from simmodel.foundation.errors import InputError, clipped, shown
+from simmodel.foundation.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name, title_of
+from simmodel.foundation.writing import write_text
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import Report, Workload
-from simmodel.writing import write_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

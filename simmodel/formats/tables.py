@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from simmodel.errors import InputError, shown
+from simmodel.foundation.errors import InputError, shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

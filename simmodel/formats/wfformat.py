@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from simmodel.errors import InputError, Plain, shown
 from simmodel.formats.documents import Value, read_json
-from simmodel.loading import Source, reader
+from simmodel.foundation.errors import InputError, Plain, shown
+from simmodel.foundation.loading import Source, reader
+from simmodel.foundation.writing import write_text
 from simmodel.work.task import DataObject, RecordedMachine, Task
 from simmodel.work.workflow import TaskId, Workflow
 from simmodel.work.workload import Report
-from simmodel.writing import write_text
 
 __all__ = ["VERSIONS", "read_wfformat", "write_wfformat"]
 

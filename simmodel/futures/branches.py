@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import label

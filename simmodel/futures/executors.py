@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 from warnings import catch_warnings, simplefilter
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.loading import keeping_limits
 from simmodel.futures.in_worker import (
     SMALL,
     Ended,
@@ -45,7 +46,6 @@ from simmodel.futures.in_worker import (
     work,
     work_alone,
 )
-from simmodel.loading import keeping_limits
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess

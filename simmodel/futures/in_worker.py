@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import attrs
 
-from simmodel.errors import SimmodelError
+from simmodel.foundation.errors import SimmodelError
 from simmodel.futures.workers import end_with_parent
 
 __all__ = [

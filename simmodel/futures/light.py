@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import attrs
 
-from simmodel.errors import InputError, SimmodelError
+from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.futures.executors import run_all
 from simmodel.futures.watch import Watch
 from simmodel.scheduling.policy_base import Policy
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import PolicyState
-from simmodel.systems.cluster.prediction import Course, Prediction, memory_of, predict
+from simmodel.systems.cluster.future.replay import Course, Prediction, memory_of, predict
 
 __all__ = ["FutureMissed", "LightFutures"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, counted
+from simmodel.foundation.display import Cells, Shown, counted
 from simmodel.futures.branches import Branch
 from simmodel.metrics.statistics import Interval, mean_interval
 from simmodel.scheduling.objectives import MEASURES

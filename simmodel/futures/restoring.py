@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.futures.branches import Branch, Following, PoliciesBelow, follow
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.kinds import kind_of_snapshot, work_of

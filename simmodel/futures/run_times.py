@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 
 from simmodel.environment import END, SUBMIT
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.scheduling.prediction import Predictor, predictor
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Planned, WorkState, just_after

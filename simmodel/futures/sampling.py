@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError, Plain
+from simmodel.foundation.errors import InputError, Plain
 from simmodel.metrics.statistics import replication_seeds
-from simmodel.work.given import JobsGiven, as_workload
+from simmodel.work.given_work import JobsGiven, as_workload
 from simmodel.work.job import Job
 from simmodel.work.transformations import between, shift
 from simmodel.work.workload import Workload

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Shown, html_notes, html_page, html_table, text_table
+from simmodel.foundation.display import Shown, html_notes, html_page, html_table, text_table
 from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, paired_difference

@@ -1,7 +1,7 @@
 """What-if: the futures of a snapshot under several policies, on any executor, by a deadline.
 
 ``view.simulate``, for policies inside a run, uses a lighter simulation of starts and ends alone
-(:mod:`simmodel.systems.cluster.prediction`), restored by the same code from the same snapshot.
+(:mod:`simmodel.systems.cluster.future.replay`), restored by the same code from the same snapshot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from simmodel.environment import Environment, quiet_garbage_collector
-from simmodel.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled
 from simmodel.futures.branches import Branch
 from simmodel.futures.executors import Ended, run_all
 from simmodel.futures.outcomes import Outcome, Sample, Starting

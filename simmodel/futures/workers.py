@@ -12,7 +12,7 @@ from multiprocessing.connection import wait
 from threading import Thread
 from typing import TypeVar
 
-from simmodel.loading import keeping_limits
+from simmodel.foundation.loading import keeping_limits
 
 __all__ = ["end_with_parent", "map_on", "worker_pool"]
 

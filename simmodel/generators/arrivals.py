@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators.distributions import Distribution, GivenDistribution, distribution, exponential, uniform
 from simmodel.generators.draws import stream, whole
 from simmodel.generators.tasksets import changed

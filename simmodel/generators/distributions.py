@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, Plain, unknown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

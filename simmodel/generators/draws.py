@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from simmodel.errors import InputError, Plain
+from simmodel.foundation.errors import InputError, Plain
+from simmodel.foundation.loading import check_count
+from simmodel.foundation.units import parse_quantity
 from simmodel.generators.distributions import Distribution, distribution
-from simmodel.loading import check_count
-from simmodel.units import parse_quantity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +67,7 @@ def whole(name: str, value: Plain | np.integer, *, least: int = 0) -> int:
     >>> whole("tasks", 1e6), whole("tasks", 0, least=1)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: tasks: must be a whole number >= 1, got 0
+    simmodel.foundation.errors.InputError: tasks: must be a whole number >= 1, got 0
     """
     number = value if isinstance(value, int | float | np.integer) and not isinstance(value, bool) else None
     if number is None or number != number // 1 or not least <= number < 2**53:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators.draws import Amount, amounts, share, whole
 from simmodel.generators.tasksets import changed
 from simmodel.platform.machine import CPU_CORES, MachineSpec

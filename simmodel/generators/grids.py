@@ -8,13 +8,13 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import parse_quantity
 from simmodel.generators.draws import Amount, amounts, share, stream, whole
 from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec
 from simmodel.platform.storage import StorageSpec
-from simmodel.units import parse_quantity
 from simmodel.work.job import Job
 from simmodel.work.task import File
 from simmodel.work.workload import Workload

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
+from simmodel.foundation.display import Fields
 from simmodel.generators.draws import stream
 from simmodel.work.workload import Workload
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators.draws import whole, whole_counts
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow

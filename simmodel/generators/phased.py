@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.errors import Plain
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import Plain
 from simmodel.generators.draws import stream
 from simmodel.work.workload import Workload
 

@@ -30,13 +30,13 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.foundation.errors import InputError, Plain, shown, unknown
+from simmodel.foundation.loading import Source, check_count, one_sentence, parse_toml, read_bytes, reader, source_name
 from simmodel.generators.arrivals import synthetic
 from simmodel.generators.estimates import with_estimates
 from simmodel.generators.grids import tiered_grid_jobs
 from simmodel.generators.lublin_feitelson import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
 from simmodel.generators.phased import schedtwin
-from simmodel.loading import Source, check_count, one_sentence, parse_toml, read_bytes, reader, source_name
 from simmodel.work.transformations import scale_load
 from simmodel.work.workload import COLUMNS, Workload
 

@@ -6,7 +6,7 @@ workflows", FGCS 29(3), 2013.
 
 from __future__ import annotations
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 

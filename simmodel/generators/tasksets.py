@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators.draws import Amount, Count, Streams, amounts, counts, streams, whole
 from simmodel.work.taskset import TaskSet
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from simmodel.resources.consumables import Consumables
+from simmodel.resources.pools.consumables import Consumables
 from simmodel.work.task import SHARE, shares_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.metrics import fairness
 from simmodel.metrics.names import CHECKPOINT_METRICS, METRICS, TAU, Cut
 from simmodel.metrics.statistics import mser

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import TAU, job_values
 from simmodel.work.table import Table, distinct
 

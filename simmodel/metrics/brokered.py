@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.display import text_table
-from simmodel.errors import InputError
-from simmodel.loading import check_count
+from simmodel.foundation.display import text_table
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.loading import check_count
 from simmodel.metrics.batch import job_values
 from simmodel.metrics.bins import BINS, binned
 from simmodel.metrics.report import duration

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.metrics.names import JOB_METRICS, TAU, Cut
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.work.table import Table

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, optional_imports
+from simmodel.foundation.errors import InputError, optional_imports
+from simmodel.foundation.writing import write_text
 from simmodel.work.table import Table
-from simmodel.writing import write_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

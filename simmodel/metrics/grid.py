@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError
-from simmodel.units import show_quantity
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import show_quantity
 from simmodel.work.table import Table, distinct
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, texts
-from simmodel.errors import InputError
+from simmodel.foundation.display import Cells, Shown, texts
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import summary
 from simmodel.scheduling.objectives import (
     MEASURES,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import bounded_slowdown, cut_window, per_processor_slowdown, slowdown
 from simmodel.metrics.fairness import jain
 from simmodel.metrics.names import METRICS, TAU, Cut
@@ -17,7 +17,7 @@ from simmodel.metrics.spool import Spool
 from simmodel.metrics.sweep import Sweep
 from simmodel.records.job_record import ENDED_WELL
 from simmodel.work.table import distinct
-from simmodel.work.words import Words
+from simmodel.work.word_columns import Words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

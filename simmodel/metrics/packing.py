@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.loading import check_count
+from simmodel.foundation.loading import check_count
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

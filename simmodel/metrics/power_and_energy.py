@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.errors import InputError
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table
 

@@ -176,7 +176,7 @@ def energy(result: TaskRecord) -> Energy:
 
 def routes(result: TaskRecord) -> list[tuple[str, ...]]:
     """Return the links of each transfer of the run, by the routes of the machine's network."""
-    from simmodel.resources.routing import Router
+    from simmodel.resources.network.routing import Router
 
     router = Router(NetworkSpec(links=result.spec.links))
     pairs = zip(result.transfers["source"].tolist(), result.transfers["destination"].tolist(), strict=True)
@@ -243,7 +243,7 @@ def _moved_again(result: TaskRecord) -> dict[str, Steps] | None:
     """Return the loads of the transfers simulated again; ``None`` if they end at other instants than recorded."""
     from simmodel.environment import Environment
     from simmodel.records.network_recorder import NetworkRecorder
-    from simmodel.resources.network import Network
+    from simmodel.resources.network.network import Network
 
     env = Environment(initial_time=result.started)
     network = Network(env, result.spec.links)

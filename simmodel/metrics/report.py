@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.display import text_table
+from simmodel.foundation.display import text_table
 from simmodel.metrics.batch import TAU, Cut, summary
 from simmodel.metrics.names import CHECKPOINT_METRICS, JOB_METRICS, METRICS
 

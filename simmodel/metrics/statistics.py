@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.errors import InputError
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.work.table import Table
-    from simmodel.work.words import Words
+    from simmodel.work.word_columns import Words
 
 __all__ = ["NotSorted", "Sweep"]
 

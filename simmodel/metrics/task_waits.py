@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.bandwidth_waits import bandwidth_grants
 from simmodel.records.task_moments import PHASES
 from simmodel.work.table import Table

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from simmodel.display import text_table
+from simmodel.foundation.display import text_table
+from simmodel.foundation.units import show_quantity
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.workflow import MACHINE_METRICS, by_set, summary
-from simmodel.units import show_quantity
 
 if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord

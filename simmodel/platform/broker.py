@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
 
 __all__ = ["BrokerSpec", "Slowdown", "Slowdowns", "SystemSpec", "read_slowdowns"]
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown, unknown
-from simmodel.loading import within_count
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.foundation.loading import within_count
+from simmodel.foundation.units import in_bytes, in_seconds, in_watts
 from simmodel.platform.network import LinkSpec
 from simmodel.platform.node_lists import NodeList, node_names
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.placements import PLACEMENTS, placement_text
 from simmodel.platform.storage import StorageSpec
 from simmodel.platform.switches import switch_names
-from simmodel.units import in_bytes, in_seconds, in_watts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -195,8 +195,8 @@ class PartitionSpec(Fields):
         nodes, among equals the partly used ones, the last one chosen to leave the fewest free cores); ``"spread"``:
         those with the most free cores, then GPUs; ``"exclusive-by-switch"``: whole switches, for one job each;
         ``"contiguous"``: nodes of adjacent numbers, for which a job waits; a function or a class as
-        :func:`~simmodel.resources.placements.register_placement` takes them, or ``module:name``. Ties go to the lower
-        number.
+        :func:`~simmodel.resources.pools.placements.register_placement` takes them, or ``module:name``. Ties go to the
+        lower number.
         ``simmodel list placements`` prints all. Default: ``"best-fit"`` with ``one_host``, else ``"first-fit"``
     exclusive
         whether a job takes whole nodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simmodel.entries import Entries
+from simmodel.foundation.entries import Entries
 
 __all__ = ["EVICTIONS"]
 
@@ -18,4 +18,4 @@ EVICTIONS = Entries[Any](
     },
     group="simmodel.evictions",
 )
-"""Eviction rules by name; see :func:`~simmodel.resources.eviction.register_eviction`."""
+"""Eviction rules by name; see :func:`~simmodel.resources.data.eviction.register_eviction`."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.foundation.units import in_bytes, in_seconds
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.placements import placement_text
 from simmodel.platform.storage import StorageSpec, above_zero, at_least_zero
-from simmodel.units import in_bytes, in_seconds
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.entries import Entries
-from simmodel.errors import InputError
+from simmodel.foundation.entries import Entries
+from simmodel.foundation.errors import InputError
 from simmodel.platform.network import MODELS, SharingModel
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import attrs
 
-from simmodel.display import Fields, counted
-from simmodel.errors import InputError, unknown
-from simmodel.loading import within_count
+from simmodel.foundation.display import Fields, counted
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.loading import within_count
+from simmodel.foundation.units import in_bytes, in_seconds, in_watts
 from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
 from simmodel.platform.models import model_text
 from simmodel.platform.network import LinkSpec
-from simmodel.units import in_bytes, in_seconds, in_watts
 from simmodel.work.task import CPU_CORES
 
 __all__ = ["CPU_CORES", "ArchitectureSpec", "MachineSpec", "MemoryPoolSpec", "ProcessorSpec"]
@@ -69,10 +69,10 @@ class MemoryPoolSpec(Fields):
         the slower pool to which data are evicted; ``None``: the ``home`` of the machine
     evict
         which unused data go first: ``"lru"``, ``"lfu"``, ``"size"``, ``"fifo"`` or a rule that
-        :func:`~simmodel.resources.eviction.register_eviction` has made known
+        :func:`~simmodel.resources.data.eviction.register_eviction` has made known
     model, options
-        the class of a custom pool, derived from :class:`~simmodel.resources.memory.MemoryPool`, as for processors; and
-        options for that class
+        the class of a custom pool, derived from :class:`~simmodel.resources.data.memory.MemoryPool`, as for
+        processors; and options for that class
 
     >>> MemoryPoolSpec(name="hbm", size=16e9, spill="host").size
     16000000000.0
@@ -146,8 +146,8 @@ class ProcessorSpec(Fields):
         W per processor in these phases of its own tasks; ``None``: ``load_power``, as in HetSim, whose processors draw
         idle power or load power. A CPU core that works for others draws ``load_power``
     model, options
-        the class of a custom processor, derived from :class:`~simmodel.resources.processor.Processor`: the class
-        itself, a name (``simmodel list resources``) or ``module:Class``; and options for that class
+        the class of a custom processor, derived from :class:`~simmodel.resources.processors.processor.Processor`: the
+        class itself, a name (``simmodel list resources``) or ``module:Class``; and options for that class
 
     >>> ProcessorSpec(name="core", count=8, type="CPUCore", architecture="x86", pool="ram").names
     ('core0', 'core1', 'core2', 'core3', 'core4', 'core5', 'core6', 'core7')

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simmodel.entries import Entries, load
-from simmodel.errors import InputError
+from simmodel.foundation.entries import Entries, load
+from simmodel.foundation.errors import InputError
 
 __all__ = ["MODELS", "model_text"]
 
 MODELS = Entries[type](
     {
         "burst-buffer": "simmodel.resources.ready.burst_buffer:BurstBuffer",
-        "disk": "simmodel.resources.storage:Storage",
+        "disk": "simmodel.resources.data.storage:Storage",
         "equal-split": "simmodel.resources.ready.equal_split:EqualSplit",
         "llm-server": "simmodel.resources.ready.llm:LLMServer",
         "lossy": "simmodel.resources.ready.lossy:LossyLink",
@@ -42,7 +42,7 @@ def model_text(given: str | Callable[..., Any], names: Entries[Any] = MODELS) ->
 
     >>> from simmodel.resources import ManyCores
     >>> model_text(ManyCores), model_text("disk")
-    ('simmodel.resources.manycore:ManyCores', 'disk')
+    ('simmodel.resources.processors.manycore:ManyCores', 'disk')
     """
     if isinstance(given, str):
         return given

@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.units import parse_quantity
 from simmodel.platform.models import MODELS as RULES, model_text
-from simmodel.units import parse_quantity
 
 __all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
 
@@ -66,8 +66,8 @@ class LinkSpec(Fields):
     when_down
         ``"wait"``: transfers over it stand still while it is down; ``"fail"``: they fail, unless they say otherwise
     model, options
-        the class of a custom link, derived from :class:`~simmodel.resources.links.Link`: the class itself, a name
-        (``simmodel list resources``) or ``module:Class``; and options for that class
+        the class of a custom link, derived from :class:`~simmodel.resources.network.links.Link`: the class itself, a
+        name (``simmodel list resources``) or ``module:Class``; and options for that class
 
     Raises
     ------
@@ -79,7 +79,7 @@ class LinkSpec(Fields):
     >>> LinkSpec(name="wan", bandwidth="0GBps")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: link wan, bandwidth: must be > 0, got '0GBps'
+    simmodel.foundation.errors.InputError: link wan, bandwidth: must be > 0, got '0GBps'
     """
 
     name: str
@@ -131,7 +131,7 @@ def check_when_down(value: str, place: str) -> None:
     >>> check_when_down("stop", "link lan, when_down")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: link lan, when_down: must be 'wait' or 'fail', got 'stop'
+    simmodel.foundation.errors.InputError: link lan, when_down: must be 'wait' or 'fail', got 'stop'
     """
     if value not in WHEN_DOWN:
         raise InputError(f"must be 'wait' or 'fail', got {value!r}", place=place)
@@ -204,9 +204,9 @@ class SharingModel(Fields):
     weight_without_latency
         the weight of routes without latency, if it differs
     rule, options
-        instead of max-min fairness: a class derived from :class:`~simmodel.resources.sharing_rule.SharingRule` that
-        says the rates, as the class itself, a name (``simmodel list resources``) or ``module:Class``; and options for
-        that class
+        instead of max-min fairness: a class derived from :class:`~simmodel.resources.network.sharing_rule.SharingRule`
+        that says the rates, as the class itself, a name (``simmodel list resources``) or ``module:Class``; and options
+        for that class
 
     Source: P. Velho, L. Schnorr, H. Casanova, A. Legrand, "On the validity of flow-level TCP network models for grid
     and cloud simulations", ACM TOMACS 23(4), 2013.
@@ -324,7 +324,7 @@ class NetworkSpec(Fields):
     >>> NetworkSpec(links=[LinkSpec(name="lan", bandwidth=1), LinkSpec(name="lan", bandwidth=2)])
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: links: duplicate link 'lan'
+    simmodel.foundation.errors.InputError: links: duplicate link 'lan'
     """
 
     links: tuple[LinkSpec, ...] = attrs.field(converter=_link_specs)
@@ -372,7 +372,7 @@ def check_route(links: Sequence[str], known: Iterable[str], where: str) -> None:
     >>> check_route(["lan", "wlan"], {"lan"}, "route a to b")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: route a to b: unknown link 'wlan'
+    simmodel.foundation.errors.InputError: route a to b: unknown link 'wlan'
     """
     if isinstance(links, str):
         raise InputError(f"must be a list of links, got {links!r}", place=where)

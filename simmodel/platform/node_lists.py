@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError, shown
-from simmodel.loading import check_count
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import check_count
 
 __all__ = ["NodeList", "node_list", "node_names"]
 
@@ -109,7 +109,7 @@ def node_names(text: str) -> tuple[str, ...]:
     >>> node_names("n[1-3")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: must be a list of nodes such as 'n[1-32]' or 'a1,a2', got 'n[1-3'
+    simmodel.foundation.errors.InputError: must be a list of nodes such as 'n[1-32]' or 'a1,a2', got 'n[1-3'
     """
     return tuple(NodeList.of(text))
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.predictors import PREDICTORS
 
 __all__ = ["ESTIMATES", "BrokerOptions", "ClusterOptions", "GridOptions", "MachineOptions", "NoOptions", "Options"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Protocol, TypeAlias
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 
 __all__ = ["check_overlaps"]
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from simmodel.entries import Entries
+from simmodel.foundation.entries import Entries
 from simmodel.platform.models import model_text
 
 __all__ = ["PLACEMENTS", "placement_text"]
 
 PLACEMENTS = Entries[Any](
     {
-        "first-fit": "simmodel.resources.placements:FIRST_FIT",
-        "best-fit": "simmodel.resources.placements:BEST_FIT",
-        "packed": "simmodel.resources.placements:PACKED",
-        "spread": "simmodel.resources.placements:SPREAD",
-        "exclusive-by-switch": "simmodel.resources.placements:EXCLUSIVE_BY_SWITCH",
+        "first-fit": "simmodel.resources.pools.placements:FIRST_FIT",
+        "best-fit": "simmodel.resources.pools.placements:BEST_FIT",
+        "packed": "simmodel.resources.pools.placements:PACKED",
+        "spread": "simmodel.resources.pools.placements:SPREAD",
+        "exclusive-by-switch": "simmodel.resources.pools.placements:EXCLUSIVE_BY_SWITCH",
         "contiguous": "simmodel.resources.ready.contiguous:Contiguous",
     },
     group="simmodel.placements",
 )
-"""Placements by name; see :func:`~simmodel.resources.placements.register_placement`."""
+"""Placements by name; see :func:`~simmodel.resources.pools.placements.register_placement`."""
 
 
 def placement_text(given: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simmodel.entries import Entries
+from simmodel.foundation.entries import Entries
 
 __all__ = ["PREDICTORS"]
 

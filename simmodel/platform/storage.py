@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import in_bytes, parse_quantity
 from simmodel.platform.models import model_text
-from simmodel.units import in_bytes, parse_quantity
 
 __all__ = ["StorageSpec", "above_zero", "at_least_zero"]
 
@@ -46,7 +46,7 @@ class StorageSpec(Fields):
         bytes/s, or a text such as ``"2GBps"``, shared equally by the reads, and by the writes, that are under way
     model
         how it admits files and serves reads and writes: ``"disk"``, or a class derived from
-        :class:`~simmodel.resources.storage.Storage`: the class itself, a name (``simmodel list resources``) or
+        :class:`~simmodel.resources.data.storage.Storage`: the class itself, a name (``simmodel list resources``) or
         ``module:Class``
     options
         options for that class

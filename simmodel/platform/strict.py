@@ -14,7 +14,7 @@ import attrs
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.foundation.errors import InputError, Plain, shown, unknown
 
 __all__ = ["inside", "made_from", "strict_converter"]
 
@@ -37,7 +37,7 @@ def strict_converter(prepare: Prepare | None = None, omit: Sequence[str] = ()) -
     >>> strict_converter().structure("7", int)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: must be a whole number, got '7'
+    simmodel.foundation.errors.InputError: must be a whole number, got '7'
     """
     converter = Converter(detailed_validation=True)
     for kind, check in ((str, _text), (bool, _truth), (int, _whole), (float, _number)):

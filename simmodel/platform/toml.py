@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from simmodel.errors import InputError, Plain, printable, shown, unknown
-from simmodel.loading import Source, parse_toml, read_bytes, reader, source_name
+from simmodel.foundation.errors import InputError, Plain, printable, shown, unknown
+from simmodel.foundation.loading import Source, parse_toml, read_bytes, reader, source_name
+from simmodel.foundation.units import parse_quantity
+from simmodel.foundation.writing import write_text
 from simmodel.platform.kinds import KINDS, to_dict
-from simmodel.units import parse_quantity
-from simmodel.writing import write_text
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -75,7 +75,7 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
     >>> from_dict({"kind": "cluster", "partitions": [{"nodes": [{"core": 16}]}]}, source="mine.toml")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: mine.toml, partitions[0].nodes[0].core: unknown key 'core'; did you mean 'cores'?
+    simmodel.foundation.errors.InputError: mine.toml, partitions[0].nodes[0].core: unknown key 'core'; did you mean ...
     Known keys: name, names, count, cores, gpus, memory, idle_power, load_power, speed, switch, nodes_per_switch
     """
     if not isinstance(mapping, Mapping):

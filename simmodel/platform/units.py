@@ -1,5 +1,5 @@
-"""Quantities with units, exported by the package of platforms: see :mod:`simmodel.units`."""
+"""Quantities with units, exported by the package of platforms: see :mod:`simmodel.foundation.units`."""
 
-from simmodel.units import parse_quantity, show_quantity
+from simmodel.foundation.units import parse_quantity, show_quantity
 
 __all__ = ["parse_quantity", "show_quantity"]

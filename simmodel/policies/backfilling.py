@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.entries import Entries
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.entries import Entries
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.ordering import FCFS, SJF, at_each_place
 from simmodel.policies.orders import order
 from simmodel.policies.preference import heads_of, start_heads_in_order
-from simmodel.resources.node_promise import NodePromise
+from simmodel.resources.pools.node_states import NodePromise
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 from simmodel.scheduling.waiting import entry_of
@@ -28,10 +28,10 @@ from simmodel.scheduling.waiting import entry_of
 if TYPE_CHECKING:
     from simmodel.policies.ordering import Order
     from simmodel.policies.orders import GivenOrder
-    from simmodel.resources.hosts import HostPool
-    from simmodel.resources.node_ends import Numbers
-    from simmodel.resources.node_states import NodeStates
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.hosts import HostPool
+    from simmodel.resources.pools.node_ends import Numbers
+    from simmodel.resources.pools.node_states import NodeStates
+    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob
 

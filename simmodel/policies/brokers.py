@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.load_index import SiteColumns
 from simmodel.policies.mapping import IndexedLowest, MappingPolicy, Rule, work_a_processor
 from simmodel.scheduling.protocol import Decision, Start, View

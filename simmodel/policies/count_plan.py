@@ -12,8 +12,8 @@ from simmodel.scheduling.protocol import Decision, Reserve, Start
 from simmodel.scheduling.waiting import entry_of
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
-    from simmodel.resources.running import Entry
+    from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.running import Entry
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Transfer, WakeAt
 

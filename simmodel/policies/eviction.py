@@ -8,7 +8,7 @@ computer", IBM Systems Journal 5(2), 1966, on things of one size.
 
 from __future__ import annotations
 
-from simmodel.resources.eviction import Candidate, Eviction
+from simmodel.resources.data.eviction import Candidate, Eviction
 
 __all__ = ["FirstIn", "LargestFirst", "LeastFrequentlyUsed", "LeastRecentlyUsed", "NoEviction"]
 

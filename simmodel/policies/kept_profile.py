@@ -6,8 +6,8 @@ from math import nextafter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simmodel.resources.counts import CountPool, PoolProfile
-    from simmodel.resources.running import Entry
+    from simmodel.resources.pools.counts import CountPool, PoolProfile
+    from simmodel.resources.pools.running import Entry
     from simmodel.work.job import LiveJob
 
 __all__ = ["KeptProfile"]

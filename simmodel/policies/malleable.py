@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.ordering import FCFS, at_each_place
-from simmodel.resources.sizes import can_resize, fits_at
+from simmodel.resources.pools.elastic import can_resize, fits_at
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Resize, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.orders import GivenOrder
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.waiting import SortedJobs
     from simmodel.work.job import LiveJob
 

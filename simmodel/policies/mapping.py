@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.load_index import SiteColumns
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Start, View

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.entries import load
+from simmodel.foundation.entries import load
 from simmodel.policies.preference import by_preference, start_heads_in_order
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.column_index import ColumnIndex
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from simmodel.entries import Entries
-from simmodel.errors import unknown
-from simmodel.named_calls import call_with, split_call
+from simmodel.foundation.entries import Entries
+from simmodel.foundation.errors import unknown
+from simmodel.foundation.named_calls import call_with, split_call
 from simmodel.policies.ordering import BUILT_IN, Order
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
 
 __all__ = ["BestFit"]
 

@@ -14,16 +14,16 @@ from simmodel.policies.kept_profile import KeptProfile
 from simmodel.policies.node_plan import NodePlan
 from simmodel.policies.ordering import FCFS, at_each_place, start_heads
 from simmodel.policies.orders import order as order_named
-from simmodel.resources.allocation import Allocation
-from simmodel.resources.counts import COUNTED, CountPool
-from simmodel.resources.node_times import NodeTimes
-from simmodel.resources.nodes import NodePool
+from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.counts import COUNTED, CountPool
+from simmodel.resources.pools.node_times import NodeTimes
+from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.orders import GivenOrder
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
 
 __all__ = ["Conservative", "ConservativeKeep"]

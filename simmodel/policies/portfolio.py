@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from simmodel.errors import InputError, PolicyError, unknown
+from simmodel.foundation.errors import InputError, PolicyError, unknown
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.multifactor import Multifactor
 from simmodel.policies.ordering import FCFS, Order

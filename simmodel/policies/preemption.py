@@ -16,7 +16,7 @@ from simmodel.scheduling.protocol import Decision, Preempt, Start, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import JobRequest, LiveJob, Run
 
 __all__ = ["Preemptive"]

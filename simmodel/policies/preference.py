@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.scheduling.protocol import Decision, OrderLike, Start, View
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
 
 __all__ = ["by_preference", "heads_of", "start_heads_in_order"]

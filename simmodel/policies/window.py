@@ -17,7 +17,7 @@ from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.orders import GivenOrder
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
 
 __all__ = ["Window"]

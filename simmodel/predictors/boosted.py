@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, optional_imports
+from simmodel.foundation.errors import InputError, optional_imports
 from simmodel.predictors.recent import RecentTwo
 from simmodel.scheduling.prediction import Predictor
 
@@ -45,7 +45,7 @@ class Boosted(Predictor):
     >>> Boosted(every=0)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: every: must be a whole number >= 1, got 0
+    simmodel.foundation.errors.InputError: every: must be a whole number >= 1, got 0
     """
 
     name = "boosted"

@@ -13,7 +13,7 @@ from math import ceil, inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.scheduling.prediction import Predictor
 
 if TYPE_CHECKING:

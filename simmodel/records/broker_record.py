@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 import numpy as np
 
-from simmodel.display import counted
+from simmodel.foundation.display import counted
 from simmodel.records.job_record import JobRecord
 from simmodel.work.table import Rows, Table
 

@@ -13,8 +13,8 @@ from simmodel.records.grid_watch import GridWatch, RowSink
 from simmodel.work.job import run_time_of
 
 if TYPE_CHECKING:
-    from simmodel.resources.shared_channel import Access
-    from simmodel.resources.transfer import Transfer
+    from simmodel.resources.network.shared_channel import Access
+    from simmodel.resources.network.transfer import Transfer
     from simmodel.work.job import Run
 
 __all__ = ["CGSIM_EVENTS", "CGSIM_STATES", "CGSimEvents", "CGSimStates"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from simmodel.records.grid_watch import GridWatch, Row, RowSink
 
 if TYPE_CHECKING:
-    from simmodel.resources.shared_channel import Access
-    from simmodel.resources.transfer import Transfer
+    from simmodel.resources.network.shared_channel import Access
+    from simmodel.resources.network.transfer import Transfer
     from simmodel.work.job import Run
 
 __all__ = ["EVENTS", "JOBS", "GridEvents"]

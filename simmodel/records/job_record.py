@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, counted
-from simmodel.errors import unknown
+from simmodel.foundation.display import Cells, Shown, counted
+from simmodel.foundation.errors import unknown
 from simmodel.records.node_spans import down_spans, held_spans, parts_inside
 from simmodel.records.steps import Steps
 from simmodel.work.table import Columns, Table, rows_of
-from simmodel.work.words import Words, column_of
+from simmodel.work.word_columns import Words, column_of
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:

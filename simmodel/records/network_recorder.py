@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, counted, texts
-from simmodel.errors import InputError
+from simmodel.foundation.display import Cells, Shown, counted, texts
+from simmodel.foundation.errors import InputError
 from simmodel.records.steps import Steps
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from simmodel.platform.network import LinkSpec
-    from simmodel.resources.network import Link, Network, Transfer
+    from simmodel.resources.network.network import Link, Network, Transfer
 
 __all__ = ["NetworkRecorder"]
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.display import Cells, Shown, texts
-from simmodel.errors import optional_imports
+from simmodel.foundation.display import Cells, Shown, texts
+from simmodel.foundation.errors import optional_imports
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     import simpy
 
-    from simmodel.resources.claims import Claim
-    from simmodel.resources.grants import Grant
-    from simmodel.resources.taskplace import TaskPlace
+    from simmodel.resources.pools.claims import Claim
+    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.processors.taskplace import TaskPlace
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.livetask import LiveTask

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from simmodel.errors import Plain
+from simmodel.foundation.errors import Plain
+from simmodel.records.executions import ClaimStretch, Stretch, claim_table, held_by, run_table
 from simmodel.records.job_columns import Column, job_columns, joined, kept_columns
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.reasons import reason_table
-from simmodel.records.stretches import ClaimStretch, Stretch, claim_table, held_by, run_table
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
-from simmodel.work.words import Words
+from simmodel.work.word_columns import Words
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.records.task_record import TaskRecord
-    from simmodel.resources.claims import Claim
-    from simmodel.resources.grants import Grant
+    from simmodel.resources.pools.claims import Claim
+    from simmodel.resources.pools.grants import Grant
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason

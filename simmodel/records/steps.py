@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, counted, texts
+from simmodel.foundation.display import Cells, Shown, counted, texts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

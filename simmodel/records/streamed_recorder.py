@@ -12,7 +12,7 @@ import numpy as np
 from simmodel.records.job_columns import Column, joined
 from simmodel.records.recorder import OPEN, JobRecorder
 from simmodel.work.table import Table, rows_of
-from simmodel.work.words import Words
+from simmodel.work.word_columns import Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

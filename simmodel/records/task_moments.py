@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.resources.services import STAMPS
+from simmodel.resources.processors.services import STAMPS
 from simmodel.work.table import Columns, Table
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown
+from simmodel.foundation.display import Cells, Shown
 from simmodel.platform.machine import MachineSpec
 from simmodel.records.steps import Steps
 from simmodel.records.task_columns import family_seconds, from_sets, joined_edges, recorded_instants, runs_by_kind

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import numpy as np
 
-from simmodel.display import Cells
-from simmodel.errors import InputError, SnapshotError, Stalled
-from simmodel.referee.life import after_instant
+from simmodel.foundation.display import Cells
+from simmodel.foundation.errors import InputError, SnapshotError, Stalled
+from simmodel.referee.explanation_parts import Change, span_table, table_lines, told_of
+from simmodel.referee.job_life import after_instant
 from simmodel.referee.obstacles import waiting_parts, why_waits
 from simmodel.referee.redirected import Redirected
-from simmodel.referee.telling import Change, span_table, table_lines, told_of
-from simmodel.results.told import Told
+from simmodel.results.explanations import Told
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.snapshots.cluster import ClusterSnapshot
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.referee.choice_explanation import explain_choice
-from simmodel.referee.life import explain_job
+from simmodel.referee.job_life import explain_job
 from simmodel.referee.task_explanation import explain_task
 from simmodel.runs.scenario import Missing, Scenario
 

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.display import Cells
+from simmodel.foundation.display import Cells
 from simmodel.metrics.report import duration
-from simmodel.referee.telling import PROMISES, Change, Holder, instant_text, listed, span_table, table_lines, told_of
-from simmodel.results.told import Told
+from simmodel.referee.explanation_parts import (
+    PROMISES,
+    Change,
+    Holder,
+    instant_text,
+    listed,
+    span_table,
+    table_lines,
+    told_of,
+)
+from simmodel.results.explanations import Told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

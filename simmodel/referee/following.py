@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError
 from simmodel.experiments.calls import map_calls
+from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.errors import InputError
 from simmodel.referee.schedules import GivenSchedule, Schedule, schedule_of
 from simmodel.referee.verification import Judgement, cluster_of, judge
 from simmodel.scheduling.registry import labelled, policy as policy_of

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.display import counted
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.display import counted
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import show_quantity
 from simmodel.futures.asking import started_now
-from simmodel.referee.telling import Change
+from simmodel.referee.explanation_parts import Change
 from simmodel.snapshots.jobs import Choice
 from simmodel.systems.cluster.choices import places_to_wait
 from simmodel.systems.cluster.system import Cluster
-from simmodel.units import show_quantity
 from simmodel.work.job import Job
 
 if TYPE_CHECKING:

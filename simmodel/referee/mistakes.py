@@ -12,7 +12,7 @@ from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.orders import GivenOrder
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
 
 __all__ = ["Mistake", "MistakenEasy", "mistakes_of"]
 

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simmodel.display import are_free, counted
-from simmodel.errors import InputError
+from simmodel.foundation.display import are_free, counted
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import show_quantity
 from simmodel.futures.asking import Question, promised_now
 from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import Explanation
+from simmodel.referee.explanation_parts import PROMISES, Holder, instant_text, span_table
 from simmodel.referee.least_change import least_changes
-from simmodel.referee.telling import PROMISES, Holder, instant_text, span_table
 from simmodel.snapshots.cluster import ClusterSnapshot
-from simmodel.units import show_quantity
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
-    from simmodel.resources.windows import CapacityWindow
+    from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.windows import CapacityWindow
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.jobs import RunningWork, WorkState
 

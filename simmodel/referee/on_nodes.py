@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simmodel.referee.schedules import Fault, Held, Schedule
-from simmodel.resources.allocation import Request
+from simmodel.resources.pools.allocation import Request
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

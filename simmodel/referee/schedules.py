@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown
 from simmodel.formats.schedules import read_schedule
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
 from simmodel.records.job_record import JobRecord
 from simmodel.work.table import Table
 from simmodel.work.workload import Workload

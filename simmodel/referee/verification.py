@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, are_free, counted, text_table
-from simmodel.errors import InputError, PolicyError, Stalled
+from simmodel.foundation.display import Cells, Shown, are_free, counted, text_table
+from simmodel.foundation.errors import InputError, PolicyError, Stalled
 from simmodel.records.observers import progress_bar
+from simmodel.referee.feasibility import impossible
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.mistakes import mistakes_of
-from simmodel.referee.possible import impossible
+from simmodel.referee.samples import stretches_of
 from simmodel.referee.schedules import MISFITS, Fault, GivenSchedule, Schedule, schedule_of
-from simmodel.referee.stretches import stretches_of
 from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.registry import policy as policy_of
@@ -95,7 +95,7 @@ def judge(
 ) -> Judgement:
     """Ask a policy at each state of a schedule what it would have started; ``polled``: also when nothing happens there.
 
-    ``sample``: so many starts are judged, see :func:`~simmodel.referee.stretches.stretches_of`; default: all.
+    ``sample``: so many starts are judged, see :func:`~simmodel.referee.samples.stretches_of`; default: all.
 
     >>> log = Workload({"submit": [0, 5], "run": [10, 10], "processors": [4, 4]})
     >>> judge(platform_of(4), schedule_of(log, {1: 0, 2: 10}), "fcfs").explained()

@@ -11,10 +11,10 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from simmodel.entries import Entries, load
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.entries import Entries, load
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.units import parse_quantity
 from simmodel.platform.models import MODELS
-from simmodel.units import parse_quantity
 
 __all__ = ["BASES", "Model", "Option", "check_model", "kind_of_model", "model_named", "read_options", "register_model"]
 
@@ -22,12 +22,12 @@ Base = TypeVar("Base")
 
 BASES = Entries[type](
     {
-        "processor": "simmodel.resources.processor:Processor",
-        "memory pool": "simmodel.resources.memory:MemoryPool",
-        "placement": "simmodel.resources.placements:NodeChoice",
-        "storage": "simmodel.resources.storage:Storage",
-        "link": "simmodel.resources.links:Link",
-        "sharing rule": "simmodel.resources.sharing_rule:SharingRule",
+        "processor": "simmodel.resources.processors.processor:Processor",
+        "memory pool": "simmodel.resources.data.memory:MemoryPool",
+        "placement": "simmodel.resources.pools.placements:NodeChoice",
+        "storage": "simmodel.resources.data.storage:Storage",
+        "link": "simmodel.resources.network.links:Link",
+        "sharing rule": "simmodel.resources.network.sharing_rule:SharingRule",
     }
 )
 """The kinds of resources that may have models, and the class from which the models of each derive."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simmodel.errors import unknown
+from simmodel.foundation.errors import unknown
 from simmodel.metrics.names import TAU, Cut
 from simmodel.records.broker_record import BrokerRecord
 from simmodel.results.result import Result
@@ -77,7 +77,7 @@ class BrokerResult(Result, BrokerRecord):
         return BrokerPlots(self)
 
     def _repr_html_(self) -> str:
-        from simmodel.display import html_table
+        from simmodel.foundation.display import html_table
         from simmodel.metrics.brokered import cluster_cells
 
         return super()._repr_html_() + html_table(cluster_cells(self.table))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, clipped, shown
+from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.records.job_record import ENDED_WELL
 from simmodel.records.reasons import REASONS
 from simmodel.results.stores import LISTS
@@ -78,7 +78,7 @@ def check_jobs(tables: Mapping[str, Table], processors: float) -> None:
     >>> check_jobs({"jobs": Table(jobs)}, 4)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: jobs.end, row 1: must be >= start, 5.0, got 3.0
+    simmodel.foundation.errors.InputError: jobs.end, row 1: must be >= start, 5.0, got 3.0
     """
     _check_columns(tables, _COLUMNS)
     jobs = tables["jobs"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from simmodel.results.parts import parts_of, write_csv_parts, write_parquet_parts
+from simmodel.results.stored_tables import parts_of, write_csv_parts, write_parquet_parts
 from simmodel.results.stores import folder_of, pyarrow
 from simmodel.results.unfinished import UnfinishedFile
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from simmodel.errors import InputError, Plain
+from simmodel.foundation.errors import InputError, Plain
 from simmodel.metrics.names import TAU, Cut
 from simmodel.records.grid_record import GridRecord
 from simmodel.results.checks import check_flows

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, Plain, clipped, shown
 from simmodel.formats.documents import Value
-from simmodel.loading import decode, one_sentence, parse_json, read_bytes
+from simmodel.foundation.errors import InputError, Plain, clipped, shown
+from simmodel.foundation.loading import decode, one_sentence, parse_json, read_bytes
+from simmodel.foundation.writing import is_database
 from simmodel.results.checks import NUMBERS
 from simmodel.results.grid import GridResult
 from simmodel.results.machine import MachineResult
@@ -26,7 +27,6 @@ from simmodel.results.stored import Common
 from simmodel.results.stores import LISTS, pyarrow
 from simmodel.work.table import Table, cell_text
 from simmodel.work.workload import Report
-from simmodel.writing import is_database
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simmodel.errors import Plain
 from simmodel.formats.documents import Value
+from simmodel.foundation.errors import Plain
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.toml import from_dict

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from simmodel.errors import InputError, Plain, clipped, shown
+from simmodel.foundation.errors import InputError, Plain, clipped, shown
 from simmodel.metrics.names import JOB_METRICS, METRICS, TAU, Cut
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stored import Common, Stored
@@ -109,7 +109,7 @@ class Result(Stored, JobRecord):
     # ------------------------------------------------------------------ stores
 
     def to_pandas(self) -> NoReturn:
-        """Raise :class:`~simmodel.errors.InputError`: a result has several tables, each of which has this method."""
+        """Raise ``InputError``: a result has several tables, each of which has this method."""
         names = ", ".join(f"result.{name}.to_pandas()" for name in self.stored_tables())
         raise InputError(f"must be asked of one of its tables: {names}", place="to_pandas")
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
-from simmodel.entries import load
+from simmodel.foundation.entries import load
 
 if TYPE_CHECKING:
-    from simmodel.results.told import Told
+    from simmodel.results.explanations import Told
     from simmodel.work.table import Table
     from simmodel.work.workload import Report
 
@@ -140,7 +140,7 @@ class Stored:
         """Write an SQLite database of the tables and a table ``meta`` of keys and JSON values.
 
         An existing file is replaced as a whole. Raises ``InputError`` if it cannot be written (see
-        :func:`simmodel.writing.replacing`), or if it is a database of another program, unless ``force``.
+        :func:`simmodel.foundation.writing.replacing`), or if it is a database of another program, unless ``force``.
         """
         from simmodel.results.stores import write_sqlite
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.errors import InputError, optional_imports
-from simmodel.loading import parse_json, read_bytes
+from simmodel.foundation.errors import InputError, optional_imports
+from simmodel.foundation.loading import parse_json, read_bytes
+from simmodel.foundation.writing import replacing, write_text
 from simmodel.work.table import Table
-from simmodel.work.words import Words
-from simmodel.writing import replacing, write_text
+from simmodel.work.word_columns import Words
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simmodel.display import Cells, Shown
-from simmodel.errors import InputError, Plain
 from simmodel.formats.documents import Value
-from simmodel.loading import one_sentence
+from simmodel.foundation.display import Cells, Shown
+from simmodel.foundation.errors import InputError, Plain
+from simmodel.foundation.loading import one_sentence
 from simmodel.metrics.grid import SITE_COLUMNS, SiteSums, site_lines
 from simmodel.metrics.names import METRICS, TAU, Cut
 from simmodel.metrics.one_pass import COLUMNS, Span, summary_in_one_pass
 from simmodel.metrics.sweep import NotSorted
 from simmodel.records.job_record import runs_of
 from simmodel.results.loading import UNFINISHED, common_of, load_result, read_document, read_tables
-from simmodel.results.parts import has_table, parts_of
 from simmodel.results.result import Result
 from simmodel.results.stored import Common, Stored
+from simmodel.results.stored_tables import has_table, parts_of
 from simmodel.results.stores import json_text
 from simmodel.work.table import Table
 

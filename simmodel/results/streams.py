@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.foundation.writing import holds_parquet
 from simmodel.results.stores import SQLITE_TYPES, fill, flat, folder_of, pyarrow
 from simmodel.results.unfinished import UnfinishedFile
 from simmodel.work.table import Table
-from simmodel.writing import holds_parquet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,7 +128,7 @@ class RecordStream:
         self._file.connection.execute(statement, () if self._by_site else (*places, "")[:1])
 
     def _to_parquet(self, meta: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        from simmodel.results.parts import parts_of, write_parquet_parts  # imports the readers of all results
+        from simmodel.results.stored_tables import parts_of, write_parquet_parts  # imports the readers of all results
 
         with folder_of(self.path, meta, [f"{name}.parquet" for name in names]) as part_of:
             for name in names:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown
+from simmodel.foundation.display import Cells, Shown
 from simmodel.records.broker_record import joined
 from simmodel.results.machine import MachineResult
 from simmodel.work.table import Table

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from simmodel.errors import InputError
-from simmodel.writing import check_output, replacing
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.writing import check_output, replacing
 
 __all__ = ["UnfinishedFile"]
 

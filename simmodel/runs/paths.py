@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 
 __all__ = ["changed", "look_up", "parsed"]
 

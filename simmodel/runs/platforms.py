@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.kinds import kind_of, snapshot_in

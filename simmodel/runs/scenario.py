@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
-from simmodel.display import Cells, Fields, Shown, short
 from simmodel.environment import Environment
-from simmodel.errors import InputError, clipped, shown, unknown
 from simmodel.formats.documents import Value
+from simmodel.foundation.display import Cells, Fields, Shown, short
+from simmodel.foundation.errors import InputError, clipped, shown, unknown
+from simmodel.foundation.units import in_seconds
 from simmodel.platform.options import NoOptions, Options
 from simmodel.records.versions import versions
 from simmodel.results.streams import RecordStream
@@ -31,8 +32,7 @@ from simmodel.systems.submissions import (
     submissions_of_document,
 )
 from simmodel.systems.system import Live, System
-from simmodel.units import in_seconds
-from simmodel.work.given import repeatable
+from simmodel.work.given_work import repeatable
 
 if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike

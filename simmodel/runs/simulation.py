@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import finalize
 
 from simmodel.environment import quiet_garbage_collector
-from simmodel.errors import InputError
-from simmodel.units import in_seconds
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import in_seconds
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment

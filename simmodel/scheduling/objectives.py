@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.entries import load
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.entries import load
+from simmodel.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from simmodel.environment import hook, is_hook
 
 if TYPE_CHECKING:
-    from simmodel.resources.channels import Channel
-    from simmodel.resources.claims import Claim
-    from simmodel.resources.flow import Flow
-    from simmodel.resources.grants import Grant
-    from simmodel.resources.host import Execution
-    from simmodel.resources.links import Link
-    from simmodel.resources.services import Moved
-    from simmodel.resources.shared_channel import Access
-    from simmodel.resources.storage import Storage
-    from simmodel.resources.taskplace import TaskPlace
-    from simmodel.resources.transfer import Transfer
+    from simmodel.resources.data.storage import Storage
+    from simmodel.resources.network.channels import Channel
+    from simmodel.resources.network.flow import Flow
+    from simmodel.resources.network.links import Link
+    from simmodel.resources.network.shared_channel import Access
+    from simmodel.resources.network.transfer import Transfer
+    from simmodel.resources.pools.claims import Claim
+    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.processors.host import Execution
+    from simmodel.resources.processors.services import Moved
+    from simmodel.resources.processors.taskplace import TaskPlace
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.checkpoint import Kept
@@ -170,7 +170,7 @@ class Observer:
 
     @hook
     def task_ended(self, task: LiveTask, place: TaskPlace, stamps: Sequence[float], /) -> None:
-        """A task is done; ``stamps`` are its :data:`~simmodel.resources.services.STAMPS` (s)."""
+        """A task is done; ``stamps`` are its :data:`~simmodel.resources.processors.services.STAMPS` (s)."""
 
     @hook
     def task_stopped(self, task: LiveTask, place: TaskPlace, /) -> None:
@@ -294,15 +294,15 @@ class Observer:
 
     @hook
     def flow_started(self, flow: Flow, /) -> None:
-        """A flow of a plain :class:`~simmodel.resources.fluid.Fluid` started."""
+        """A flow of a plain :class:`~simmodel.resources.network.fluid.Fluid` started."""
 
     @hook
     def flow_ended(self, flow: Flow, /) -> None:
-        """A flow of a plain :class:`~simmodel.resources.fluid.Fluid` ended."""
+        """A flow of a plain :class:`~simmodel.resources.network.fluid.Fluid` ended."""
 
     @hook
     def channel_load_changed(self, channel: Channel, /) -> None:
-        """The load of a channel of a plain :class:`~simmodel.resources.fluid.Fluid` changed."""
+        """The load of a channel of a plain :class:`~simmodel.resources.network.fluid.Fluid` changed."""
 
 
 Observer.HOOKS.update(name for name, each in vars(Observer).items() if is_hook(each))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any, Protocol, Self, TypeAlias
 
-from simmodel.errors import InputError, unknown
-from simmodel.named_calls import call_with, split_call
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.named_calls import call_with, split_call
 from simmodel.platform.predictors import PREDICTORS
 from simmodel.scheduling.policy_base import parameters_of
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 
 __all__ = ["Plan", "Problem"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from simmodel.errors import unknown
+from simmodel.foundation.errors import unknown
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.work.livetask import LiveTask
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ReadyTasks:
                 yield task
 
     def at(self, place: Place) -> NoReturn:
-        """Refuse a policy for jobs, which asks for a place's queue; raises :class:`~simmodel.errors.InputError`."""
+        """Refuse a policy for jobs, which asks for a place's queue; raises ``InputError``."""
         raise InputError(
             f"must be a policy for tasks, such as heft, got one that starts jobs from queues: {place.name} has no such "
             f"queue",

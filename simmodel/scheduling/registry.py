@@ -14,9 +14,9 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from simmodel.entries import load
-from simmodel.errors import InputError, unknown
-from simmodel.named_calls import call_with, read_parameters, split_call, split_names
+from simmodel.foundation.entries import load
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.named_calls import call_with, read_parameters, split_call, split_names
 from simmodel.scheduling.built_in import BUILT_IN
 from simmodel.scheduling.policy_base import Decides, DecidingObject, FunctionPolicy, Policy
 

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from simmodel.environment import WAKE_UP
-from simmodel.errors import InputError, PolicyError, Stalled
+from simmodel.foundation.errors import InputError, PolicyError, Stalled
 from simmodel.scheduling.checks import (
     NOT_STARTED,
     label_of,
@@ -72,7 +72,7 @@ class Executive(Protocol[Work, At]):
 
         That of ``Start``, if any, carries out the starts of elastic jobs at a size that the policy names. A handler
         applies the decision and returns ``None``; if that is impossible, it changes nothing and returns the reason,
-        which becomes a :class:`~simmodel.errors.PolicyError`.
+        which becomes a :class:`~simmodel.foundation.errors.PolicyError`.
         """
         ...
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob
 

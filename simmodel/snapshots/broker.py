@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import attrs
 
-from simmodel.errors import InputError, shown
+from simmodel.foundation.errors import InputError, shown
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, Size, one_of
 from simmodel.work.job import Job

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import (

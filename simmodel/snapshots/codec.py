@@ -16,12 +16,12 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 import attrs
 from cattrs import Converter
 
-from simmodel.errors import InputError, Plain, SnapshotError, shown
+from simmodel.foundation.errors import InputError, Plain, SnapshotError, shown
 from simmodel.platform.broker import SystemSpec
 from simmodel.platform.kinds import KINDS, to_dict
 from simmodel.platform.strict import inside, made_from, strict_converter
 from simmodel.platform.toml import from_dict
-from simmodel.resources.allocation import Allocation
+from simmodel.resources.pools.allocation import Allocation
 from simmodel.snapshots.row_columns import Read, RowTable, Write, items
 from simmodel.snapshots.types import (
     Check,
@@ -54,7 +54,7 @@ def read_state(values: Plain, kind: type[T]) -> T:
     >>> read_state({"job": 7, "after": "start"}, Job)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: after: unknown key 'after'; known keys: id, submit, processors, run, requested,
+    simmodel.foundation.errors.InputError: after: unknown key 'after'; known keys: id, submit, processors, run, ...
     nodes, cores_per_node, gpus_per_node, memory_per_node, consumables, user, group, queue, partition, priority,
     dependencies, cancel, on_preempt, keeps_work, checkpoint, grace, name, partitions, inputs, outputs, site, elastic,
     bandwidth

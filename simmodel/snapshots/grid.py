@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import attrs
 
 from simmodel.environment import END
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.grid import GridSpec, SiteOutageSpec
-from simmodel.resources.catalogue import CatalogueState
-from simmodel.resources.shared_channel import ChannelState
-from simmodel.resources.storage import StorageState
+from simmodel.resources.data.catalogue import CatalogueState
+from simmodel.resources.data.storage import StorageState
+from simmodel.resources.network.shared_channel import ChannelState
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.jobs import Planned, expected_end
 from simmodel.snapshots.snapshot import PolicyState, Snapshot

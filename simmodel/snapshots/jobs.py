@@ -12,10 +12,10 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
+from simmodel.foundation.display import Fields
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.job_columns import join
-from simmodel.resources.allocation import Allocation
+from simmodel.resources.pools.allocation import Allocation
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Count, Instant, Like, Rest, Seconds, Size, one_of
 from simmodel.work.checkpoint import Kept

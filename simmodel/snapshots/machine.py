@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.options import MachineOptions
-from simmodel.resources.eviction import CandidateState
+from simmodel.resources.data.eviction import CandidateState
 from simmodel.snapshots.references import renumbered
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of

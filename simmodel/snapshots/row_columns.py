@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_origin
 
 import attrs
 
-from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.foundation.errors import InputError, Plain, shown, unknown
 from simmodel.platform.strict import inside
 from simmodel.snapshots.types import Check, Field, Form, Like, base_of, fields_of, is_row, not_none
 

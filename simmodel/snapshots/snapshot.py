@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Fields, Shown
-from simmodel.entries import Entries
-from simmodel.errors import InputError, Plain, SnapshotError, shown, unknown
-from simmodel.loading import decode, one_sentence, parse_json, read_bytes
+from simmodel.foundation.display import Cells, Fields, Shown
+from simmodel.foundation.entries import Entries
+from simmodel.foundation.errors import InputError, Plain, SnapshotError, shown, unknown
+from simmodel.foundation.loading import decode, one_sentence, parse_json, read_bytes
 from simmodel.scheduling.prediction import Predictor
 from simmodel.snapshots.types import Count, Instant, Keyed, Seed
 
@@ -184,7 +184,7 @@ class Snapshot(Shown):
 
         text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False, default=_of_numpy)
         if path is not None:
-            from simmodel.writing import write_text
+            from simmodel.foundation.writing import write_text
 
             write_text(path, text + "\n")
         return text
@@ -289,7 +289,7 @@ def check_policy_name(name: Plain, place: str, *, trust: bool) -> None:
     >>> check_policy_name("portfolio(easy, mine:Policy)", "policy", trust=False)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: policy: must be a known policy, got 'portfolio(easy, mine:Policy)', which imports code:
+    simmodel.foundation.errors.InputError: policy: must be a known policy, got 'portfolio(easy, mine:Policy)', ...
     pass trust=True (--trust) if you trust the file
     """
     if isinstance(name, str) and ":" in _OBJECTIVE.sub("objective=", name) and not trust:

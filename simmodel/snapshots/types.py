@@ -116,7 +116,7 @@ def is_mapping(kind: Form) -> bool:
 def arms_of(kind: Form) -> tuple[list[Any], list[Any]]:
     """Return the members of a union that are lists in JSON, and the others, without ``None``."""
     arms = [each for each in get_args(kind) if each is not NoneType]
-    from simmodel.resources.allocation import Allocation
+    from simmodel.resources.pools.allocation import Allocation
 
     lists = [each for each in arms if each is Allocation or get_origin(each) is tuple or is_row(each)]
     return lists, [each for each in arms if each not in lists]

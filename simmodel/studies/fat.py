@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, texts
 from simmodel.experiments.exploration import Exploration, explore
+from simmodel.foundation.display import Cells, Shown, texts
 from simmodel.generators.layers import layered
 from simmodel.metrics.statistics import Interval
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec

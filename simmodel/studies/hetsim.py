@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
 from simmodel.experiments.exploration import Exploration, explore
+from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.generators.costs import with_costs
 from simmodel.generators.sipht_workflow import sipht
 from simmodel.metrics.statistics import Interval

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import unknown
 from simmodel.experiments.broker_comparison import BrokerComparison, compare_brokers
+from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.errors import unknown
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 from .broker.system import Broker as Broker
-from .cluster.forecast import Forecast as Forecast
 from .cluster.from_data import snapshot_of as snapshot_of
+from .cluster.future.guest import Forecast as Forecast
 from .cluster.system import Cluster as Cluster
 from .destination import BrokeredJob as BrokeredJob, Destination as Destination, destination_of as destination_of
 from .grid.site import GridJob as GridJob, Site as Site

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.systems.cluster.replay import LeftOut
 from simmodel.work.chunks import KnownIds
 from simmodel.work.prepare import REPEATED, Stopped

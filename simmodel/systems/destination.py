@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.entries import load
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.entries import load
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.system import Live
 from simmodel.work.job import Job, LiveJob

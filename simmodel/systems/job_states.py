@@ -8,7 +8,7 @@ from simmodel.snapshots.jobs import Past, WorkState
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
 
 __all__ = ["job_of", "work_of"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import attrs
 
 from simmodel.environment import SUBMIT, Environment, Occurrence, heard
-from simmodel.errors import ImpossibleWork, InputError, SnapshotError
+from simmodel.foundation.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY
 from simmodel.scheduling.protocol import Estimate, Load, View, work_units
@@ -29,18 +29,18 @@ from simmodel.systems.policy_state import (
     stream_states,
 )
 from simmodel.systems.system import System
-from simmodel.work.given import as_workload
+from simmodel.work.given_work import as_workload
 from simmodel.work.job import Job, LiveJob, Refusal, Run, rule_of
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.records.streamed_recorder import Write
-    from simmodel.resources.allocation import Allocation
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.allocation import Allocation
+    from simmodel.resources.pools.pool import Pool
     from simmodel.results.result import Result
     from simmodel.systems.system import EstimateBasis
-    from simmodel.work.given import JobsGiven
+    from simmodel.work.given_work import JobsGiven
     from simmodel.work.prepare import Prepared
 
 __all__ = ["Arrival", "JobSystem"]

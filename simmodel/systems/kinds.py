@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.entries import Entries, load
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.entries import Entries, load
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.kinds import KINDS as SPECS
 from simmodel.platform.options import NoOptions, Options
 from simmodel.scheduling.policy_base import Decides, Policy

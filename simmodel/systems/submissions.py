@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.foundation.errors import InputError, Plain, unknown
 from simmodel.systems.system import Live
 from simmodel.work.chunks import ChunkedWorkload
-from simmodel.work.given import JobsGiven, as_workload
+from simmodel.work.given_work import JobsGiven, as_workload
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 
@@ -333,7 +333,7 @@ def read_submissions(
     homes
         names of the places that can be homes of workloads
     of_nodes
-        for workflows run as jobs: see :func:`~simmodel.work.given.as_workload`
+        for workflows run as jobs: see :func:`~simmodel.work.given_work.as_workload`
     seed
         of generated jobs and tasks
     machine, config

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, N
 from simpy.events import Event
 
 from simmodel.environment import END, SUBMIT
-from simmodel.errors import InputError, SnapshotError
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.records.place_tables import place_table
 from simmodel.records.recorder import Chooser
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Handler, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given import JobsGiven
+    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.table import Table

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isclose
 from typing import Any
 
-from simmodel.errors import SnapshotError, Stalled
+from simmodel.foundation.errors import SnapshotError, Stalled
 from simmodel.runs import simulate, start
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.work.job import Job

@@ -8,8 +8,8 @@ from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Environment
-from simmodel.errors import SnapshotError, Stalled
-from simmodel.resources.services import STAMPS
+from simmodel.foundation.errors import SnapshotError, Stalled
+from simmodel.resources.processors.services import STAMPS
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.workflow import Workflow

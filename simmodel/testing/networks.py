@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled
 from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec, SharingModel
-from simmodel.resources.links import Link
-from simmodel.resources.network import Network
-from simmodel.resources.transfer import Transfer
+from simmodel.resources.network.links import Link
+from simmodel.resources.network.network import Network
+from simmodel.resources.network.transfer import Transfer
 from simmodel.scheduling.observer import Observer
 from simmodel.testing.job_runs import check_jobs
 from simmodel.testing.resources import CLOCK

@@ -10,8 +10,8 @@ import numpy as np
 
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.placements import placement_text
-from simmodel.resources.allocation import Allocation, NodeTable, Request
-from simmodel.resources.placements import placement_named
+from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from simmodel.resources.pools.placements import placement_named
 from simmodel.testing.job_runs import check_jobs
 from simmodel.work.job import Job
 

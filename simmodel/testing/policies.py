@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Environment
-from simmodel.errors import Stalled
+from simmodel.foundation.errors import Stalled
 from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
-from simmodel.resources.serving import SharedProcessor
+from simmodel.resources.processors.serving import SharedProcessor
 from simmodel.systems.machine.system import Machine
 from simmodel.testing.machines import Arrivals, check_machine
 from simmodel.testing.resources import CLOCK

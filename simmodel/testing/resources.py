@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from simmodel.entries import Entries
+from simmodel.foundation.entries import Entries
 from simmodel.platform.models import MODELS
 from simmodel.platform.placements import PLACEMENTS
 from simmodel.resources.models import BASES, kind_of_model

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from simmodel.environment import Environment
-from simmodel.errors import Stalled
+from simmodel.foundation.errors import Stalled
 from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.storage import StorageSpec
-from simmodel.resources.shared_channel import Access
-from simmodel.resources.storage import make_storage
+from simmodel.resources.data.storage import make_storage
+from simmodel.resources.network.shared_channel import Access
 from simmodel.testing.job_runs import check_jobs
 from simmodel.work import File
 from simmodel.work.job import Job

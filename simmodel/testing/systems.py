@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.runs.simulating import start
 from simmodel.scheduling.registry import unused
 from simmodel.snapshots.snapshot import Snapshot

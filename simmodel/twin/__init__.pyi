@@ -1,7 +1,7 @@
 from .advisor import Advice as Advice, AdvisedStart as AdvisedStart, Advisor as Advisor
 from .audit import AuditLog as AuditLog, read_audit as read_audit
+from .audit_replay import AuditReplay as AuditReplay, replay_audit as replay_audit
 from .config import TwinConfig as TwinConfig, read_config as read_config
-from .course import AuditReplay as AuditReplay, replay_audit as replay_audit
 from .described import Described as Described
 from .embedded import EmbeddedServer as EmbeddedServer
 from .events import (
@@ -26,7 +26,7 @@ from .logs import start_logging as start_logging
 from .mirror import Mirror as Mirror
 from .notes import Unsupported as Unsupported
 from .pbs.describe import describe_pbs as describe_pbs
-from .present import explain_in_mirror as explain_in_mirror
+from .present_state import explain_in_mirror as explain_in_mirror
 from .redis_settings import RedisSettings as RedisSettings
 from .replay import LogReplay as LogReplay, replay_log as replay_log
 from .serving import StatusServer as StatusServer

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.display import Fields
 from simmodel.environment import quiet_garbage_collector
-from simmodel.errors import InputError
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 from simmodel.futures.asking import Question
 from simmodel.futures.light import FutureMissed, LightFutures
 from simmodel.policies.portfolio import Portfolio
-from simmodel.resources.nodes import NodePool
-from simmodel.resources.pool import Pool
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.resources.pools.pool import Pool
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.registry import PolicyLike, label, policy as policy_of
 from simmodel.snapshots.cluster import ClusterSnapshot

@@ -22,7 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simmodel.errors import InputError, SimmodelError, shown
+from simmodel.foundation.errors import InputError, SimmodelError, shown
 
 __all__ = ["AuditError", "AuditLog", "AuditRecord", "read_audit"]
 

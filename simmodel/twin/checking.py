@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from simmodel.display import counted
-from simmodel.errors import InputError, SimmodelError, unknown
+from simmodel.foundation.display import counted
+from simmodel.foundation.errors import InputError, SimmodelError, unknown
+from simmodel.foundation.writing import check_output
 from simmodel.twin.acting.actions import MODES
 from simmodel.twin.mirror import Mirror
 from simmodel.twin.serving import StatusServer, asked
 from simmodel.twin.source import RemoteSource
 from simmodel.twin.status import Status
-from simmodel.writing import check_output
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec

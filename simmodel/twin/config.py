@@ -12,9 +12,10 @@ import attrs
 
 from simmodel.catalogue import load_platform
 from simmodel.catalogue.bundled import bundled_names
-from simmodel.display import Fields
-from simmodel.errors import InputError, Plain, shown
-from simmodel.loading import parse_toml, read_bytes
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, Plain, shown
+from simmodel.foundation.loading import parse_toml, read_bytes
+from simmodel.foundation.units import parse_quantity
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.strict import inside, strict_converter
 from simmodel.scheduling.registry import policy
@@ -22,7 +23,6 @@ from simmodel.snapshots.snapshot import check_policy_name
 from simmodel.twin.acting.actions import Hands
 from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.sources import ActingSource, SourceSettings, source_settings
-from simmodel.units import parse_quantity
 
 if TYPE_CHECKING:
     from cattrs import Converter

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.loading import read_bytes
+from simmodel.foundation.display import Fields
+from simmodel.foundation.loading import read_bytes
 from simmodel.platform.cluster import ClusterSpec, NodeSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.options import ClusterOptions

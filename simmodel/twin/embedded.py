@@ -7,7 +7,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError, SimmodelError, clipped, optional_imports
+from simmodel.foundation.errors import InputError, SimmodelError, clipped, optional_imports
 from simmodel.twin.redis_settings import RedisSettings
 
 if TYPE_CHECKING:

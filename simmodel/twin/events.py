@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, Plain, clipped, shown, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, Plain, clipped, shown, unknown
 from simmodel.platform.strict import made_from, strict_converter
 from simmodel.work.job import Dependency, Job, partitions_in
 
@@ -392,7 +392,7 @@ def event_of(document: Mapping[str, Any] | str | bytes, source: str | None = Non
     >>> event_of({"kind": "start", "cluster": "alps", "time": 9}, "events.jsonl", "line 3")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: events.jsonl, line 3: unknown event 'start'; did you mean 'started'? ...
+    simmodel.foundation.errors.InputError: events.jsonl, line 3: unknown event 'start'; did you mean 'started'? ...
     """
     try:
         if not isinstance(document, Mapping):

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from simmodel.errors import Plain
+from simmodel.foundation.errors import Plain
 from simmodel.twin.events import (
     Changed,
     Demand,

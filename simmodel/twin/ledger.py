@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from simmodel.twin.job_history import Entry, Order
 
 if TYPE_CHECKING:
-    from simmodel.errors import Plain
+    from simmodel.foundation.errors import Plain
     from simmodel.twin.events import Demand, JobEvent, JobKey
 
 __all__ = ["Ledger"]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from simmodel.errors import clipped
+from simmodel.foundation.errors import clipped
 
 __all__ = ["Log", "start_logging", "stop_logging"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
-from simmodel.display import Cells, Shown
-from simmodel.errors import InputError, Plain, shown
+from simmodel.foundation.display import Cells, Shown
+from simmodel.foundation.errors import InputError, Plain, shown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import Past

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
-from simmodel.resources.allocation import Allocation
-from simmodel.resources.nodes import NodePool
+from simmodel.foundation.errors import ImpossibleWork, InputError
+from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.nodes import NodePool
 from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.system import Cluster
 from simmodel.twin.events import Demand
@@ -21,7 +21,7 @@ from simmodel.work.job import OVER, LiveJob
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.platform.options import ClusterOptions
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.twin.events import JobKey
     from simmodel.twin.job_history import Entry

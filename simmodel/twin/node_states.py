@@ -6,7 +6,7 @@ from bisect import insort
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from simmodel.errors import Plain, shown
+from simmodel.foundation.errors import Plain, shown
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from simmodel.display import Fields
+from simmodel.foundation.display import Fields
 from simmodel.platform.node_lists import node_list
 
 __all__ = ["STATE_OF_NOW", "Notes", "Unsupported"]

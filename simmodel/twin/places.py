@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simmodel.errors import clipped
+from simmodel.foundation.errors import clipped
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec

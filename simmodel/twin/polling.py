@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import attrs
 
-from simmodel.display import Fields, counted
-from simmodel.errors import InputError
+from simmodel.foundation.display import Fields, counted
+from simmodel.foundation.errors import InputError
 from simmodel.twin.events import Event, JobReport, JobState, Noticed, StateReport
 from simmodel.twin.programs import Commands, ProgramError
 from simmodel.twin.refused import Refused
@@ -76,8 +76,8 @@ class PolledSource(ABC):
     """Tells the state of a scheduler as full reports; jobs that have ended are told for some seconds more.
 
     A class for a scheduler has :meth:`state`, :meth:`states_of`, :meth:`release` and :meth:`count`; errors in what it
-    is told are :class:`~simmodel.errors.InputError`. A state that lacks jobs that ran or waited, or in which jobs went
-    back, is believed if :meth:`states_of` says the same of such jobs.
+    is told are :class:`~simmodel.foundation.errors.InputError`. A state that lacks jobs that ran or waited, or in
+    which jobs went back, is believed if :meth:`states_of` says the same of such jobs.
 
     Parameters
     ----------

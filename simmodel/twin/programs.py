@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, SimmodelError, shown, unknown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, SimmodelError, shown, unknown
 
 __all__ = ["Commands", "ProgramError", "is_garbled"]
 
@@ -72,7 +72,7 @@ class Commands(Fields, ABC):
     @staticmethod
     @abstractmethod
     def word_of(job: int | str) -> str:
-        """Return the id of a job as a word of a command; raises :class:`~simmodel.errors.InputError`."""
+        """Return the id of a job as a word of a command; raises :class:`~simmodel.foundation.errors.InputError`."""
 
     def read(self, name: str, jobs: Iterable[int | str] = ()) -> str:
         """Run a command of ``reads``, for some jobs by their ids, and return what it prints.

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from simmodel.resources.nodes import NodePool
-from simmodel.resources.pool import Pool
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.resources.pools.pool import Pool
 from simmodel.scheduling.observer import Observer
 from simmodel.twin.events import Demand, Ended, Event, NodesChanged, Requeued, Started, Submitted
 

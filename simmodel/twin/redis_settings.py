@@ -10,8 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, clipped, optional_imports
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, clipped, optional_imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ class RedisSettings(Fields):
     >>> RedisSettings(url="redis://twin:secret@redis.example")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: url: must not hold a password; put it into password_file or SIMMODEL_REDIS_PASSWORD
+    simmodel.foundation.errors.InputError: url: must not hold a password; put it into password_file or ...
     """
 
     url: str = attrs.field(default="redis://127.0.0.1:6379")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, text_table
+from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.metrics.report import duration
 from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.registry import label

@@ -14,7 +14,7 @@ from simmodel.twin.acting.acting import Acting
 from simmodel.twin.acting.actions import MODES
 from simmodel.twin.advisor import Advisor
 from simmodel.twin.audit import AuditLog
-from simmodel.twin.course import continued
+from simmodel.twin.audit_replay import continued
 from simmodel.twin.mirror import Mirror
 from simmodel.twin.twin import Twin
 

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
-from simmodel.errors import InputError, SimmodelError, clipped, optional_imports
+from simmodel.foundation.errors import InputError, SimmodelError, clipped, optional_imports
 from simmodel.twin.logs import Log
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
-    from simmodel.errors import Plain
+    from simmodel.foundation.errors import Plain
     from simmodel.twin.status import Health, Status
 
 __all__ = ["StatusServer", "asked", "metrics_of"]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.futures.whatif import what_if
 from simmodel.metrics.statistics import batch_means
 from simmodel.records.observers import progress_bar
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import label
 from simmodel.twin.advisor import Advisor
-from simmodel.twin.course import lets_start
+from simmodel.twin.audit_replay import lets_start
 from simmodel.twin.events import Demand, Ended, Event, JobKey, Passed, Requeued, Started, StateReport, Submitted
 from simmodel.twin.reconcile import missing
 from simmodel.twin.shadow_report import Alarm, ShadowReport

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, counted, text_table
-from simmodel.errors import InputError
+from simmodel.foundation.display import Cells, Shown, counted, text_table
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.report import duration
 from simmodel.work.table import Table
 

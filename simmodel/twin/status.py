@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import Plain, clipped
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import Plain, clipped
 
 __all__ = ["Health", "LastDecision", "Status"]
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError, clipped, optional_imports, shown
+from simmodel.foundation.errors import InputError, clipped, optional_imports, shown
 from simmodel.twin.events import Event, event_of
 from simmodel.twin.redis_settings import RedisSettings
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from simmodel.environment import quiet_garbage_collector
-from simmodel.errors import SimmodelError
+from simmodel.foundation.errors import SimmodelError
 from simmodel.platform.kinds import to_dict
 from simmodel.twin.audit import AuditError, AuditLog
-from simmodel.twin.course import lets_start
+from simmodel.twin.audit_replay import lets_start
 from simmodel.twin.events import Event, Noticed, Passed
 from simmodel.twin.logs import Log
 from simmodel.twin.source import RemoteSource
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from simmodel.twin.acting.acting import Acting
     from simmodel.twin.acting.actions import Outcome
     from simmodel.twin.advisor import Advice, Advisor
-    from simmodel.twin.course import AuditState
+    from simmodel.twin.audit_replay import AuditState
     from simmodel.twin.mirror import Mirror
     from simmodel.twin.source import Source
 
@@ -56,8 +56,8 @@ class Twin:
     told
         functions that are called with each advice
     past
-        what an audit log says of the time before (see :func:`~simmodel.twin.course.continued`), for the same mirror
-        and advisor
+        what an audit log says of the time before (see :func:`~simmodel.twin.audit_replay.continued`), for the same
+        mirror and advisor
     acting
         carries decisions out; default: nothing is changed on the cluster. Needs an audit log
     clock

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.errors import unknown
+from simmodel.foundation.errors import unknown
 from simmodel.metrics.brokered import WEEK, by_origin, moved_turnaround, side_by_side, weekly
 from simmodel.view.menu import Plot
 from simmodel.view.plots import ResultPlots

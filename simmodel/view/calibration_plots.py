@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.view.style import BLUE, GREY, INK, PALE, Size, axes, coloured, figure, legend, tidy
 
 if TYPE_CHECKING:

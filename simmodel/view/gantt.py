@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simmodel.errors import unknown
+from simmodel.foundation.errors import unknown
 from simmodel.metrics.packing import pack
 from simmodel.view.style import COLOURS, GREY, Size, axes, colour_bar, duration_colours, tidy, time_axis
 from simmodel.work.table import distinct, rows_of

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.display import counted
-from simmodel.errors import InputError
+from simmodel.foundation.display import counted
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import show_quantity
 from simmodel.metrics.grid import by_site
-from simmodel.units import show_quantity
 from simmodel.view.menu import Plot
 from simmodel.view.plots import ResultPlots
 from simmodel.view.result_plots import cdf, queue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.display import counted, html_notes, html_table
+from simmodel.foundation.display import counted, html_notes, html_table
 from simmodel.metrics.batch import summary
 from simmodel.metrics.report import duration, metric_rows
 from simmodel.metrics.workflow_report import machine_rows, time_text

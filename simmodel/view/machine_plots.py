@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.processors import link_load, load
 from simmodel.metrics.workflow import planned, summary
 from simmodel.metrics.workflow_report import machine_text
@@ -196,7 +196,7 @@ def plan(
     >>> plan(two_kinds())
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: example: must be a run under a planner
+    simmodel.foundation.errors.InputError: example: must be a run under a planner
     """
     table = planned(result)
     if not len(table):

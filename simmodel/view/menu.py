@@ -6,7 +6,7 @@ import inspect
 from types import MethodType
 from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
-from simmodel.display import Cells, Shown
+from simmodel.foundation.display import Cells, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.view.style import BLUE, COLOURS, GREY, PALE, Size, axes, legend, rows_named, tidy
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.view.style import BLUE, GREY, INK, ORANGE, PALE, Size, axes, legend, tidy
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from simmodel.errors import InputError, optional_imports, unknown
-from simmodel.units import show_quantity
+from simmodel.foundation.errors import InputError, optional_imports, unknown
+from simmodel.foundation.units import show_quantity
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -121,7 +121,7 @@ def figure(
     >>> figure((8.0, 3.2), figsize=(4.0, -1.0))
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: figsize: must be width and height in inches, both > 0, got (4.0, -1.0)
+    simmodel.foundation.errors.InputError: figsize: must be width and height in inches, both > 0, got (4.0, -1.0)
     """
     chosen: Any = size if figsize is None else figsize
     numbers = isinstance(chosen, (tuple, list, np.ndarray)) and len(chosen) == 2
@@ -159,7 +159,7 @@ def checked_colour(colour: str) -> str:
     >>> checked_colour("usr")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: colour: must be a colour of matplotlib, such as 'tab:blue' or '#2f6690', got 'usr'
+    simmodel.foundation.errors.InputError: colour: must be a colour of matplotlib, such as 'tab:blue' or '#2f6690', ...
     """
     with optional_imports():
         from matplotlib.colors import is_color_like

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simmodel.display import counted
+from simmodel.foundation.display import counted
 from simmodel.view.style import COLOURS, GREY, INK, PALE, Size, duration_axis, figure, hide_x, span_axis, tidy
 
 if TYPE_CHECKING:

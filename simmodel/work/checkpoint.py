@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.errors import InputError
-from simmodel.units import in_bytes, in_seconds
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import in_bytes, in_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

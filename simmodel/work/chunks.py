@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from simmodel.display import Cells, Shown
+from simmodel.foundation.display import Cells, Shown
 from simmodel.work.prepare import distinct_jobs
 from simmodel.work.workload import Workload
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from simmodel.display import Fields
+from simmodel.foundation.display import Fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

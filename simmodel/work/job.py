@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import attrs
 
-from simmodel.display import Fields
 from simmodel.environment import Occurrence
-from simmodel.units import in_bytes, in_rates, in_seconds
+from simmodel.foundation.display import Fields
+from simmodel.foundation.units import in_bytes, in_rates, in_seconds
 from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork

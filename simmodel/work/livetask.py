@@ -82,7 +82,7 @@ class LiveTask:
         expected seconds that it adds to the queue of its processor
     stamps
         while a processor works on it: the instants (s) at which its phases began so far (see
-        :data:`~simmodel.resources.services.STAMPS`)
+        :data:`~simmodel.resources.processors.services.STAMPS`)
     core, core_since
         the CPU core held by its setup or transfer; for a transfer, since when (s)
     attempts, done_share

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 
 __all__ = ["levels_of", "longest_path", "topological_order"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_of
 from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.job import Dependency, Job, partitions_in

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
 
-from simmodel.display import counted, html_table, shown_rows, text_table
-from simmodel.errors import optional_imports
-from simmodel.work.words import column_of
-from simmodel.writing import text_file
+from simmodel.foundation.display import counted, html_table, shown_rows, text_table
+from simmodel.foundation.errors import optional_imports
+from simmodel.foundation.writing import text_file
+from simmodel.work.word_columns import column_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,7 @@ class Table:
         A text that a spreadsheet would take for a formula is written with an apostrophe before it (see
         :func:`text_cell`). A file whose name ends in ``.gz`` is compressed. The file is replaced as a whole.
 
-        Raises ``InputError`` if the file cannot be written (see :func:`simmodel.writing.replacing`).
+        Raises ``InputError`` if the file cannot be written (see :func:`simmodel.foundation.writing.replacing`).
         """
         if isinstance(file, str | Path):
             with text_file(file) as opened:

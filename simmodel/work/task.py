@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.units import in_bytes, in_rates, in_seconds
+from simmodel.foundation.display import Fields
+from simmodel.foundation.units import in_bytes, in_rates, in_seconds
 
 __all__ = ["CPU_CORES", "DataObject", "File", "RecordedMachine", "Task"]
 

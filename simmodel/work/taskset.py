@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isnan
 from typing import Any
 
-from simmodel.display import Cells, Shown
-from simmodel.errors import InputError
+from simmodel.foundation.display import Cells, Shown
+from simmodel.foundation.errors import InputError
 from simmodel.work.precedence import topological_order
 from simmodel.work.task import CPU_CORES, SHARE, DataObject, Task, shares_of
 from simmodel.work.workflow import Workflow

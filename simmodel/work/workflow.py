@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
-from simmodel.display import html_page
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.foundation.display import html_page
+from simmodel.foundation.errors import InputError, Plain, unknown
 from simmodel.work.job import Dependency, Job
 from simmodel.work.precedence import levels_of, longest_path, topological_order
 from simmodel.work.task import CPU_CORES, DataObject, File, RecordedMachine, Task

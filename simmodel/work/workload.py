@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Fields, html_page
+from simmodel.foundation.display import Cells, Fields, html_page
 from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_columns, checkpoints_in
 from simmodel.work.job import partitions_in
 from simmodel.work.table import Columns, Rows, Table

@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from simmodel.catalogue import load_platform, platform_names
-from simmodel.errors import InputError, unknown
 from simmodel.formats.swf import read_swf
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform import from_dict, to_dict, write_toml
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.runs.simulating import simulate

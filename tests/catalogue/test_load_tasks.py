@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.catalogue import bundled_file, load_platform, load_tasks, load_workload, make_work, task_names
-from simmodel.errors import ImpossibleWork, InputError
 from simmodel.formats.daggen import write_daggen
 from simmodel.formats.hetsim_config import HetSimConfig
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.generators.costs import with_costs
 from simmodel.generators.layers import layered
 from simmodel.generators.task_kinds import TASK_KINDS

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from simmodel.catalogue import FORMATS, bundled_file, bundled_folder, bundled_names, load_workload, task_names
-from simmodel.errors import InputError
 from simmodel.formats.swf import read_swf, write_swf
+from simmodel.foundation.errors import InputError
 from simmodel.generators.settings import GENERATORS, generate
 from simmodel.work.transformations import offered_load
 from tests.helpers.data_files import data_file

@@ -10,7 +10,7 @@ import pytest
 
 from simmodel.catalogue import load_workflow
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.registry import policy_names

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.catalogue import WORKFLOW_FORMATS, load_workflow
-from simmodel.errors import InputError
 from simmodel.formats.daggen import read_daggen
 from simmodel.formats.dax import read_dax
 from simmodel.formats.sst import read_sst
 from simmodel.formats.wfformat import read_wfformat
+from simmodel.foundation.errors import InputError
 from tests.helpers.workflow_documents import GOOD, TEXT, wfformat
 
 

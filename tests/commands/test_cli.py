@@ -13,10 +13,10 @@ import attrs
 import pytest
 
 from simmodel.cli import main
-from simmodel.entries import Entries
 from simmodel.formats.swf import read_swf
+from simmodel.foundation.entries import Entries
 from simmodel.platform.options import Options
-from simmodel.resources.counts import CountPool
+from simmodel.resources.pools.counts import CountPool
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems import kinds
 from simmodel.systems.jobs import JobSystem

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from simmodel.errors import EXTRAS
+from simmodel.foundation.errors import EXTRAS
 from tests.helpers.new_process import printed
 from tests.helpers.paths import ROOT
 

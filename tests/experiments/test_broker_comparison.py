@@ -2,9 +2,9 @@
 
 import pytest
 
-from simmodel.display import text_table
-from simmodel.errors import InputError
 from simmodel.experiments.broker_comparison import compare_brokers, inner_jobs
+from simmodel.foundation.display import text_table
+from simmodel.foundation.errors import InputError
 from simmodel.generators.lublin_feitelson import lublin
 from simmodel.policies.mapping import RoundRobin
 from simmodel.work.job import Job

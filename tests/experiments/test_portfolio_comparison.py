@@ -7,8 +7,8 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from simmodel import simulate
-from simmodel.errors import InputError
 from simmodel.experiments.portfolio_comparison import compare_portfolio, replicate_portfolio
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.objective_scores import final_scores, kiviat
 from simmodel.policies.portfolio import Portfolio
 from simmodel.studies.schedtwin import (

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from simmodel import InputError, Result, Workload, compare, explore, replicate, simulate
-from simmodel.errors import SimmodelError
 from simmodel.experiments import compare_brokers, compare_portfolio, replicate_portfolio
 from simmodel.experiments.runs import MeasuredRun
+from simmodel.foundation.errors import SimmodelError
 from simmodel.generators import lublin
 from simmodel.policies.portfolio import Portfolio
 from simmodel.studies import broker_study, fat_curve, schedtwin_run, schedtwin_seeds, setup_study

@@ -16,8 +16,8 @@ import pytest
 from simmodel import InputError, Workload, commands, compare, explore, replicate
 from simmodel.cli import main
 from simmodel.commands.parser import command_parser
-from simmodel.errors import SimmodelError
 from simmodel.experiments import Study
+from simmodel.foundation.errors import SimmodelError
 from simmodel.futures import executors
 
 NO_NETWORK = pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simmodel import Job, Workload, load_workload, simulate
-from simmodel.errors import InputError
 from simmodel.experiments.surrogates import Surrogate, judge_surrogates
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.features import JOB_FEATURES, job_features
 from simmodel.predictors import Boosted
 from simmodel.records import JobRecord

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simmodel.errors import InputError
 from simmodel.formats.named_columns import read_columns
 from simmodel.formats.pbs import read_pbs
 from simmodel.formats.sacct import read_sacct
 from simmodel.formats.tables import duration, instant, memory
+from simmodel.foundation.errors import InputError
 
 GB = 2.0**30
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC).timestamp()

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from simmodel.errors import InputError
 from simmodel.formats.cgsim import read_cgsim, read_cgsim_connections, read_cgsim_queues, read_cgsim_sites
 from simmodel.formats.cgsim_jobs import read_cgsim_jobs
+from simmodel.foundation.errors import InputError
 from simmodel.platform import read_toml, write_toml
 
 GROUP = {

@@ -12,7 +12,7 @@ from simmodel.cli import main
 from simmodel.environment import Environment
 from simmodel.formats.cgsim import read_cgsim, read_cgsim_queues, read_cgsim_sites
 from simmodel.formats.cgsim_jobs import read_cgsim_jobs
-from simmodel.loading import read_bytes
+from simmodel.foundation.loading import read_bytes
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NodeSpec, SiteSpec
 from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSimEvents
 from simmodel.resources import Network

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from simmodel.catalogue import load_workflow
-from simmodel.errors import InputError
 from simmodel.formats.daggen import read_daggen, write_daggen
+from simmodel.foundation.errors import InputError
 from simmodel.work.task import DataObject, Task
 from simmodel.work.workflow import Edge, Workflow
 from tests.helpers.data_files import data_file

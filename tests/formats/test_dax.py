@@ -5,8 +5,8 @@ import io
 import pytest
 
 from simmodel.catalogue import load_workflow
-from simmodel.errors import InputError
 from simmodel.formats.dax import read_dax
+from simmodel.foundation.errors import InputError
 from simmodel.work.workflow import Edge, Workflow
 from tests.helpers.data_files import data_file
 

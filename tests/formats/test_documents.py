@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from simmodel.errors import InputError
 from simmodel.formats.documents import read_json, read_xml
+from simmodel.foundation.errors import InputError
 
 
 def test_xml_without_root() -> None:

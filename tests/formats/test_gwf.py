@@ -5,9 +5,9 @@ import io
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError
 from simmodel.formats.gwf import FIELDS, read_gwf
 from simmodel.formats.swf import read_swf
+from simmodel.foundation.errors import InputError
 from tests.helpers.data_files import data_file
 
 JOB = {"job": "1", "submit": "1132444805", "run": "83", "processors": "1", "user": "U1", "structure": "UNITARY"}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.catalogue import load_platform
-from simmodel.errors import InputError
 from simmodel.formats.hetsim import read_hetsim, write_hetsim
 from simmodel.formats.hetsim_config import SECTION_5, HetSimConfig, read_hetsim_config
+from simmodel.foundation.errors import InputError
 from simmodel.platform import from_dict, read_toml, to_dict, write_toml
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec

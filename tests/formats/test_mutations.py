@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from simmodel.errors import SimmodelError, Stalled
+from simmodel.foundation.errors import SimmodelError, Stalled
 from tests.helpers.mutations import Hang, mutated, peak_memory, within
 from tests.helpers.readable_files import READERS
 

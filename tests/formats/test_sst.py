@@ -2,8 +2,8 @@
 
 import pytest
 
-from simmodel.errors import InputError
 from simmodel.formats.sst import read_sst
+from simmodel.foundation.errors import InputError
 from simmodel.work.workflow import Edge
 from tests.helpers.workflow_documents import GOOD, as_file
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from simmodel.catalogue import load_workflow
-from simmodel.errors import InputError
 from simmodel.formats.wfformat import VERSIONS, read_wfformat, write_wfformat
+from simmodel.foundation.errors import InputError
 from simmodel.work.task import RecordedMachine, Task
 from simmodel.work.workflow import Edge, Workflow
 from tests.helpers.data_files import data_file

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, Job, Start, WakeAt, simulate, start, what_if
-from simmodel.errors import Stalled
+from simmodel.foundation.errors import Stalled
 from simmodel.scheduling import scheduler
 from simmodel.scheduling.objectives import measure
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators import distributions as d
 from simmodel.generators.arrivals import poisson_arrivals, renewal_arrivals, synthetic
 

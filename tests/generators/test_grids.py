@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simmodel import load_platform, load_workload
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators import grid_jobs, tiered_grid
 
 

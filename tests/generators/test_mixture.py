@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators.mixing import mix, mixture
 from simmodel.generators.tasksets import database, random_tasks
 from simmodel.work.task import Task

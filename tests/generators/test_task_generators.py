@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.catalogue import load_platform, load_workflow
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators.arrivals import arrive, works_over_time
 from simmodel.generators.costs import layered_with_costs, with_costs
 from simmodel.generators.distributions import exponential

@@ -9,7 +9,7 @@ import attrs
 import simpy
 from hypothesis import strategies as st
 
-from simmodel.errors import InputError, JobFailed
+from simmodel.foundation.errors import InputError, JobFailed
 from simmodel.platform.cluster import (
     ClusterSpec,
     ConsumableSpec,

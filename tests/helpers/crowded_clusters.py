@@ -10,7 +10,7 @@ import simpy
 from hypothesis import strategies as st
 
 from simmodel import Cluster, Environment, InputError, Job, Workload
-from simmodel.errors import ImpossibleWork
+from simmodel.foundation.errors import ImpossibleWork
 from simmodel.platform import ClusterSpec, ConsumableSpec, FailureModel
 from simmodel.policies import Preemptive
 from tests.helpers.cluster_cases import Restless, jobs, outages, partitions, queues, with_reservations

@@ -21,13 +21,7 @@ MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if 
 # A module imports only from its own row and from rows before it.
 ROWS = (
     *(
-        "entries",
-        "display",
-        "errors",
-        "named_calls",
-        "units",
-        "writing",
-        "loading",
+        "foundation",
         "environment",
         "work",
         "platform",

@@ -120,7 +120,7 @@ def into_file(path: Path) -> Publish:
 
 
 def into_stream(url: str) -> Publish:
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.twin import RedisSettings, StreamWriter, event_of
     from simmodel.twin.streams import stream_key
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simmodel.resources.processor import Processor
+from simmodel.resources.processors.processor import Processor
 
 
 class Refreshed(Processor):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simmodel.environment import Environment
-from simmodel.errors import Stalled
+from simmodel.foundation.errors import Stalled
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job

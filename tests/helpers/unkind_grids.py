@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from simmodel import Job, start
-from simmodel.errors import Stalled
+from simmodel.foundation.errors import Stalled
 from simmodel.platform import (
     DelaySpec,
     FileSpec,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics import (
     METRICS,
     binned,

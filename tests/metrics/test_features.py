@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Job, load_workload, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.features import (
     JOB_FEATURES,
     JOB_OUTCOMES,

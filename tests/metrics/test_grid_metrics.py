@@ -5,7 +5,7 @@ import math
 import pytest
 
 from simmodel import Environment, Job, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.grid import by_site, geometric_mean_error, recorded_errors
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.systems.grid.system import Grid

@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.objective_scores import final_scores, kiviat, kiviat_area, measured, started_shares
 from simmodel.results.result import Result
 from simmodel.scheduling.objectives import OBJECTIVES

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from simmodel import simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics._examples import two_kinds
 from simmodel.metrics.processors import energy, load
 from simmodel.platform.kinds import to_dict

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from scipy import stats
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.statistics import (
     Interval,
     batch_means,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import (
     DelaySpec,
     FileSpec,

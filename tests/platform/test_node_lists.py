@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job, simulate
-from simmodel.loading import limits
+from simmodel.foundation.loading import limits
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec, from_dict, to_dict
 from simmodel.platform.node_lists import NodeList, node_list, node_names
 

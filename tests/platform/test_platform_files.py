@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import from_dict, read_toml, to_dict, write_toml
 from simmodel.platform.cluster import (
     ClusterSpec,

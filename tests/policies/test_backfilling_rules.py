@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies import Conservative, ConservativeKeep, Easy
-from simmodel.resources.counts import CountPool
+from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.simulating import simulate
-from simmodel.systems.cluster.forecast import Forecast
+from simmodel.systems.cluster.future.guest import Forecast
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload

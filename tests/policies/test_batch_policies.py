@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.policies import Backfill, Easy, Window
 from simmodel.scheduling.registry import policy, policy_names
 from simmodel.work.job import Job as Request

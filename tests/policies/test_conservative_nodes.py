@@ -9,7 +9,8 @@ from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative, Preemptive
 from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.node_plan import NodePlan
-from simmodel.resources import NodePool, node_gaps
+from simmodel.resources import NodePool
+from simmodel.resources.pools import node_gaps
 from tests.helpers.drawn_queues import drawn_queues
 from tests.oracles.conservative_nodes import NodeJob, simulate as plain_tables
 

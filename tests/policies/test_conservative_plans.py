@@ -10,9 +10,10 @@ from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative, ConservativeKeep, Preemptive
 from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.kept_profile import KeptProfile
-from simmodel.resources import NodePool, profile
+from simmodel.resources import NodePool
+from simmodel.resources.pools import profile
 from simmodel.systems import Cluster
-from simmodel.systems.cluster.prediction import predict
+from simmodel.systems.cluster.future.replay import predict
 from simmodel.work import Workload
 from tests.helpers.drawn_queues import drawn_queues
 

@@ -3,7 +3,7 @@
 import pytest
 
 from simmodel import Environment, Job
-from simmodel.errors import InputError, PolicyError
+from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteSpec, StorageSpec
 from simmodel.policies import Prefetch, Replicate, Subscribe, Timed, Transfers
 from simmodel.scheduling.protocol import Evict, Transfer, WakeAt

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from simmodel.entries import Entries
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.entries import Entries
+from simmodel.foundation.errors import InputError
 from simmodel.platform.evictions import EVICTIONS
 from simmodel.platform.machine import MemoryPoolSpec
 from simmodel.platform.storage import StorageSpec
-from simmodel.resources.eviction import Candidate, Eviction, EvictionOrder, eviction_rule, register_eviction
-from simmodel.resources.memory import MemoryPool
-from simmodel.resources.storage import Storage
+from simmodel.resources.data.eviction import Candidate, Eviction, EvictionOrder, eviction_rule, register_eviction
+from simmodel.resources.data.memory import MemoryPool
+from simmodel.resources.data.storage import Storage
 from simmodel.work.livetask import LiveData
 
 RULES = ["lru", "lfu", "size", "fifo"]

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.policies import ranks, timetable
 from simmodel.policies.list_scheduling import cpop, critical_path, critical_processor, heft, lookahead_heft, peft
 from simmodel.policies.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks

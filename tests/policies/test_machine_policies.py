@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, event, given, settings
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork
+from simmodel.foundation.errors import ImpossibleWork
 from simmodel.scheduling.registry import policy_names
 from simmodel.systems.machine.system import Machine
 from tests.helpers.machine_cases import MachineCase, machine_cases

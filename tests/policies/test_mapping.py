@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, TaskSet, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.protocol import Estimate

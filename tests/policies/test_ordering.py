@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.policies import Backfill
 from simmodel.policies.multifactor import Multifactor
 from simmodel.policies.ordering import Order

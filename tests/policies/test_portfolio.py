@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, Job, Start, simulate
-from simmodel.errors import InputError, PolicyError
+from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.generators.phased import schedtwin
 from simmodel.metrics.objective_scores import started_shares
 from simmodel.policies.portfolio import Portfolio

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Environment, Job, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import GridSpec, NodeSpec, SiteOutageSpec, SiteSpec
 from simmodel.policies import Shares
 from simmodel.scheduling.registry import policy

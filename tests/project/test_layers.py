@@ -57,14 +57,14 @@ def test_a_module_imports_only_from_rows_before_its_own(name: str) -> None:
 def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "drawn.py"
     path.write_text(
-        '"""simmodel.runs"""\nimport simmodel.errors\n'
+        '"""simmodel.runs"""\nimport simmodel.foundation.errors\n'
         "if TYPE_CHECKING:\n    from simmodel.work.job import Job\n"
         "def ask(name):\n    from simmodel import runs\n"
         "    return import_module(f'simmodel.policies.{name}'), 'simmodel.cli:main'\n"
     )
-    assert imported_modules(path) == {"simmodel.errors", "simmodel.work.job", "simmodel.runs"}
+    assert imported_modules(path) == {"simmodel.foundation.errors", "simmodel.work.job", "simmodel.runs"}
     assert modules_in_strings(path) == {"simmodel.policies", "simmodel.cli"}
-    assert list(imports(path, on_import_only=True)) == ["simmodel.errors"]
+    assert list(imports(path, on_import_only=True)) == ["simmodel.foundation.errors"]
 
 
 def test_every_exception_is_still_one() -> None:

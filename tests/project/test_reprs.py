@@ -4,7 +4,7 @@ import html.parser
 
 import pytest
 
-from simmodel.errors import SimmodelError
+from simmodel.foundation.errors import SimmodelError
 from simmodel.platform import ClusterSpec, PartitionSpec
 from simmodel.records import Steps
 from simmodel.results import Result

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.network import LinkSpec
 from simmodel.records.network_recorder import NetworkRecorder
-from simmodel.resources.network import Network
+from simmodel.resources.network.network import Network
 from simmodel.view.network_plots import link_load, transfer_times
 
 

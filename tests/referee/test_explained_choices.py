@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simmodel import Job, Start, Workload, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import GridSpec, SiteSpec
 from simmodel.referee import explain
 from simmodel.scheduling import policy

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simmodel import Start, Task, WakeAt, Workflow, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.bandwidth_waits import bandwidth_grants
 from simmodel.metrics.task_waits import task_waits
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, Job, Reserve, Start, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import (
     ClusterSpec,
     ConsumableSpec,

@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 from simmodel import Job, simulate
-from simmodel.errors import InputError
 from simmodel.formats.schedules import read_schedule
+from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.cluster import OutageSpec
 from simmodel.referee import verify

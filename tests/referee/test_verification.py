@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from simmodel import Job, simulate
-from simmodel.errors import InputError
 from simmodel.formats.schedules import read_schedule
+from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, PartitionSpec
 from simmodel.referee import verify
 from simmodel.referee.mistakes import MistakenEasy

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.placements import PLACEMENTS
-from simmodel.resources.allocation import Allocation, NodeTable, Request
+from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.work.job import Job
 
 GB = 2**30

@@ -8,7 +8,7 @@ from math import ulp
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.resources.flow import Bundle
+from simmodel.resources.network.flow import Bundle
 
 # The error of a compensated sum of some twenty terms, relative to the largest sum on the way.
 ERROR = Fraction(1, 2**98)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, Start, start
-from simmodel.errors import ImpossibleWork, Stalled
+from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec
 from simmodel.resources import CountPool, NodePool
 

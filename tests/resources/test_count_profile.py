@@ -5,8 +5,8 @@ from math import inf
 
 import pytest
 
-from simmodel.resources import profile as profiles
-from simmodel.resources.profile import CountProfile
+from simmodel.resources.pools import profile as profiles
+from simmodel.resources.pools.profile import CountProfile
 
 
 class Plain:

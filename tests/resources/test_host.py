@@ -5,9 +5,9 @@ import pytest
 import simpy
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.metrics.statistics import replications
-from simmodel.resources.host import Executed, Host
+from simmodel.resources.processors.host import Executed, Host
 from tests.helpers.reference_cases import sharing_cases
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel import Cluster, Environment, InputError, Job, simulate
-from simmodel.errors import ImpossibleWork, Stalled
+from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec, from_dict, to_dict
 from simmodel.resources import HostPool, NodePool
 from simmodel.systems import Broker

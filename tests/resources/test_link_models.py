@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import Task, Workflow, simulate
 from simmodel.environment import Environment
-from simmodel.errors import InputError, SnapshotError
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, NetworkSpec, ProcessorSpec
 from simmodel.platform.toml import from_dict, to_dict
 from simmodel.records.network_recorder import NetworkRecorder

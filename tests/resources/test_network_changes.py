@@ -3,9 +3,9 @@
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled
 from simmodel.platform.network import SharingModel
-from simmodel.resources.network import LinkFailed, Network
+from simmodel.resources.network.network import LinkFailed, Network
 from tests.helpers.network_flows import flow, link, run
 
 # ---------------------------------------------------------------------- links change

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
-from simmodel.resources.network import Delivery, Network
-from simmodel.resources.routing import Router
+from simmodel.resources.network.network import Delivery, Network
+from simmodel.resources.network.routing import Router
 from tests.helpers.network_flows import link
 
 # ---------------------------------------------------------------------- routes

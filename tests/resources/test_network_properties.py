@@ -7,8 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment
 from simmodel.platform.network import LinkSpec
-from simmodel.resources.network import Network
-from simmodel.resources.sharing import max_min_rates
+from simmodel.resources.network.network import Network
+from simmodel.resources.network.sharing import max_min_rates
 
 CLOSE = 1 + 1e-9
 NAMES = "abcdef"

@@ -5,8 +5,8 @@ import simpy
 
 from simmodel.environment import Environment
 from simmodel.platform.network import LinkSpec, duplex
-from simmodel.resources.flow import Cancelled
-from simmodel.resources.network import Delivery, Network
+from simmodel.resources.network.flow import Cancelled
+from simmodel.resources.network.network import Delivery, Network
 from tests.helpers.network_flows import flow, link, run
 from tests.helpers.reference_cases import sharing_cases
 

@@ -7,7 +7,7 @@ import pytest
 
 from simmodel.environment import Environment
 from simmodel.platform.cluster import NodeSpec, PartitionSpec
-from simmodel.resources.nodes import NodePool
+from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.work.job import Job, LiveJob
 

@@ -9,8 +9,8 @@ import simpy
 from simmodel.environment import Environment
 from simmodel.metrics.statistics import replications
 from simmodel.policies import Backfill
-from simmodel.resources.claims import Preempted
-from simmodel.resources.counts import CountPool
+from simmodel.resources.pools.claims import Preempted
+from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.simulating import simulate
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel.resources.profile import CountProfile
-from simmodel.resources.running import RunningIndex
-from simmodel.resources.work_left import UNIT
+from simmodel.resources.pools.profile import CountProfile
+from simmodel.resources.pools.running import UNIT, RunningIndex
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError, Stalled
+from simmodel.foundation.errors import ImpossibleWork, InputError, Stalled
 from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.referee import explain
 from simmodel.resources import BatchedProcessor, LLMServer, ManyCores, MultiStreamGPU, Option, SharedProcessor

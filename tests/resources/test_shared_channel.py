@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled
 from simmodel.platform.network import LinkSpec
-from simmodel.resources.flow import Cancelled
-from simmodel.resources.network import Network
-from simmodel.resources.shared_channel import AccessState, ChannelState, SharedChannel
-from simmodel.resources.transfer import Delivery
+from simmodel.resources.network.flow import Cancelled
+from simmodel.resources.network.network import Network
+from simmodel.resources.network.shared_channel import AccessState, ChannelState, SharedChannel
+from simmodel.resources.network.transfer import Delivery
 
 SIZES = st.floats(1e-3, 1e12)
 

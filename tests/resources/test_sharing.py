@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel.resources.channels import Channel, Group
-from simmodel.resources.crowd import fill_levels
-from simmodel.resources.sharing import Sharing, max_min_rates
+from simmodel.resources.network.channels import Channel, Group
+from simmodel.resources.network.crowd import fill_levels
+from simmodel.resources.network.sharing import Sharing, max_min_rates
 
 PLAIN = (10**9, 0)  # never a crowd
 CROWD = (1, 0)  # a crowd of any two groups

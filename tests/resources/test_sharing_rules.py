@@ -6,13 +6,13 @@ from random import Random
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import GridSpec, LinkSpec, NetworkSpec, SharingModel, SiteSpec
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.network import MODELS
 from simmodel.platform.toml import from_dict
 from simmodel.resources import Network, max_min_rates
-from simmodel.resources.sharing_rule import SharingRule
+from simmodel.resources.network.sharing_rule import SharingRule
 from tests.helpers.network_flows import flow, link, run
 
 

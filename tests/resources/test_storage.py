@@ -12,11 +12,11 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled
 from simmodel.platform.storage import StorageSpec
-from simmodel.resources.catalogue import Catalogue, CatalogueState
-from simmodel.resources.shared_channel import SharedChannel
-from simmodel.resources.storage import Storage, StorageState, make_storage, register_storage
+from simmodel.resources.data.catalogue import Catalogue, CatalogueState
+from simmodel.resources.data.storage import Storage, StorageState, make_storage, register_storage
+from simmodel.resources.network.shared_channel import SharedChannel
 from simmodel.snapshots.codec import read_state, write_fields
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from simmodel import Job, simulate
 from simmodel.environment import Environment
-from simmodel.errors import InputError, SnapshotError
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.platform import FileSpec, GridSpec, SiteSpec, StorageSpec
 from simmodel.platform.toml import from_dict, to_dict
 from simmodel.resources import Storage, make_storage

@@ -10,7 +10,7 @@ from simmodel import Job, simulate
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec
 from simmodel.platform.placements import PLACEMENTS
 from simmodel.resources import register_placement
-from simmodel.resources.allocation import Allocation, NodeTable, Request
+from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 
 POLICIES = [
     "fcfs",
@@ -234,9 +234,9 @@ def test_a_simulation_with_whole_switches_continues_from_a_snapshot():
 def test_entry_points_offer_placements(monkeypatch):
     from importlib import metadata
 
-    from simmodel.entries import Entries
+    from simmodel.foundation.entries import Entries
     from simmodel.platform import cluster
-    from simmodel.resources import placements
+    from simmodel.resources.pools import placements
 
     point = metadata.EntryPoint("backwards", "tests.resources.test_switches:backwards", "simmodel.placements")
     monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == point.group else [])

@@ -9,7 +9,7 @@ mpl.use("Agg")
 import pytest
 
 from simmodel import Environment, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators import grid_jobs, tiered_grid
 from simmodel.results import GridResult, load_result
 from simmodel.systems.grid.system import Grid

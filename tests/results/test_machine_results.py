@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from simmodel import InputError, Task, Workflow, load_result, load_scenario
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, Stalled
 from simmodel.formats.perfetto_machine import trace_events
+from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.metrics.processors import busy_seconds, link_load
 from simmodel.metrics.workflow import MACHINE_METRICS, longest_path
 from simmodel.records.task_moments import FIRST_COLUMNS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simmodel import Job, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.results import load_result
 from simmodel.results.stores import plain
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError, MissingExtra
+from simmodel.foundation.errors import InputError, MissingExtra
 from simmodel.results import Result, load_result, read_scenario
 from simmodel.results.stores import plain
 from simmodel.work.table import Table

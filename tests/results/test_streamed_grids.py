@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simmodel import Environment, Grid, InputError, Job, Simulation, Workload, load_result, simulate
-from simmodel.errors import SnapshotError
+from simmodel.foundation.errors import SnapshotError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.results import open_result
 from simmodel.results.streams import RecordStream

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from simmodel import Simulation, Start, environment, simulate, start
-from simmodel.errors import PolicyError
+from simmodel.foundation.errors import PolicyError
 
 USUAL = (700, 10, 10)
 

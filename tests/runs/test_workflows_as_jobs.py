@@ -21,8 +21,8 @@ from simmodel import (
 )
 from simmodel.catalogue import load_workflow
 from simmodel.cli import main
-from simmodel.errors import InputError
 from simmodel.formats import write_wfformat
+from simmodel.foundation.errors import InputError
 from simmodel.platform import (
     ArchitectureSpec,
     BrokerSpec,

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, PolicyError, Stalled
+from simmodel.foundation.errors import InputError, PolicyError, Stalled
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
 from simmodel.systems.broker.system import Broker

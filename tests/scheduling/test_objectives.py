@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.scheduling.objectives import MEASURES, Objective, comparable, measure, objective
 
 # ---------------------------------------------------------------------- measures

@@ -10,7 +10,7 @@ import simmodel
 from simmodel import Cluster, Environment, Job, Observer
 from simmodel.environment import hook
 from simmodel.records import EventRecorder, JobRecorder, NetworkRecorder, Progress, UsageMeter
-from simmodel.systems.cluster.forecast import Forecast
+from simmodel.systems.cluster.future.guest import Forecast
 
 SOURCES = "\n".join(
     re.sub(r"(?m)^ *>>> .*$", "", path.read_text("utf-8")) for path in Path(simmodel.__file__).parent.rglob("*.py")

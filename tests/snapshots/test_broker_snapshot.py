@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, SnapshotError
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.policies.mapping import MappingPolicy, RoundRobin
 from simmodel.runs.simulating import simulate
 from simmodel.snapshots.broker import BrokerSnapshot

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, SnapshotError
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.platform.cluster import (
     ClusterSpec,
     FailureModel,
@@ -23,7 +23,7 @@ from simmodel.runs.scenario import Scenario
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.snapshots.cluster import ClusterSnapshot
-from simmodel.systems.cluster.prediction import predict
+from simmodel.systems.cluster.future.replay import predict
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload

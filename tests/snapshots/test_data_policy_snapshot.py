@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simmodel import Environment, Job, simulate, what_if
-from simmodel.errors import InputError, SnapshotError
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.futures import Branch
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.policies import DataPolicy, LeastUsedLink, Prefetch, Replicate, Subscribe, Timed, Transfers

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel import Environment, InputError, simulate
 from simmodel.catalogue import load_platform
-from simmodel.errors import ImpossibleWork, SnapshotError, Stalled
+from simmodel.foundation.errors import ImpossibleWork, SnapshotError, Stalled
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet

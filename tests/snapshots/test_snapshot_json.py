@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import (
     ClusterSpec,
     ConsumableSpec,

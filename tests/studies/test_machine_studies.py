@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from simmodel import simulate
-from simmodel.errors import InputError
 from simmodel.formats.dax import read_dax
+from simmodel.foundation.errors import InputError
 from simmodel.generators.sipht_workflow import sipht
 from simmodel.studies.fat import Layers, fat_curve, two_processors
 from simmodel.studies.hetsim import CLAIMS, PATSERS, Drawn, setup_study

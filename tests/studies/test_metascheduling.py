@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError
 from simmodel.experiments.broker_comparison import compare_brokers
 from simmodel.formats.swf import read_swf
+from simmodel.foundation.errors import InputError
 from simmodel.generators.lublin_feitelson import lublin
 from simmodel.studies.metascheduling import CQSIM, PAPER, SETUPS, broker_study, fitting
 from simmodel.work.workload import Workload

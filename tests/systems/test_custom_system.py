@@ -8,11 +8,11 @@ import pytest
 
 from simmodel import Branch, Cluster, Environment, Job, compare, explore, replicate, simulate, start, what_if
 from simmodel.cli import main
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import from_dict, read_toml, to_dict, write_toml
 from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.resources.counts import CountPool
+from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.simulation import Simulation
 from simmodel.snapshots.job_system import JobSystemSnapshot
 from simmodel.snapshots.snapshot import Snapshot

@@ -5,11 +5,11 @@ import pytest
 
 from simmodel.catalogue import load_platform
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.policies.backfilling import Easy
-from simmodel.resources.counts import CountPool
+from simmodel.resources.pools.counts import CountPool
 from simmodel.runs import simulate
 from simmodel.scheduling import registry
 from simmodel.scheduling.policy_base import DecidingObject, Policy

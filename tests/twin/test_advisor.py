@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, Job, Policy, Portfolio, Start, simulate, start
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.futures import worker_pool
 from simmodel.generators import lublin
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin import AuditLog, read_audit
 from simmodel.twin.audit import AuditError
 from tests.helpers.new_process import printed

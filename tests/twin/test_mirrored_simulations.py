@@ -7,7 +7,7 @@ from contextlib import suppress
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, Workload
-from simmodel.errors import ImpossibleWork, Stalled
+from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.twin import Mirror
 from simmodel.twin.recorder import EventsOf
 from tests.helpers.cluster_cases import UNTIL, Case, Restless, cases

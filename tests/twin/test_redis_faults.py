@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from simmodel.errors import InputError, SimmodelError
+from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.twin import Demand, Mirror, NodesChanged, Submitted, Twin
 from simmodel.twin.embedded import EmbeddedServer
 from simmodel.twin.events import Event

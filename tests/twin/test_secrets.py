@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from simmodel.cli import main
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin import Passed
 from simmodel.twin.logs import Log
 from simmodel.twin.redis_settings import RedisSettings

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 from prometheus_client.parser import text_string_to_metric_families
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.serving import StatusServer, metrics_of
 from simmodel.twin.status import LastDecision, Status
 

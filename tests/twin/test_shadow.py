@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simmodel import simulate, start
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators import lublin
 from simmodel.metrics.statistics import batch_means
 from simmodel.twin.events import Demand, Ended, Event, JobReport, Passed, Requeued, Started, StateReport, Submitted

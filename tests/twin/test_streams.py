@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.events import (
     KINDS,
     Demand,

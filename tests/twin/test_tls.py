@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin import Event, Noticed, Passed
 from simmodel.twin.hooks import install_hooks
 from simmodel.twin.redis_settings import RedisSettings

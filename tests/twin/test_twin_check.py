@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from simmodel.cli import main
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin import Demand, JobReport, StateReport
 from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.checking import check_act, check_config, check_source

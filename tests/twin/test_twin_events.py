@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.events import (
     KINDS,
     Changed,

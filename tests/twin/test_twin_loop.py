@@ -12,7 +12,7 @@ import pytest
 
 from simmodel import simulate
 from simmodel.catalogue import load_workload
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec
 from simmodel.twin import (
     Advisor,
@@ -32,7 +32,7 @@ from simmodel.twin import (
     read_audit,
     replay_audit,
 )
-from simmodel.twin.course import continued
+from simmodel.twin.audit_replay import continued
 from simmodel.twin.refused import Refused
 from tests.helpers.plant_runs import begin_plant, begin_twin, ending, jobs_of, prepare_folder, starts_of, stop
 

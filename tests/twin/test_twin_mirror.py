@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import what_if
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.twin import (
     Changed,

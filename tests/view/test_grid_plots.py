@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simmodel import Environment, Job, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.generators import grid_jobs, tiered_grid
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteSpec
 from simmodel.records import NetworkRecorder

@@ -10,7 +10,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.policies import Portfolio
 from simmodel.runs import simulate
 from simmodel.view import arrivals, size_and_run

@@ -10,8 +10,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import pytest
 
-from simmodel.errors import InputError, MissingExtra
 from simmodel.experiments import compare
+from simmodel.foundation.errors import InputError, MissingExtra
 from simmodel.generators import grid_jobs, tiered_grid
 from simmodel.metrics._examples import two_kinds
 from simmodel.policies import Portfolio
@@ -148,7 +148,7 @@ def test_missing_dependencies_name_their_extra(module, extra, call, monkeypatch)
 def test_extras_are_those_of_the_package():
     import tomllib
 
-    from simmodel.errors import EXTRAS
+    from simmodel.foundation.errors import EXTRAS
     from tests.helpers.paths import PACKAGE
 
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["project"]

@@ -163,7 +163,7 @@ def test_hours_are_local_where_the_header_tells():
 
 def test_a_chart_of_more_processors_than_memory_holds_is_one_sentence():
     from simmodel import Job, simulate
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
 
     result = simulate(10**18, [Job(processors=10**17, run=10)], "easy")
     for draw in (result.plot.gantt, result.plot.overview):

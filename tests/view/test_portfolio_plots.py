@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError
 from simmodel.experiments.portfolio_comparison import compare_portfolio
+from simmodel.foundation.errors import InputError
 from simmodel.studies.schedtwin import (
     schedtwin_portfolio,
 )

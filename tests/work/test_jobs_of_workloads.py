@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job, Task, Workflow, Workload, simulate
-from simmodel.work.given import as_workload
+from simmodel.work.given_work import as_workload
 from simmodel.work.job import Dependency
 
 

@@ -8,7 +8,7 @@ import pytest
 import simpy
 
 from simmodel import Broker, Cluster, Environment, Job
-from simmodel.errors import Stalled
+from simmodel.foundation.errors import Stalled
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:

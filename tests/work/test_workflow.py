@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.work.task import DataObject, RecordedMachine, Task
 from simmodel.work.workflow import Edge, Workflow
 from simmodel.work.workload import Report

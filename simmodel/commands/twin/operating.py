@@ -96,7 +96,7 @@ def status(options: argparse.Namespace) -> None:
     """Print what a running twin says of itself; it must serve its status on a port of this machine."""
     import json
 
-    from simmodel.display import text_table
+    from simmodel.foundation.display import text_table
     from simmodel.twin.serving import asked
 
     status = asked(_port(options))
@@ -119,7 +119,7 @@ def _rows(status: dict[str, Any]) -> Iterator[list[str]]:
 
 def _port(options: argparse.Namespace) -> int:
     """Return the port that is given or configured."""
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.twin.config import read_config
 
     if options.port is not None:
@@ -134,7 +134,7 @@ def _port(options: argparse.Namespace) -> int:
 
 def _cell(value: object) -> str:
     """Return a value for a person: texts from outside clipped and without control characters."""
-    from simmodel.errors import clipped
+    from simmodel.foundation.errors import clipped
 
     text = clipped(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value, 100)
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
@@ -153,7 +153,7 @@ def watchdog(options: argparse.Namespace) -> None:
     """
     from pathlib import Path
 
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.twin.acting.heartbeat import Pulse
     from simmodel.twin.acting.watchdog import Watchdog
     from simmodel.twin.config import read_config
@@ -184,7 +184,7 @@ def release(options: argparse.Namespace) -> None:
     What users or administrators have changed since stays as it is, and is printed. A twin that is alive goes on: make
     its stop file first.
     """
-    from simmodel.errors import SimmodelError
+    from simmodel.foundation.errors import SimmodelError
     from simmodel.twin.acting.performing import restore
     from simmodel.twin.config import read_config
 

@@ -8,7 +8,7 @@ from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.outputs import files, label, picture, plot, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, RULES, TRUST, WORKERS, process_pool, run_options
 from simmodel.commands.values import output, positive, seconds, source
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 
 
 @command(
@@ -72,8 +72,8 @@ def replay(options: argparse.Namespace) -> None:
 )
 def replay_again(options: argparse.Namespace) -> None:
     """Make each decision of an audit log again, from the events before it, and compare state and starts."""
-    from simmodel.errors import SimmodelError
-    from simmodel.twin.course import replay_audit
+    from simmodel.foundation.errors import SimmodelError
+    from simmodel.twin.audit_replay import replay_audit
 
     found = replay_audit(options.audit, trust=options.trust)
     differ = found.decisions - found.reproduced

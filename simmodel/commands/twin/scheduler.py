@@ -17,7 +17,7 @@ __all__ = ["describe", "install_hooks"]
 
 def _described(text: str) -> str:
     """Read the kind of a source whose scheduler describes its cluster."""
-    from simmodel.errors import unknown
+    from simmodel.foundation.errors import unknown
     from simmodel.twin.sources import SOURCES, DescribingSource
 
     if text in SOURCES and issubclass(SOURCES[text], DescribingSource):
@@ -69,7 +69,7 @@ def describe(options: argparse.Namespace) -> None:
     import sys
 
     from simmodel.catalogue import load_workload
-    from simmodel.errors import printable
+    from simmodel.foundation.errors import printable
 
     found = _told(options)
     if options.log is not None:
@@ -82,8 +82,8 @@ def describe(options: argparse.Namespace) -> None:
 
 def _told(options: argparse.Namespace) -> Described:
     """Return what a scheduler, or saved answers of it, tell."""
-    from simmodel.errors import InputError
     from simmodel.formats.tables import zone
+    from simmodel.foundation.errors import InputError
     from simmodel.twin.sources import DescribingSource, source_settings
 
     if options.scheduler == "pbs":
@@ -143,7 +143,7 @@ def install_hooks(options: argparse.Namespace) -> None:
     The lines are those for slurm.conf, or those that an administrator gives to qmgr of PBS. Nothing else is written, in
     particular no file of the scheduler. The scripts need sh and Python's standard library.
     """
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.twin.hooks import install_hooks
     from simmodel.twin.hooks.pbs import install_pbs_hook
     from simmodel.twin.redis_settings import RedisSettings
@@ -173,7 +173,7 @@ def _held_for(path: str | None) -> ActSettings | None:
         return None
     import attrs
 
-    from simmodel.errors import InputError
+    from simmodel.foundation.errors import InputError
     from simmodel.twin.config import read_config
 
     config = read_config(path)

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
     import sys
     from pathlib import Path
 
-    from simmodel.errors import InputError, printable
+    from simmodel.foundation.errors import InputError, printable
     from simmodel.twin.routing.asking import read_submission, script_file
     from simmodel.twin.routing.settings import read_route
     from simmodel.twin.routing.submitting import Unclear, choose, new_token, submit

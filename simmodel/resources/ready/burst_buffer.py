@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from simmodel.platform.storage import StorageSpec
 from simmodel.resources.alarm import Alarm
+from simmodel.resources.data.storage import Storage
 from simmodel.resources.models import Option
-from simmodel.resources.shared_channel import SharedChannel
-from simmodel.resources.storage import Storage
+from simmodel.resources.network.shared_channel import SharedChannel
 
 __all__ = ["BurstBuffer"]
 

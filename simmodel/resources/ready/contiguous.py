@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.resources.placements import NodeChoice, Table
+from simmodel.resources.pools.placements import NodeChoice, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from simmodel.resources.sharing_rule import FlowView, SharingRule
+from simmodel.resources.network.sharing_rule import FlowView, SharingRule
 
 __all__ = ["EqualSplit"]
 

@@ -11,7 +11,7 @@ from math import inf
 from typing import ClassVar
 
 from simmodel.resources.models import Option
-from simmodel.resources.serving import Batched, BatchedProcessor
+from simmodel.resources.processors.serving import Batched, BatchedProcessor
 from simmodel.work.livetask import LiveTask
 
 __all__ = ["LLMServer"]

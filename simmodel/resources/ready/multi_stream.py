@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from simmodel.resources.models import Option
-from simmodel.resources.serving import SharedProcessor
+from simmodel.resources.processors.serving import SharedProcessor
 from simmodel.work.livetask import LiveTask
 
 __all__ = ["MultiStreamGPU"]

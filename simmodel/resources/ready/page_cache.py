@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import ClassVar
 
-from simmodel.resources.memory import MemoryPool
+from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.models import Option
 
 __all__ = ["PageCache"]

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from simpy.events import Timeout
 
-from simmodel.resources.cores import CoreTicket, take_core
 from simmodel.resources.models import Option
-from simmodel.resources.processor import Data, Phase, Processor
+from simmodel.resources.processors.cores import CoreTicket, take_core
+from simmodel.resources.processors.processor import Data, Phase, Processor
 from simmodel.work.livetask import LiveData, LiveTask
 
 __all__ = ["PIMRank"]
@@ -33,7 +33,7 @@ class PIMRank(Processor):
     Parameters
     ----------
     services, name, spec, pool, index, kind
-        see :class:`~simmodel.resources.processor.Processor`
+        see :class:`~simmodel.resources.processors.processor.Processor`
 
     Raises
     ------

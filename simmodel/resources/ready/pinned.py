@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simmodel.resources.memory import MemoryPool
+from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.models import Option
 from simmodel.work.livetask import LiveData
 

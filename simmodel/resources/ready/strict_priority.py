@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from simmodel.resources.sharing import max_min_rates
-from simmodel.resources.sharing_rule import FlowView, SharingRule
+from simmodel.resources.network.sharing import max_min_rates
+from simmodel.resources.network.sharing_rule import FlowView, SharingRule
 
 __all__ = ["StrictPriority"]
 

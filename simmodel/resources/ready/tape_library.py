@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import inf
 from typing import Any, ClassVar
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.storage import StorageSpec
+from simmodel.resources.data.storage import Call, Storage
 from simmodel.resources.models import Option
-from simmodel.resources.shared_channel import Access
-from simmodel.resources.storage import Call, Storage
+from simmodel.resources.network.shared_channel import Access
 
 __all__ = ["TapeLibrary"]
 

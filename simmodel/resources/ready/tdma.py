@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from simmodel.errors import InputError
-from simmodel.resources.links import Link, Moving
+from simmodel.foundation.errors import InputError
 from simmodel.resources.models import Option
+from simmodel.resources.network.links import Link, Moving
 
 if TYPE_CHECKING:
     from simmodel.platform.network import LinkSpec

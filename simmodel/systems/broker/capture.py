@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from simmodel.errors import SnapshotError
+from simmodel.foundation.errors import SnapshotError
 from simmodel.snapshots.broker import (
     Arriving,
     BrokerSnapshot,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError, PolicyError, unknown
+from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, unknown
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, View

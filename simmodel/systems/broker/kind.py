@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.broker import BrokerSpec, Slowdowns
 from simmodel.platform.options import BrokerOptions, Options
 from simmodel.scheduling.registry import PolicyLike, unused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike

@@ -16,7 +16,7 @@ from simmodel.systems.chunks import ChunkReader, follows
 from simmodel.systems.cluster.replay import check_specs, known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob
-from simmodel.work.given import as_workload
+from simmodel.work.given_work import as_workload
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simmodel.systems.broker.core import BrokerCore
     from simmodel.systems.destination import Destination
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given import JobsGiven
+    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.scheduling.protocol import Estimate
 from simmodel.snapshots.broker import Arriving, BrokerSnapshot, Handed
 from simmodel.systems.broker.arrivals import Coming

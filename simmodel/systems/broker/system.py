@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform.broker import Slowdowns
 from simmodel.records.broker_record import joined, renamed
 from simmodel.records.streamed_recorder import EVERY
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, System
-    from simmodel.work.given import JobsGiven
+    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.table import Table
@@ -58,7 +58,7 @@ class Broker(BrokerCore):
         default: 1
     by
         whether estimates use ``"requested"`` or ``"actual"`` run times: see
-        :class:`~simmodel.systems.cluster.forecast.Forecast`
+        :class:`~simmodel.systems.cluster.future.guest.Forecast`
     name, rank
         its name in reports; its turn among schedulers that share an instant (default: before those below it)
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from simpy.events import URGENT, Event, Process
 from simpy.exceptions import Interrupt
 
-from simmodel.errors import JobFailed
-from simmodel.resources.claims import Lost, Preempted
-from simmodel.resources.grants import Grant, Growth, Holder, LiveGrant
-from simmodel.resources.killing import kill
-from simmodel.resources.parts import probe
-from simmodel.systems.cluster.inside import run_inside
+from simmodel.foundation.errors import JobFailed
+from simmodel.resources.pools.allocation import probe
+from simmodel.resources.pools.claims import Lost, Preempted
+from simmodel.resources.pools.grants import Grant, Growth, Holder, LiveGrant
+from simmodel.resources.processors.processor import kill
+from simmodel.systems.cluster.workflows_in_jobs import run_inside
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import Job, Run
 

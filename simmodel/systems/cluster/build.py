@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simmodel.errors import InputError
-from simmodel.resources.counts import CountPool
-from simmodel.resources.pool import Pool
+from simmodel.foundation.errors import InputError
+from simmodel.resources.pools.counts import CountPool
+from simmodel.resources.pools.pool import Pool
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import ClusterSpec, PartitionSpec
-    from simmodel.resources.consumables import Consumables
+    from simmodel.resources.pools.consumables import Consumables
 
 __all__ = ["build_pools"]
 
@@ -37,15 +37,15 @@ def build_pools(env: Environment, spec: ClusterSpec, consumables: Consumables) -
 def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) -> Pool:
     pool: Pool
     if partition.one_host:
-        from simmodel.resources.hosts import HostPool
-        from simmodel.resources.placements import placement_named
+        from simmodel.resources.pools.hosts import HostPool
+        from simmodel.resources.pools.placements import placement_named
 
         if placement_named(partition.placed_by).enough is not None:
             message = f"must be another one with one_host, got {partition.placed_by!r}"
             raise InputError(message, place=f"partition {partition.name}, placement")
         pool = HostPool(env, partition.name, partition, consumables)
     elif partition.nodes:
-        from simmodel.resources.nodes import NodePool
+        from simmodel.resources.pools.nodes import NodePool
 
         pool = NodePool(env, partition.name, partition, consumables)
     else:

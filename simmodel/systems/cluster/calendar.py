@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from simmodel.resources.windows import CapacityWindow, Purpose
+from simmodel.resources.pools.windows import CapacityWindow, Purpose
 
 if TYPE_CHECKING:
     import numpy as np
 
     from simmodel.environment import Call, ToCome
     from simmodel.platform.cluster import OutageSpec
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.execution import JobExecution
     from simmodel.systems.cluster.reservations import Reserved

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import ToCome
-from simmodel.errors import SnapshotError
+from simmodel.foundation.errors import SnapshotError
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import (
     Choice,

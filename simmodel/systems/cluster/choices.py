@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.work.job import ANY, LiveJob, Refusal, rule_of
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import Job
 

@@ -14,7 +14,7 @@ from simmodel.systems.system import Offers
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.platform.options import ClusterOptions
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.usage import Usage
     from simmodel.work.prepare import Estimates
 

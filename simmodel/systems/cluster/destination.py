@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.scheduling.protocol import Estimate, LoadLine
-from simmodel.systems.cluster.projection import ProjectedJob
+from simmodel.systems.cluster.future.plan import ProjectedJob
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob, Destination
 from simmodel.work.job import Job, LiveJob

@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simmodel.errors import InputError
-from simmodel.resources.claims import Claim
+from simmodel.foundation.errors import InputError
+from simmodel.resources.pools.claims import Claim
 from simmodel.scheduling.protocol import Preempt, Resize, Start
 from simmodel.scheduling.scheduler import handle_preempt
 from simmodel.systems.cluster.bodies import Bodies
 from simmodel.systems.cluster.checkpoints import count_kept, plan_rest
 from simmodel.systems.cluster.choices import places_to_wait
+from simmodel.systems.cluster.elastic import carry_resize, carry_sized_start
 from simmodel.systems.cluster.saves import Saves
-from simmodel.systems.cluster.sizes import carry_resize, carry_sized_start
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.malleable import MalleableJob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simmodel.resources.grants import Grant
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Handler
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.queueing import Queueing

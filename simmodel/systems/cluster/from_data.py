@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.foundation.errors import InputError, Plain, unknown
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.resources.allocation import Allocation, Request
-from simmodel.resources.nodes import NodePool
+from simmodel.resources.pools.allocation import Allocation, Request
+from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.usage import Usage
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.capture import capture
 from simmodel.systems.cluster.choices import places_to_wait
 from simmodel.systems.cluster.system import Cluster
-from simmodel.work.given import Frame
+from simmodel.work.given_work import Frame
 from simmodel.work.job import Job, LiveJob, Run
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.registry import PolicyLike
 
 __all__ = ["snapshot_of"]

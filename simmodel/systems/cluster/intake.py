@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.systems.cluster.arrivals import Arrivals, PlainJobs, chunks_of
 from simmodel.systems.cluster.choices import able, check_partitions, places_of
 from simmodel.systems.cluster.replay import (
@@ -24,7 +24,7 @@ from simmodel.work.prepare import planned_seconds, prepare
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.dependencies import Dependencies
@@ -136,7 +136,7 @@ class Intake:
         job.priority += pool.priority
         reason = reason or (job.rules.why_not(job) if job.rules is not None else None)
         if reason is None and spec.workflow is not None:
-            from simmodel.systems.cluster.inside import why_not_inside
+            from simmodel.systems.cluster.workflows_in_jobs import why_not_inside
 
             reason = why_not_inside(spec)
         return job, reason or core.io.why_not(spec)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.systems.cluster.system import Cluster

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import END, SUBMIT
-from simmodel.errors import InputError
-from simmodel.resources.sizes import fits_at
+from simmodel.foundation.errors import InputError
+from simmodel.resources.pools.elastic import fits_at
 from simmodel.systems.cluster.execution import JobExecution
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from simmodel.resources.allocation import Allocation
-    from simmodel.resources.claims import Claim
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.allocation import Allocation
+    from simmodel.resources.pools.claims import Claim
+    from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
 
 __all__ = ["MirroredExecution"]

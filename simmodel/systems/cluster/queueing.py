@@ -12,7 +12,7 @@ from simmodel.systems.cluster.choices import bind, entries_of, places_to_wait
 from simmodel.systems.cluster.limits import QueueRules
 
 if TYPE_CHECKING:
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import LiveJob
 

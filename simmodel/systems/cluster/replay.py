@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.work.job import ANY, Job
 from simmodel.work.rows import jobs_of_rows, shares_in
 from simmodel.work.task import SHARE

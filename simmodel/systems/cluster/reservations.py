@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.errors import InputError
-from simmodel.resources.counts import CountPool
-from simmodel.resources.hosts import HostPool
-from simmodel.resources.node_changes import Nodes
-from simmodel.resources.nodes import NodePool
-from simmodel.resources.pool import Pool
+from simmodel.foundation.errors import InputError
+from simmodel.resources.pools.counts import CountPool
+from simmodel.resources.pools.hosts import HostPool
+from simmodel.resources.pools.node_changes import Nodes
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.resources.pools.pool import Pool
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.recorder import JobRecorder
-from simmodel.resources.counts import COUNTED
-from simmodel.resources.grants import Grant
-from simmodel.resources.windows import CapacityWindow, Purpose
+from simmodel.resources.pools.counts import COUNTED
+from simmodel.resources.pools.grants import Grant
+from simmodel.resources.pools.windows import CapacityWindow, Purpose
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Past, WorkState, expected_end
 from simmodel.systems.cluster.arrivals import PlainJobs

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from simmodel.environment import Call
-    from simmodel.resources.flow import Flow
+    from simmodel.resources.network.flow import Flow
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.checkpoint import Checkpoint
     from simmodel.work.job import LiveJob, Run

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.errors import SnapshotError
-from simmodel.resources.consumables import Consumables
+from simmodel.foundation.errors import SnapshotError
+from simmodel.resources.pools.consumables import Consumables
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import ClusterSpec
-    from simmodel.resources.flow import Flow
-    from simmodel.resources.network import Network
-    from simmodel.resources.storage import Storage
+    from simmodel.resources.data.storage import Storage
+    from simmodel.resources.network.flow import Flow
+    from simmodel.resources.network.network import Network
     from simmodel.work.checkpoint import Checkpoint
     from simmodel.work.job import Job
 
@@ -54,7 +54,7 @@ class SharedIO:
         self.storages: dict[str, Storage] = {}
         self.network: Network | None = None
         if spec.storages:
-            from simmodel.resources.storage import make_storage
+            from simmodel.resources.data.storage import make_storage
 
             self.storages = {each.name: make_storage(env, each) for each in spec.storages}
         for name, storage in self.storages.items():
@@ -63,7 +63,7 @@ class SharedIO:
             amounts[name] = min(read, write)
             told[name] = storage.withhold
         if spec.links:
-            from simmodel.resources.network import Network
+            from simmodel.resources.network.network import Network
 
             self.network = Network(env, spec.links)
             amounts |= {name: link.capacity for name, link in self.network.links.items()}

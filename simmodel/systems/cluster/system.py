@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from simmodel.entries import load
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.entries import load
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
@@ -24,7 +24,7 @@ from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.cluster.record import columns_of_log
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
-from simmodel.work.given import as_workload
+from simmodel.work.given_work import as_workload
 from simmodel.work.job import OVER, Job, LiveJob
 from simmodel.work.prepare import REPEATED, Estimates, Overrun, Prepared, distinct_jobs
 from simmodel.work.workload import Report
@@ -32,23 +32,23 @@ from simmodel.work.workload import Report
 if TYPE_CHECKING:
     from simmodel.environment import Call
     from simmodel.records.streamed_recorder import Write
-    from simmodel.resources.pool import Pool
+    from simmodel.resources.pools.pool import Pool
     from simmodel.results.result import Result
     from simmodel.scheduling.usage import Usage
     from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.chunks import ChunkedReplay
-    from simmodel.systems.cluster.forecast import Forecast
-    from simmodel.systems.cluster.predictions import Predictions
+    from simmodel.systems.cluster.future.guest import Forecast
+    from simmodel.systems.cluster.run_times import Predictions
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given import JobsGiven
+    from simmodel.work.given_work import JobsGiven
 
 __all__ = ["Cluster"]
 
 
-_PREDICTIONS: Any = "simmodel.systems.cluster.predictions:Predictions"
+_PREDICTIONS: Any = "simmodel.systems.cluster.run_times:Predictions"
 _MIRRORED: Any = "simmodel.systems.cluster.mirrored:MirroredExecution"
 
 
@@ -322,9 +322,9 @@ class Cluster(System[LiveJob]):
     def replay(self, workload: JobsGiven, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.
 
-        A list of jobs, a data frame and a workflow are workloads too: see :func:`~simmodel.work.given.as_workload`.
-        Jobs that can never run are recorded as rejected and counted. A job with a preceding job waits for the end of
-        that job and then for its think time.
+        A list of jobs, a data frame and a workflow are workloads too: see
+        :func:`~simmodel.work.given_work.as_workload`. Jobs that can never run are recorded as rejected and counted. A
+        job with a preceding job waits for the end of that job and then for its think time.
         """
         if home is not None:
             raise InputError(f"must be None for a cluster, whose jobs have no home, got {home!r}", place="home")
@@ -443,7 +443,7 @@ class Cluster(System[LiveJob]):
 
     def forecast(self, by: EstimateBasis = "requested") -> Forecast:
         """Return the cached forecast of the cluster by requested or by actual run times."""
-        from simmodel.systems.cluster.forecast import Forecast
+        from simmodel.systems.cluster.future.guest import Forecast
 
         if by not in self._forecasts:
             self._forecasts[by] = Forecast(self, by)
@@ -639,7 +639,7 @@ class Cluster(System[LiveJob]):
         return restore(env, snapshot, policy, record=record, rank=rank)
 
     def _simulate(self, policy: PolicyLike, **options: Any) -> Any:
-        from simmodel.systems.cluster.prediction import simulate_from
+        from simmodel.systems.cluster.future.replay import simulate_from
 
         return simulate_from(self, policy, **options)
 

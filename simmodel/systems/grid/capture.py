@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.errors import SnapshotError
+from simmodel.foundation.errors import SnapshotError
 from simmodel.policies.data import described
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.grid import (
@@ -25,13 +25,13 @@ from simmodel.snapshots.grid import (
 )
 from simmodel.snapshots.snapshot import PolicyState
 from simmodel.systems.broker.capture import capture
-from simmodel.systems.grid.agenda import agenda
 from simmodel.systems.grid.ledger import INSTANTS
-from simmodel.systems.grid.stays import Stay
+from simmodel.systems.grid.planned_events import agenda
+from simmodel.systems.grid.staging import Stay
 from simmodel.systems.policy_state import plain_state
 
 if TYPE_CHECKING:
-    from simmodel.resources.shared_channel import SharedChannel
+    from simmodel.resources.network.shared_channel import SharedChannel
     from simmodel.systems.grid.core import GridCore
     from simmodel.systems.grid.data import Arrived, Fetch
     from simmodel.systems.grid.site import Site

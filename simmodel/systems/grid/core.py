@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.grid import DelaySpec, GridSpec
 from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
@@ -19,7 +19,7 @@ from simmodel.systems.grid.hosts import grant_on
 from simmodel.systems.grid.ledger import GridLedger
 from simmodel.systems.grid.outages import Outages
 from simmodel.systems.grid.site import GridJob, Site
-from simmodel.systems.grid.stays import Stays
+from simmodel.systems.grid.staging import Stays
 from simmodel.work.job import OVER, Job
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, System
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given import JobsGiven
+    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.prepare import Prepared
     from simmodel.work.taskset import TaskSet

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from simmodel.resources.catalogue import Catalogue
-from simmodel.resources.network import Network
-from simmodel.resources.storage import make_storage
-from simmodel.systems.grid.ways import Ways
+from simmodel.resources.data.catalogue import Catalogue
+from simmodel.resources.data.storage import make_storage
+from simmodel.resources.network.network import Network
+from simmodel.systems.grid.transfer_times import Ways
 
 if TYPE_CHECKING:
     from simpy.events import Event
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.grid import GridSpec
     from simmodel.platform.storage import StorageSpec
-    from simmodel.resources.transfer import Transfer
+    from simmodel.resources.network.transfer import Transfer
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.site import Site
 

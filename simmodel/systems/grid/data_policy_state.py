@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.policies.data import made_of
 from simmodel.scheduling.registry import unused
 from simmodel.systems.policy_state import recall

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.environment import WAKE_UP
-from simmodel.errors import PolicyError
+from simmodel.foundation.errors import PolicyError
 from simmodel.policies.data import DataPolicy
 from simmodel.scheduling.checks import misreturned, why_not_at
 from simmodel.scheduling.protocol import DataView, Evict, Transfer, WakeAt
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from simmodel.environment import Call, Environment
-    from simmodel.resources.storage import Storage
+    from simmodel.resources.data.storage import Storage
     from simmodel.systems.grid.data import DataManager
     from simmodel.systems.grid.site import Site
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
-from simmodel.resources.shared_channel import SharedChannel
+from simmodel.foundation.errors import InputError
+from simmodel.resources.network.shared_channel import SharedChannel
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.grid import SiteSpec
-    from simmodel.resources.shared_channel import Access
-    from simmodel.resources.storage import Storage
+    from simmodel.resources.data.storage import Storage
+    from simmodel.resources.network.shared_channel import Access
 
 __all__ = ["Disks"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import PolicyError, unknown
-from simmodel.resources.allocation import Allocation
-from simmodel.resources.grants import Grant
+from simmodel.foundation.errors import PolicyError, unknown
+from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.grants import Grant
 
 if TYPE_CHECKING:
     from simmodel.systems.destination import BrokeredJob

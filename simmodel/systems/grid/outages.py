@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.site import Site
-    from simmodel.systems.grid.stays import Stays
+    from simmodel.systems.grid.staging import Stays
 
 __all__ = ["Outages"]
 

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from simmodel.errors import InputError, clipped
+from simmodel.foundation.errors import InputError, clipped
 from simmodel.snapshots.grid import IN_CLUSTER, FetchState, GridSnapshot, SiteState, StayState
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.broker.restore import Restored, remember_all
 from simmodel.systems.cluster.restore import restoring
 from simmodel.systems.destination import BrokeredJob
-from simmodel.systems.grid.agenda import keep_order
 from simmodel.systems.grid.data import Arrived, Fetch
 from simmodel.systems.grid.data_policy_state import chosen_data_policy, remember_data
 from simmodel.systems.grid.hosts import grant_on
+from simmodel.systems.grid.planned_events import keep_order
 from simmodel.systems.grid.site import GridJob, Site
-from simmodel.systems.grid.stays import Stay
+from simmodel.systems.grid.staging import Stay
 from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.policy_state import check_instant, chosen_policy, restore_streams
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.resources.shared_channel import ChannelState, SharedChannel
+    from simmodel.resources.network.shared_channel import ChannelState, SharedChannel
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.broker import Handed
     from simmodel.snapshots.jobs import WorkState

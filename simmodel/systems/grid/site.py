@@ -12,7 +12,7 @@ from simmodel.systems.destination import BrokeredJob
 
 if TYPE_CHECKING:
     from simmodel.platform.grid import SiteSpec
-    from simmodel.resources.storage import Storage
+    from simmodel.resources.data.storage import Storage
     from simmodel.systems.cluster.system import Cluster
     from simmodel.systems.grid.disks import Disks
     from simmodel.systems.system import EstimateBasis

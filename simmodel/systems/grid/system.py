@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from simmodel.errors import InputError, SnapshotError
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.records.streamed_recorder import EVERY
 from simmodel.systems.grid.capture import capture_grid
 from simmodel.systems.grid.core import GridCore

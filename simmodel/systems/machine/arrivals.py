@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from simpy.events import Event
 
-from simmodel.errors import ImpossibleWork
-from simmodel.resources.memory import MemoryPool
-from simmodel.resources.task_shares import TaskShares
+from simmodel.foundation.errors import ImpossibleWork
+from simmodel.foundation.units import show_quantity
+from simmodel.resources.data.memory import MemoryPool
+from simmodel.resources.processors.task_shares import TaskShares
 from simmodel.systems.machine.run_times import expected_speeds, need_of, speeds_of, stream_of
-from simmodel.units import show_quantity
 from simmodel.work.live import LiveWork
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.task import shares_of

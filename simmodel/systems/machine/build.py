@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import MachineSpec, MemoryPoolSpec, ProcessorSpec
-from simmodel.resources.manycore import ManyCores
-from simmodel.resources.memory import MemoryPool
+from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.models import check_model, model_named
-from simmodel.resources.processor import Processor
+from simmodel.resources.processors.manycore import ManyCores
+from simmodel.resources.processors.processor import Processor
 from simmodel.systems.machine.state import TaskSpeedKey
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
     from simmodel.platform.options import MachineOptions
-    from simmodel.resources.services import ProcessorServices
+    from simmodel.resources.processors.services import ProcessorServices
 
 __all__ = ["build_pools", "build_processors"]
 

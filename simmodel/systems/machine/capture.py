@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.errors import SnapshotError
-from simmodel.resources.cores import CoreTicket
-from simmodel.resources.data_arrival import RoomClaim
-from simmodel.resources.links import Link
-from simmodel.resources.memory import MemoryPool
-from simmodel.resources.taskplace import Family
-from simmodel.resources.transfer import Transfer
+from simmodel.foundation.errors import SnapshotError
+from simmodel.resources.data.data_arrival import RoomClaim
+from simmodel.resources.data.memory import MemoryPool
+from simmodel.resources.network.links import Link
+from simmodel.resources.network.transfer import Transfer
+from simmodel.resources.processors.cores import CoreTicket
+from simmodel.resources.processors.taskplace import Family
 from simmodel.snapshots.machine import (
     DataState,
     FlightState,
@@ -30,7 +30,7 @@ from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
-    from simmodel.resources.processor import Processor
+    from simmodel.resources.processors.processor import Processor
     from simmodel.systems.machine.arrivals import LiveSet
     from simmodel.systems.machine.state import MachineState
 

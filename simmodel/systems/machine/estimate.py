@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from simmodel.errors import ImpossibleWork
+from simmodel.foundation.errors import ImpossibleWork
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.machine.arrivals import why_not
 from simmodel.systems.machine.run_times import expected_speeds

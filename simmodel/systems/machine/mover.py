@@ -10,13 +10,13 @@ from typing import Any
 from simpy.events import NORMAL, Event
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
-from simmodel.resources.data_arrival import DataArrival
-from simmodel.resources.links import Link, Route
-from simmodel.resources.memory import MemoryPool, nearest
-from simmodel.resources.network import Network
-from simmodel.resources.services import Moved
-from simmodel.systems.machine.room import RoomMaker
+from simmodel.foundation.errors import InputError
+from simmodel.resources.data.data_arrival import DataArrival
+from simmodel.resources.data.memory import MemoryPool, nearest
+from simmodel.resources.network.links import Link, Route
+from simmodel.resources.network.network import Network
+from simmodel.resources.processors.services import Moved
+from simmodel.systems.machine.memory_room import RoomMaker
 from simmodel.work.livetask import LiveData, LiveTask
 
 __all__ = ["DataMover", "Fetch", "Flight"]

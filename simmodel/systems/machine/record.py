@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.display import counted
+from simmodel.foundation.display import counted
 from simmodel.records.reasons import reason_table
 from simmodel.records.task_moments import CPU_USE, STOPPED, TRANSFERS
-from simmodel.resources.services import STAMPS
+from simmodel.resources.processors.services import STAMPS
 from simmodel.results.machine import MachineResult
 from simmodel.systems.machine.recorded import assumed
 from simmodel.work.table import Table

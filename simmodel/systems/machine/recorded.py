@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.work.task import CPU_CORES
 from simmodel.work.taskset import TaskSet

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from simpy.events import URGENT
 
-from simmodel.errors import InputError, clipped
-from simmodel.resources.taskplace import Family, QueueState, RunningTask
+from simmodel.foundation.errors import InputError, clipped
+from simmodel.resources.processors.taskplace import Family, QueueState, RunningTask
 from simmodel.snapshots.machine import FlightState, MachineSnapshot, SetState, TaskState
 from simmodel.snapshots.references import referred
 from simmodel.systems.machine.arrivals import LiveSet

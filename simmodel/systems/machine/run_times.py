@@ -12,7 +12,7 @@ from simmodel.work.taskset import TaskSet
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.resources.processor import Processor
+    from simmodel.resources.processors.processor import Processor
     from simmodel.systems.machine.state import MachineState
 
 __all__ = ["expected_speeds", "need_of", "speeds_of", "stream_of"]

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from simmodel.platform.machine import MachineSpec, ProcessorSpec
     from simmodel.platform.options import MachineOptions
-    from simmodel.resources.memory import MemoryPool
-    from simmodel.resources.network import Network
-    from simmodel.resources.processor import Processor
-    from simmodel.resources.services import Shares
+    from simmodel.resources.data.memory import MemoryPool
+    from simmodel.resources.network.network import Network
+    from simmodel.resources.processors.processor import Processor
+    from simmodel.resources.processors.services import Shares
     from simmodel.scheduling.ready_tasks import ReadyTasks
     from simmodel.systems.machine.arrivals import LiveSet
     from simmodel.systems.machine.mover import DataMover

@@ -8,16 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, PolicyError
+from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.options import MachineOptions
-from simmodel.resources.cores import Core
-from simmodel.resources.memory import MemoryPool
-from simmodel.resources.network import Network
-from simmodel.resources.processor import Processor
-from simmodel.resources.services import STAMPS, Shares
-from simmodel.resources.task_shares import TaskShares
+from simmodel.resources.data.memory import MemoryPool
+from simmodel.resources.network.network import Network
+from simmodel.resources.processors.cores import Core
+from simmodel.resources.processors.processor import Processor
+from simmodel.resources.processors.services import STAMPS, Shares
+from simmodel.resources.processors.task_shares import TaskShares
 from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready_tasks import ReadyTasks

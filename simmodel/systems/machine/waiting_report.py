@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from simmodel.records.task_moments import PHASES
 
 if TYPE_CHECKING:
-    from simmodel.resources.memory import MemoryPool
+    from simmodel.resources.data.memory import MemoryPool
     from simmodel.systems.machine.state import MachineState
     from simmodel.work.livetask import LiveData, LiveTask
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.acting.actions import MODES, Action, Hands, Mode, Outcome
 from simmodel.twin.acting.heartbeat import Heartbeat
 from simmodel.twin.acting.limits import Budget

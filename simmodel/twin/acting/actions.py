@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import Plain, SimmodelError
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import Plain, SimmodelError
 from simmodel.twin.events import plain_fields, read_fields
 
 __all__ = [
@@ -162,7 +162,7 @@ class Action(Fields):
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Action:
-        """Return the action of a document; raises :class:`~simmodel.errors.InputError` if it is none."""
+        """Return the action of a document; raises :class:`~simmodel.foundation.errors.InputError` if it is none."""
         return read_fields(document, cls)
 
 

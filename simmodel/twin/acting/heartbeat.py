@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic, time
 
-from simmodel.errors import InputError
-from simmodel.writing import write_text
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.writing import write_text
 
 __all__ = ["Heartbeat", "Pulse"]
 

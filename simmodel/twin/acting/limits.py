@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 
 __all__ = ["Budget"]
 

@@ -9,7 +9,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import NamedTuple
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.acting.actions import Action, Hands, Outcome
 from simmodel.twin.acting.performing import Restored, perform, read_back, restore
 
@@ -39,7 +39,7 @@ class Performer:
     >>> Performer(None, 0)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: rate: must be a number > 0 (1/s), got 0
+    simmodel.foundation.errors.InputError: rate: must be a number > 0 (1/s), got 0
     """
 
     def __init__(self, hands: Hands, rate: float = 10.0) -> None:

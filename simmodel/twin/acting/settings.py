@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
 from simmodel.twin.acting.actions import Mode
 
 __all__ = ["ActSettings"]
@@ -70,7 +70,7 @@ class ActSettings(Fields):
     >>> ActSettings(mode="obey")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: mode: must be 'observe', 'advise', 'priority' or 'hold-and-release', got 'obey'
+    simmodel.foundation.errors.InputError: mode: must be 'observe', 'advise', 'priority' or 'hold-and-release', got ...
     """
 
     mode: Mode = attrs.field(default="observe", validator=_mode)

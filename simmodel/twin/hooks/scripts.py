@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from simmodel.errors import InputError, shown
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.writing import write_text
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.streams import stream_key
-from simmodel.writing import write_text
 
 __all__ = ["SETTINGS", "check_paths", "lua", "stream_settings", "template", "write_scripts"]
 
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"/[\w./+@=-]*", re.ASCII)  # paths that need quotes nowhere
 
 
 def check_paths(folder: Path, holder: str, **paths: str) -> None:
-    """Raise :class:`~simmodel.errors.InputError` if a path cannot be used.
+    """Raise :class:`~simmodel.foundation.errors.InputError` if a path cannot be used.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def template(name: str) -> str:
 
 
 def stream_settings(cluster: str, server: RedisSettings | None, stream: str | None, spool: Path) -> dict[str, str]:
-    """Return the settings of ``tell.py``; raises :class:`~simmodel.errors.InputError`."""
+    """Return the settings of ``tell.py``; raises :class:`~simmodel.foundation.errors.InputError`."""
     if len(cluster) > 200 or not cluster.isprintable():
         raise InputError(f"must be at most 200 printable characters, got {shown(cluster)}", place="cluster")
     return _settings(server or RedisSettings()) | {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.pbs.documents import Document, read_document
 from simmodel.twin.pbs.values import pbs_id
 from simmodel.twin.programs import Commands, ProgramError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
 from simmodel.platform.strict import inside
 from simmodel.twin.described import Described, NodeKind, node_specs, saved_answers

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias, cast
 
-from simmodel.errors import InputError, shown
+from simmodel.foundation.errors import InputError, shown
 
 __all__ = ["Document", "Value", "read_document", "table_of", "text_of"]
 

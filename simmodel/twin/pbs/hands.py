@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from time import time
 from types import MappingProxyType
 
-from simmodel.errors import InputError, shown
+from simmodel.foundation.errors import InputError, shown
 from simmodel.twin.acting.actions import PREFERRED, Command, HandsError, JobNow, Mode, mark_parts
 from simmodel.twin.acting.hands import CommandHands
 from simmodel.twin.pbs.commands import PbsCommands, PbsError

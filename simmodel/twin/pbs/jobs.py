@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, clipped, shown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
 from simmodel.twin.events import Demand, JobReport, JobState

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.node_states import Service
 from simmodel.twin.pbs.documents import Document, table_of, text_of

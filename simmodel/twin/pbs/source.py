@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simmodel.display import counted
-from simmodel.errors import InputError, clipped, shown
+from simmodel.foundation.display import counted
+from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobReport, JobState
 from simmodel.twin.node_states import nodes_out

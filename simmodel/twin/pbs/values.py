@@ -12,10 +12,10 @@ from math import isfinite
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown
 from simmodel.formats import tables
-from simmodel.loading import check_count
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import check_count
 
 __all__ = ["Chunk", "allocated", "chunks", "instant", "job_of", "memory", "number", "pbs_id", "seconds"]
 

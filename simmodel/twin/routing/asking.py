@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from simmodel.errors import SimmodelError, clipped
+from simmodel.foundation.errors import SimmodelError, clipped
 from simmodel.twin.slurm.values import memory, seconds
 
 __all__ = ["Submission", "read_submission", "script_file"]

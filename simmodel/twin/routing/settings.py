@@ -6,9 +6,9 @@ from pathlib import Path
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
-from simmodel.loading import parse_toml, read_bytes
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.loading import parse_toml, read_bytes
 from simmodel.platform.strict import strict_converter
 
 __all__ = ["RouteSettings", "RoutedCluster", "read_route"]
@@ -59,7 +59,7 @@ class RouteSettings(Fields):
     >>> RouteSettings(default="b", clusters=(RoutedCluster(name="a", conf="/etc/slurm/slurm.conf"),))
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: default: unknown cluster 'b'; known clusters: a
+    simmodel.foundation.errors.InputError: default: unknown cluster 'b'; known clusters: a
     """
 
     default: str

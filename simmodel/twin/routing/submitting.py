@@ -22,7 +22,7 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from simmodel.errors import InputError, SimmodelError, shown
+from simmodel.foundation.errors import InputError, SimmodelError, shown
 from simmodel.twin.routing.asking import Submission
 from simmodel.twin.routing.settings import RoutedCluster, RouteSettings
 

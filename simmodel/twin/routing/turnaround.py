@@ -8,13 +8,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, SimmodelError
+from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.systems.cluster.system import Cluster
 from simmodel.twin.events import Demand, read_fields
 from simmodel.twin.places import Places
 
 if TYPE_CHECKING:
-    from simmodel.errors import Plain
+    from simmodel.foundation.errors import Plain
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
 

@@ -14,8 +14,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, TypeVar
 
-from simmodel.errors import InputError, shown
-from simmodel.loading import parse_json
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import parse_json
 from simmodel.twin.slurm.records import (
     LicenceRecord,
     NodeRecord,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
-from simmodel.errors import InputError, shown
+from simmodel.foundation.errors import InputError, shown
 from simmodel.twin.programs import Commands, ProgramError
 from simmodel.twin.slurm.jobs import task_numbers
 

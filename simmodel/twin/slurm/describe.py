@@ -7,7 +7,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.twin.described import Described, saved_answers

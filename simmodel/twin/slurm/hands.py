@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import time
 from types import MappingProxyType
 
-from simmodel.errors import shown
+from simmodel.foundation.errors import shown
 from simmodel.twin.acting.actions import PREFERRED, RELEASED, Command, HandsError, JobNow, Mode
 from simmodel.twin.acting.hands import CommandHands
 from simmodel.twin.slurm.commands import UNKNOWN_JOB, SlurmCommands, check_id

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, clipped, shown
-from simmodel.loading import check_count
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, clipped, shown
+from simmodel.foundation.loading import check_count
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
 from simmodel.twin.events import Demand, JobReport, JobState

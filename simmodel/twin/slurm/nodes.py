@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from simmodel.display import counted
+from simmodel.foundation.display import counted
 from simmodel.platform.node_lists import node_list
 from simmodel.twin.described import NodeKind
 from simmodel.twin.notes import STATE_OF_NOW, Notes

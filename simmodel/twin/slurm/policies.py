@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.notes import Notes
 from simmodel.twin.slurm.values import amount, is_none, seconds, split_list
 

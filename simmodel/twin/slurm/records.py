@@ -9,8 +9,8 @@ from collections.abc import Mapping, Set as AbstractSet
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 from simmodel.twin.node_states import Service
 from simmodel.twin.slurm.values import Gres
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ConsumableSpec, PartitionSpec, ReservationSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.overlaps import check_overlaps

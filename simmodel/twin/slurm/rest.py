@@ -7,8 +7,8 @@ import socket
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 
-from simmodel.errors import InputError, shown, unknown
-from simmodel.loading import parse_json
+from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.foundation.loading import parse_json
 from simmodel.twin.polling import checked_answers
 from simmodel.twin.slurm.answers import PARSERS
 from simmodel.twin.slurm.commands import SlurmError

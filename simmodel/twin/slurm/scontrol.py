@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import tzinfo
 from typing import TypeVar
 
-from simmodel.errors import InputError, clipped
+from simmodel.foundation.errors import InputError, clipped
 from simmodel.twin.slurm.records import (
     LicenceRecord,
     NodeRecord,

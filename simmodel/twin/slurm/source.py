@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobState
 from simmodel.twin.node_states import NodesOut, nodes_out

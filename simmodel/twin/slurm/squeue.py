@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError, shown
+from simmodel.foundation.errors import InputError, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.node_states import Service
 from simmodel.twin.refused import Refused

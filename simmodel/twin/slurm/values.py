@@ -12,8 +12,8 @@ from math import inf, isfinite
 
 import attrs
 
-from simmodel.errors import InputError, shown
 from simmodel.formats import tables
+from simmodel.foundation.errors import InputError, shown
 
 __all__ = [
     "Gres",

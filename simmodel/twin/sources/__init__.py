@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from simmodel.entries import Entries
-from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.foundation.entries import Entries
+from simmodel.foundation.errors import InputError, Plain, shown, unknown
 from simmodel.platform.strict import strict_converter
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def source_settings(values: Mapping[str, Plain]) -> SourceSettings:
     >>> source_settings({"kind": "lines", "pth": "events.jsonl"})
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: pth: unknown key 'pth'; did you mean 'path'? Known keys: path, follow
+    simmodel.foundation.errors.InputError: pth: unknown key 'pth'; did you mean 'path'? Known keys: path, follow
     """
     given = dict(values)
     kind = given.pop("kind", None)

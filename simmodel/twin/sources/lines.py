@@ -10,8 +10,8 @@ from time import monotonic, sleep
 
 import attrs
 
-from simmodel.display import Fields
-from simmodel.errors import InputError, shown
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
 from simmodel.twin.events import Event, StateReport, event_of
 from simmodel.twin.refused import Refused
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Fields
-from simmodel.errors import InputError
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.submissions import read_workload

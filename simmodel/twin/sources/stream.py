@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.errors import InputError, SimmodelError, clipped, optional_imports, shown
+from simmodel.foundation.errors import InputError, SimmodelError, clipped, optional_imports, shown
 from simmodel.twin.logs import Log
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.refused import Refused

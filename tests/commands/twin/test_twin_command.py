@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin import AuditLog, read_audit
 from simmodel.twin.config import TwinConfig, read_config
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from simmodel import Job, simulate
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.placements import PLACEMENTS
 from simmodel.platform.toml import check_models, from_dict, to_dict
-from simmodel.resources.allocation import Allocation, NodeTable, Request
-from simmodel.resources.placements import NodeChoice, register_placement
+from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from simmodel.resources.pools.placements import NodeChoice, register_placement
 from simmodel.runs import start
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import simmodel.resources.ready
 from simmodel import Job, Task, Workflow, simulate, start
-from simmodel.errors import SnapshotError
+from simmodel.foundation.errors import SnapshotError
 from simmodel.platform import (
     ArchitectureSpec,
     ClusterSpec,

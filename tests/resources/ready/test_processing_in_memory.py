@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.platform.toml import read_toml
 from simmodel.resources.models import model_named
-from simmodel.resources.processor import Processor
+from simmodel.resources.processors.processor import Processor
 from simmodel.resources.ready.pim import PIMRank
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.machine.system import Machine

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError, Stalled
 from simmodel.experiments.replication import replicate
+from simmodel.foundation.errors import ImpossibleWork, InputError, Stalled
 from simmodel.metrics.brokered import by_cluster, by_origin, moved, moved_turnaround, side_by_side, weekly
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.brokers import LeastLoaded

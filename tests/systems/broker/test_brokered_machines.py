@@ -5,7 +5,7 @@ import pytest
 
 from simmodel import Environment, Job
 from simmodel.catalogue import load_platform
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from simmodel import Cluster, Environment, Job, TaskSet, simulate
-from simmodel.errors import ImpossibleWork, InputError, PolicyError
+from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError
 from simmodel.policies.estimates import EarliestFinish
-from simmodel.resources.counts import CountPool
+from simmodel.resources.pools.counts import CountPool
 from simmodel.scheduling.protocol import Load, Start
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.jobs import JobSystem

@@ -7,7 +7,7 @@ import pytest
 from simpy import Interrupt
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError, Stalled
+from simmodel.foundation.errors import ImpossibleWork, InputError, Stalled
 from simmodel.platform.cluster import (
     ClusterSpec,
     FailureModel,
@@ -17,7 +17,7 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.resources.counts import CountPool
+from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.simulating import simulate
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork
+from simmodel.foundation.errors import ImpossibleWork
 from simmodel.platform.cluster import (
     ClusterSpec,
     FailureModel,

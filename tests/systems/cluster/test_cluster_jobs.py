@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError, PolicyError, Stalled
+from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, Stalled
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling import policy_names

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, Stalled
+from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.scheduling import policy_names
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.systems.cluster.system import Cluster

@@ -23,7 +23,7 @@ from simmodel import (
     simulate,
     start,
 )
-from simmodel.errors import SnapshotError
+from simmodel.foundation.errors import SnapshotError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.scheduling.protocol import Decision
 from simmodel.snapshots import ClusterSnapshot

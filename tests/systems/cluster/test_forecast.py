@@ -5,12 +5,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.policies.mapping import MappingPolicy
 from simmodel.scheduling.protocol import Start
-from simmodel.systems.cluster.forecast import Forecast
-from simmodel.systems.cluster.projection import ProjectedJob, ProjectedPlan, Projection
+from simmodel.systems.cluster.future.guest import Forecast
+from simmodel.systems.cluster.future.plan import ProjectedJob, ProjectedPlan, Projection
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from tests.helpers.broker_cases import MODES, Case, alone, cases

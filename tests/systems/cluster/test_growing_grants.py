@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from simpy.events import Event
 
 from simmodel import Cluster, Elastic, Environment, Job, simulate
-from simmodel.errors import ImpossibleWork, InputError, SnapshotError, Stalled
+from simmodel.foundation.errors import ImpossibleWork, InputError, SnapshotError, Stalled
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.resources import CountPool, Grant, Lost, Preempted
 from simmodel.work import LiveJob
@@ -172,7 +172,7 @@ def test_growth_that_nobody_waits_for_is_withdrawn_and_holds_up_nobody(way: str)
     if way == "interrupt":
         process.interrupt()
     elif way == "kill":
-        from simmodel.resources.killing import kill
+        from simmodel.resources.processors.processor import kill
 
         kill(process)
     env.run()

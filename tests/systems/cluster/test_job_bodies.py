@@ -9,7 +9,7 @@ import simpy
 
 from simmodel import simulate
 from simmodel.environment import Environment
-from simmodel.errors import JobFailed
+from simmodel.foundation.errors import JobFailed
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job

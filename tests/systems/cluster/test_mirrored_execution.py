@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, Job
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec, ReservationSpec
-from simmodel.resources.allocation import Allocation
+from simmodel.resources.pools.allocation import Allocation
 from simmodel.work.workload import Workload
 
 

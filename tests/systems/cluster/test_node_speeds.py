@@ -14,7 +14,7 @@ from simmodel.metrics import energy
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, from_dict, to_dict
 from simmodel.snapshots import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
-from simmodel.systems.cluster.prediction import predict
+from simmodel.systems.cluster.future.replay import predict
 from simmodel.work import Workload
 from tests.helpers.snapshot_cuts import check_cut
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, Observer, Snapshot, simulate, start
-from simmodel.errors import SnapshotError
 from simmodel.formats import read_swf
+from simmodel.foundation.errors import SnapshotError
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec
 from simmodel.predictors import Learning, SimilarJobs
 from simmodel.results import load_result

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel import InputError, Job, Workload, load_workload, simulate, start
-from simmodel.errors import SnapshotError
+from simmodel.foundation.errors import SnapshotError
 from simmodel.platform import ClusterSpec, FailureModel, NodeSpec, PartitionSpec
 from simmodel.results import Result, StreamedResult
 from simmodel.work import ChunkedWorkload, Table

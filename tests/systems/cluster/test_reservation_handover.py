@@ -6,7 +6,7 @@ import pytest
 import simpy
 
 from simmodel import InputError, Job, simulate, start
-from simmodel.errors import ImpossibleWork
+from simmodel.foundation.errors import ImpossibleWork
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, ReservationSpec
 
 ONE_NODE = PartitionSpec(name="p", nodes=[NodeSpec(name="n", count=1, cores=4)])

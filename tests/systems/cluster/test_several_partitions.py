@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, Job, Start, simulate
-from simmodel.errors import ImpossibleWork, InputError
 from simmodel.formats import read_columns, read_sacct
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform import ClusterSpec, PartitionSpec
 from simmodel.platform.cluster import QueueSpec, ReservationSpec
 from simmodel.policies import Easy

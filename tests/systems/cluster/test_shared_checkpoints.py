@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, Job, Observer, Workload, load_result, simulate, what_if
-from simmodel.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.formats import read_columns
+from simmodel.foundation.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.platform import BrokerSpec, LinkSpec, StorageSpec
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.work.checkpoint import Checkpoint, daly_interval

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, Job, Workload, simulate, start
-from simmodel.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.formats import read_columns
+from simmodel.foundation.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.platform import ClusterSpec, LinkSpec, NodeSpec, PartitionSpec, StorageSpec
 from simmodel.platform.cluster import ConsumableSpec
 from simmodel.platform.toml import from_dict, to_dict
 from simmodel.referee import explain
-from simmodel.resources.transfer import LinkFailed
+from simmodel.resources.network.transfer import LinkFailed
 from simmodel.snapshots.snapshot import Snapshot
 
 SCRATCH = StorageSpec(name="scratch", read_bandwidth="10GB/s", write_bandwidth="8GB/s")

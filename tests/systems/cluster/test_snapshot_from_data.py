@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import (
     ClusterSpec,
     NodeSpec,
@@ -15,7 +15,7 @@ from simmodel.platform.cluster import (
 )
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
-from simmodel.systems.cluster.prediction import predict
+from simmodel.systems.cluster.future.replay import predict
 from simmodel.work.job import Dependency
 
 NODES = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4, gpus=1)])])

@@ -24,7 +24,7 @@ from simmodel import (
     simulate,
     what_if,
 )
-from simmodel.errors import ImpossibleWork, SnapshotError
+from simmodel.foundation.errors import ImpossibleWork, SnapshotError
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.platform.machine import MachineSpec
 from tests.helpers.small_machines import MB, WIDE_FLOW, small_machine

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simmodel import Environment, Job, Start, simulate, start, what_if
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import DelaySpec, GridSpec, SiteOutageSpec, SiteSpec
 from simmodel.scheduling import Policy
 from simmodel.scheduling.protocol import WakeAt

@@ -3,7 +3,7 @@
 import pytest
 
 from simmodel import Environment, Job, Start, simulate
-from simmodel.errors import ImpossibleWork, InputError, PolicyError
+from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.policies import DataPolicy
 from simmodel.systems.grid.system import Grid

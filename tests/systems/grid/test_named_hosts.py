@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simmodel import Environment, Job, Start, what_if
-from simmodel.errors import PolicyError
+from simmodel.foundation.errors import PolicyError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.scheduling import Policy, Preempt
 from simmodel.snapshots import Snapshot

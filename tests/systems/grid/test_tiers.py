@@ -3,7 +3,7 @@
 import pytest
 
 from simmodel import Environment, Job, Start, simulate, start, what_if
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import (
     BrokerSpec,
     ClusterSpec,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simmodel import Environment, Job, Start, simulate, start
-from simmodel.errors import InputError, PolicyError
+from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.generators import grid_jobs, tiered_grid
 from simmodel.platform import (
     DelaySpec,

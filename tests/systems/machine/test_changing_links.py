@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from simmodel import Environment, Machine, TaskSet
-from simmodel.errors import Stalled
+from simmodel.foundation.errors import Stalled
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 
 DATA = TaskSet([5.0], inputs=[(0,)], sizes=[1000.0])

@@ -7,7 +7,7 @@ from contextlib import suppress
 from hypothesis import assume, given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, Stalled
+from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.systems.machine.system import Machine
 from tests.helpers.machine_cases import MachineCase, machine_cases
 from tests.helpers.simple_machine_policies import POLICIES

@@ -10,7 +10,7 @@ from simpy import Interrupt
 
 from simmodel import Environment, InputError, Task, Workflow
 from simmodel.catalogue import load_platform
-from simmodel.errors import ImpossibleWork
+from simmodel.foundation.errors import ImpossibleWork
 from simmodel.generators.tasksets import database
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simmodel import Environment, InputError, PolicyError, Start, Task, Workflow
-from simmodel.errors import ImpossibleWork, Stalled
+from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.protocol import Preempt

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError, Stalled
+from simmodel.foundation.errors import ImpossibleWork, InputError, Stalled
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.protocol import Preempt, Start, WakeAt

@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from simmodel import Task, Workflow, load_platform, load_workflow, simulate
-from simmodel.errors import ImpossibleWork, InputError
 from simmodel.formats.wfformat import write_wfformat
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.runs.scenario import Scenario
 from simmodel.work.task import RecordedMachine

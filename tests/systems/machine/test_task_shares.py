@@ -7,7 +7,7 @@ import pytest
 
 from simmodel import Machine, Start, Task, TaskSet, Workflow, simulate, start
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.work.task import DataObject

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec
 from simmodel.twin import Advisor, AuditLog, Demand, Ended, Event, Mirror, Started, Submitted, Twin, read_audit
 from simmodel.twin.acting.acting import Acting

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 import pytest
 
 from simmodel.twin.audit import read_audit
-from simmodel.twin.course import replay_audit
+from simmodel.twin.audit_replay import replay_audit
 from tests.helpers.acting_plant import ActingPlant, acting_plant
 from tests.helpers.redis_server import stream_of
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.acting.actions import HELD, MODES, Action, Command, HandsError, Mode
 from simmodel.twin.acting.performing import perform, restore
 from simmodel.twin.slurm.hands import WRITES

@@ -9,7 +9,7 @@ from time import sleep
 
 import pytest
 
-from simmodel.twin.course import replay_audit
+from simmodel.twin.audit_replay import replay_audit
 from tests.helpers.acting_plant import ActingPlant, acting_plant
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until
 

@@ -14,7 +14,7 @@ from typing import IO
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin import Ended, Event, Noticed
 from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.hooks import CALLS, install_hooks, tell

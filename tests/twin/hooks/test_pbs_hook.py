@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin import Ended, Event, Noticed
 from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.hooks import pbs_hook, tell

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, Action, Command, HandsError, Mode
 from simmodel.twin.acting.performing import perform, read_back, restore
 from simmodel.twin.pbs.hands import WRITES, PbsHands

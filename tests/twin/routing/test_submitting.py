@@ -12,7 +12,7 @@ import pytest
 
 from simmodel import Cluster, Environment, Job
 from simmodel.cli import main
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
 from simmodel.twin.routing.asking import read_submission
 from simmodel.twin.routing.settings import RoutedCluster, RouteSettings, read_route

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin import StateReport
 from simmodel.twin.slurm.commands import SlurmError
 from simmodel.twin.slurm.rest import SlurmRest

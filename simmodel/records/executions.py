@@ -1,0 +1,154 @@
+"""Stretches of execution, and the table of executions built from them and the jobs that ran once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.resources.pools.allocation import Allocation
+    from simmodel.resources.pools.claims import Claim
+    from simmodel.resources.pools.grants import Grant
+
+__all__ = ["ClaimStretch", "Stretch", "allocation_columns", "claim_table", "held_by", "run_table"]
+
+
+class Stretch(NamedTuple):
+    """One execution, or the part of it before or after a suspension, of the job in this row."""
+
+    row: int
+    attempt: int
+    start: float
+    end: float
+    place: str
+    processors: int
+    status: str
+    nodes: tuple[int, ...] | None
+    counts: bool  # whether its work was kept
+    allocation: Allocation | None = None  # of identified nodes
+
+
+class ClaimStretch(NamedTuple):
+    """A claim, or the part of it between two changes of its size."""
+
+    claim: str
+    start: float
+    end: float
+    place: str
+    processors: int
+    status: str
+    grant: Grant | None
+
+    @classmethod
+    def of(
+        cls,
+        claim: Claim,
+        start: float,
+        end: float,
+        status: str,
+        processors: int | None = None,
+        grant: Grant | None = None,
+    ) -> ClaimStretch:
+        """Return a stretch of a claim, by default at its present size."""
+        if processors is None:
+            processors, grant = claim.job.processors, claim.grant
+        return cls(str(claim.job.id), start, end, claim.pool.name, processors, status, grant)
+
+
+def claim_table(stretches: Sequence[ClaimStretch]) -> Table | None:
+    """Return one row per stretch, by start; ``None`` if there are none."""
+    if not stretches:
+        return None
+    rows = sorted(stretches, key=lambda each: (each.start, each.claim))
+    processors = np.array([each.processors for each in rows], dtype=np.int64)
+    return Table(
+        {
+            "claim": [each.claim for each in rows],
+            "start": np.array([each.start for each in rows], dtype=np.float64),
+            "end": np.array([each.end for each in rows], dtype=np.float64),
+            "place": [each.place for each in rows],
+            "processors": processors,
+            "status": [each.status for each in rows],
+            **allocation_columns([held_by(each.grant) for each in rows], processors),
+        }
+    )
+
+
+def held_by(grant: Grant | None) -> tuple[tuple[int, ...] | None, Allocation | None]:
+    """Return the nodes and the allocation of a grant; ``None`` each if nodes are not identified."""
+    return (None, None) if grant is None or grant.nodes is None else (grant.nodes, grant.allocation)
+
+
+def run_table(
+    jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.generic], grants: Mapping[int, Grant] | None = None
+) -> Table:
+    """Return one row per execution, by start: the stretches, and the jobs without stretches.
+
+    Parameters
+    ----------
+    jobs
+        the table of jobs
+    stretches
+        the stretches of some of these jobs
+    place
+        the name of the place of each job
+    grants
+        what jobs without stretches hold, by row, if nodes are identified
+
+    >>> jobs = Table({"job": [7, 8], "start": [0.0, 5.0], "end": [4.0, 9.0], "processors": [1, 2],
+    ...               "status": ["completed", "completed"]})
+    >>> first = Stretch(1, 1, 1.0, 3.0, "pool", 2, "preempted", None, False)
+    >>> table = run_table(jobs, [first, Stretch(1, 2, 5.0, 9.0, "pool", 2, "completed", None, True)],
+    ...                   np.array(["pool", "pool"], dtype=object))
+    >>> table["job"], table["start"]
+    (array([7, 8, 8]), array([0., 1., 5.]))
+    """
+    rest = np.isfinite(jobs["start"])
+    rest[[stretch.row for stretch in stretches]] = False
+    rows = np.flatnonzero(rest)
+    which = np.array([stretch.row for stretch in stretches] + rows.tolist(), dtype=np.int64)
+    start = np.append([stretch.start for stretch in stretches], jobs["start"][rows])
+    texts = {"place": place, "status": np.asarray(jobs["status"], dtype=object)}
+    columns = {"job": jobs["job"][which], "attempt": np.ones(len(which), dtype=np.int32), "start": start}
+    columns["attempt"][: len(stretches)] = [stretch.attempt for stretch in stretches]
+    columns["end"] = np.append([stretch.end for stretch in stretches], jobs["end"][rows])
+    columns["processors"] = np.append([stretch.processors for stretch in stretches], jobs["processors"][rows])
+    for name, column in texts.items():
+        values = np.array([getattr(stretch, name) for stretch in stretches], dtype=object)
+        columns[name] = np.append(values, column[rows]).astype(str)
+    columns["processors"] = columns["processors"].astype(np.int64)
+    order = ("job", "attempt", "start", "end", "place", "processors", "status")
+    given = [(stretch.nodes, stretch.allocation) for stretch in stretches]
+    given += [held_by(grants.get(row)) for row in rows.tolist()] if grants else [(None, None)] * len(rows)
+    held = allocation_columns(given, columns["processors"])
+    table = Table({**{name: columns[name] for name in order}, **held})
+    return table.where(np.lexsort((which, start)))
+
+
+def allocation_columns(
+    held: Sequence[tuple[tuple[int, ...] | None, Allocation | None]], processors: NDArray[np.int64]
+) -> dict[str, NDArray[np.generic]]:
+    """Return the columns of what executions hold: ``nodes`` and, if nodes are identified, what they hold of each.
+
+    ``cores``, ``gpus`` and ``memory`` (bytes) are tuples with one number per node; ``allocated`` are the cores in all,
+    more than ``processors`` if whole nodes were allocated.
+    """
+    nodes = np.full(len(held), None, dtype=object)
+    nodes[:] = [each for each, _ in held]
+    if all(allocation is None for _, allocation in held):
+        return {"nodes": nodes}
+    columns: dict[str, NDArray[np.generic]] = {"nodes": nodes, "allocated": processors.copy()}
+    rows = [row for row, (_, allocation) in enumerate(held) if allocation is not None]
+    columns["allocated"][rows] = [allocation.processors for _, allocation in held if allocation is not None]
+    nothing = (None, None, None)
+    amounts = zip(*[nothing if allocation is None else allocation.columns for _, allocation in held], strict=True)
+    for name, values in zip(("cores", "gpus", "memory"), amounts, strict=True):
+        columns[name] = np.full(len(held), None, dtype=object)
+        columns[name][:] = values
+    return columns

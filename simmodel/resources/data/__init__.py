@@ -1,0 +1,1 @@
+"""Room for data: storages, memory pools, eviction, and the catalogue of a grid."""

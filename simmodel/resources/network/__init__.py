@@ -1,0 +1,1 @@
+"""Networks: links, routes, transfers and the bandwidths that they share."""

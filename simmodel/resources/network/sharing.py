@@ -1,0 +1,286 @@
+"""Weighted max-min fair sharing: full progressive filling, and an incremental solver.
+
+All rates rise together, each in proportion to its weight, until a capacity is used up or a rate reaches its cap; those
+rates are then fixed and the others continue to rise. The common height is the *level*: rate = weight * level. The
+result is the unique allocation in which no rate can grow without reducing one that is not larger for its weight.
+
+Sources: D. Bertsekas, R. Gallager, "Data Networks", 2nd ed., section 6.5.2 (progressive filling); H. Casanova et al.,
+"Versatile, scalable, and accurate simulation of distributed applications and platforms", JPDC 74(10), 2014 (weights and
+partial invalidation in SimGrid); J. Ros-Giralt et al., "On the bottleneck structure of congestion-controlled networks",
+SIGMETRICS 2020 (the reach of a change).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import fsum, inf
+
+from simmodel.resources.network.channels import Channel, Group
+from simmodel.resources.network.crowd import Crowd
+from simmodel.resources.network.filling import fill, level_of_change, spread
+
+__all__ = ["Sharing", "max_min_rates"]
+
+
+def max_min_rates(
+    capacities: Mapping[str, float],
+    routes: Sequence[Mapping[str, float] | Sequence[str]],
+    weights: Sequence[float] | None = None,
+    caps: Sequence[float] | None = None,
+) -> list[float]:
+    """Return the max-min fair rates by full progressive filling: simple and slow, the reference for :class:`Sharing`.
+
+    Parameters
+    ----------
+    capacities
+        the capacity of each resource, by name (bytes/s)
+    routes
+        for each rate, the resources that it uses: names, or a mapping of names to factors (load = factor * rate)
+    weights
+        the weight of each rate; default: 1
+    caps
+        the upper bound of each rate (bytes/s); default: infinity
+
+    >>> max_min_rates({"backbone": 60, "access": 10}, [["access", "backbone"], ["backbone"], ["backbone"]])
+    [10.0, 25.0, 25.0]
+    >>> max_min_rates({"link": 100}, [["link"], ["link"]], weights=[1, 3])
+    [25.0, 75.0]
+    """
+    uses = [route if isinstance(route, Mapping) else dict.fromkeys(route, 1.0) for route in routes]
+    weight = list(weights) if weights is not None else [1.0] * len(uses)
+    cap = list(caps) if caps is not None else [inf] * len(uses)
+    rates = [0.0] * len(uses)
+    rising = list(range(len(uses)))
+    while rising:
+        levels = {}
+        for name, capacity in capacities.items():
+            taken = fsum(uses[i][name] * rates[i] for i in range(len(uses)) if name in uses[i] and i not in rising)
+            rise = fsum(uses[i][name] * weight[i] for i in rising if name in uses[i])
+            if rise > 0:
+                levels[name] = max(0.0, capacity - taken) / rise
+        own = {i: min([cap[i] / weight[i]] + [levels[name] for name in uses[i] if name in levels]) for i in rising}
+        level = min(own.values())
+        for i in rising:
+            if own[i] <= level:
+                rates[i] = min(cap[i], weight[i] * level)
+        rising = [i for i in rising if own[i] > level]
+    return rates
+
+
+MANY, EACH = 500, 3
+"""Groups in the reach of one change that are solved as a crowd, if they are more than ``EACH`` for each channel."""
+
+_SURE = 64  # solutions for the crowd without looking how far a change reaches
+
+
+class Sharing:
+    """Max-min fair levels of groups, updated by solving only the groups that a change can reach.
+
+    Announce any number of changes with :meth:`join`, :meth:`leave`, :meth:`grow`, :meth:`shrink`, :meth:`refit` and
+    :meth:`refit_group`; then call :meth:`solve` once.
+
+    Two facts bound the work. Progressive filling proceeds upwards: nothing differs below the lowest level at which a
+    changed channel behaves differently, so groups below that level (the *floor*) keep theirs. And a channel with spare
+    capacity limits no group, so a change spreads only through saturated channels; if a channel becomes saturated in
+    the new solution and has users above its level, it is added and the larger part is solved again.
+
+    If a change reaches very many groups, all groups become a :class:`~simmodel.resources.network.crowd.Crowd`: columns
+    that are filled with numpy. It then has the levels; :meth:`tell` copies them to the groups.
+
+    Parameters
+    ----------
+    many, each
+        one change must reach ``many`` groups, and more than ``each`` times as many as channels, to make a crowd
+
+    >>> backbone, access = Channel("backbone", 60.0), Channel("access", 10.0)
+    >>> near, far = Group(((backbone, 1.0),), 2.0), Group(((access, 1.0), (backbone, 1.0)), 1.0)
+    >>> sharing = Sharing(); sharing.join(near); sharing.join(far)
+    >>> _ = sharing.solve(); near.level, far.level
+    (25.0, 10.0)
+    >>> sharing.leave(far); _ = sharing.solve(); near.level
+    30.0
+    """
+
+    __slots__ = ("_changed", "_floor", "_joined", "_mark", "_seeds", "_sure", "crowd", "each", "many")
+
+    def __init__(self, many: int = MANY, each: int = EACH) -> None:
+        self.many = many
+        self.each = each
+        self.crowd: Crowd | None = None
+        self._joined: dict[Group, None] = {}
+        self._seeds: dict[Channel, None] = {}
+        self._changed: dict[Group, None] = {}
+        self._floor = inf
+        self._mark = 0
+        self._sure = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether announced changes are not solved yet."""
+        return bool(self._changed or self._seeds)
+
+    def join(self, group: Group) -> None:
+        """Add a group, with a demand above zero."""
+        # Until solved, a new group counts as at its ceiling.
+        group.level = group.ceiling
+        self._changed[group] = None
+        self._joined[group] = None
+        if self.crowd is not None:
+            self.crowd.add(group)
+        for channel, entry in group.entries:
+            channel.users.append(entry)
+            self._seeds[channel] = None
+
+    def leave(self, group: Group) -> None:
+        """Remove a group and set its level to zero."""
+        self._lower_floor(group)
+        if self.crowd is not None:
+            self.crowd.remove(group)
+        self._changed.pop(group, None)
+        del self._joined[group]
+        for channel, entry in group.entries:
+            channel.users.remove(entry)
+            self._seeds[channel] = None
+        group.level = 0.0
+
+    def join_alone(self, group: Group) -> bool:
+        """Add a group, solved, if nobody else uses its channels; otherwise return ``False``, without any effect.
+
+        >>> link = Channel("link", 60.0); group = Group(((link, 1.0),), 2.0); sharing = Sharing()
+        >>> sharing.join_alone(group), group.level, sharing.waiting
+        (True, 30.0, False)
+        """
+        level = group.ceiling
+        demand = group.demand
+        for channel, factor in group.uses:
+            if channel.users:
+                return False
+            own = channel.capacity / (factor * demand)
+            if own < level:
+                level = own
+        if self.crowd is not None:
+            return False
+        group.level = level
+        self._joined[group] = None
+        for channel, entry in group.entries:
+            channel.users.append(entry)
+            channel.load = load = entry[1] * demand * level
+            channel.saturated = load >= channel.capacity * (1 - 1e-9)
+        return True
+
+    def leave_alone(self, group: Group) -> bool:
+        """Remove a group if nobody else uses its channels; otherwise return ``False``, without any effect."""
+        for channel, _ in group.uses:
+            if len(channel.users) > 1:
+                return False
+        if self.crowd is not None:
+            return False
+        self._changed.pop(group, None)
+        del self._joined[group]
+        for channel, _ in group.uses:
+            channel.users.clear()
+            channel.load = 0.0
+            channel.saturated = not channel.capacity
+        group.level = 0.0
+        return True
+
+    def _lower_floor(self, group: Group) -> None:
+        level = group.level if self.crowd is None else float(self.crowd.level[group.row])
+        if level < self._floor:
+            self._floor = level
+
+    def grow(self, group: Group) -> None:
+        """Announce that the demand of a group has grown."""
+        self._changed[group] = None
+        for channel, _ in group.uses:
+            self._seeds[channel] = None
+
+    def shrink(self, group: Group) -> None:
+        """Announce that the demand of a group has shrunk."""
+        self._lower_floor(group)
+        self.grow(group)
+
+    def refit(self, channel: Channel) -> None:
+        """Announce that the capacity of a channel has changed."""
+        self._floor = 0.0
+        self._seeds[channel] = None
+
+    def refit_group(self, group: Group) -> None:
+        """Announce that the ceiling of a group has changed, or its demand in either direction."""
+        self._floor = 0.0
+        self.grow(group)
+        group.level = group.ceiling  # until solved, as for a new group
+        if self.crowd is not None:
+            self.crowd.level[group.row] = group.ceiling
+
+    def tell(self) -> list[Group]:
+        """Copy the levels from a crowd to its groups; return those that the last solution moved."""
+        return self.crowd.tell() if self.crowd is not None else []
+
+    def disband(self) -> None:
+        """Go on without the crowd."""
+        if self.crowd is not None:
+            self.crowd.close()
+            self.crowd = None
+            self._sure = 0
+
+    def solve(self) -> tuple[list[Group], list[Channel]]:
+        """Update all levels; return the groups and the channels that may have changed, each once.
+
+        The groups of a crowd are among them only if their change was announced; the others are its ``moved`` rows.
+        """
+        if self.crowd is not None:
+            if self._sure:
+                return self._solve_crowd(self.crowd)
+            self.crowd.tell()
+        mark = self._mark = self._mark + 1
+        floor = self._floor
+        touched = list(self._seeds)
+        spreading = []
+        for channel in touched:
+            channel.filling = mark
+            level = level_of_change(channel)
+            if level is not None:
+                spreading.append(channel)
+                if level < floor:
+                    floor = level
+        # Levels that differ only by rounding belong together; solving for too many groups is never wrong.
+        floor *= 1 - 1e-9
+        groups: list[Group] = []
+        while spreading:
+            spread(spreading, groups, touched, mark, floor)
+            if len(groups) >= self.many and len(groups) > self.each * len(touched):
+                self._sure = _SURE
+                if self.crowd is None:
+                    self.crowd = Crowd(self._joined)
+                return self._solve_crowd(self.crowd)
+            tops = fill(groups, touched, mark)
+            spreading = []
+            for channel, level in tops:
+                if any(user.filling != mark and user.level > level * (1 + 1e-12) for user, _ in channel.users):
+                    spreading.append(channel)
+                    if level < floor:
+                        floor = level
+        for channel in touched:
+            load = 0.0
+            for user, factor in channel.users:
+                load += factor * user.demand * user.level
+            channel.load = load
+            channel.saturated = load >= channel.capacity * (1 - 1e-9)
+        groups += [group for group in self._changed if group.filling != mark]
+        if self.crowd is not None:
+            self.crowd.take(groups, touched)
+        self._solved()
+        return groups, touched
+
+    def _solve_crowd(self, crowd: Crowd) -> tuple[list[Group], list[Channel]]:
+        groups = list(self._changed)
+        channels = crowd.solve(self._seeds, groups, self._floor)
+        self._sure = self._sure - 1 if 4 * len(crowd.moved) >= self.many else 0
+        self._solved()
+        return groups, channels
+
+    def _solved(self) -> None:
+        self._seeds.clear()
+        self._changed.clear()
+        self._floor = inf

@@ -1,0 +1,538 @@
+"""Allocation of cores, GPUs and memory of nodes: pure bookkeeping, without a clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil, floor
+from operator import ge
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.platform.switches import switch_numbers
+from simmodel.resources.pools.placements import fewest, placement_named
+from simmodel.resources.pools.switches import fewest_switches, unused_switches
+from simmodel.work.job import LiveJob, Refusal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.platform.cluster import NodeSpec
+    from simmodel.work.job import Job
+
+    Numbers = NDArray[np.intp]  # of nodes
+
+__all__ = ["AWAY", "Allocation", "Need", "NodeTable", "Request", "cut", "joined", "probe"]
+
+AWAY = 2.0**40  # cores taken from a node that is down, once per reason, so that reasons may overlap
+NOT_MODELLED = 2.0**50  # bytes of a node without specified memory
+
+
+@attrs.frozen(cache_hash=True)
+class Request:
+    """A job's request for nodes.
+
+    Parameters
+    ----------
+    processors
+        cores in total; without ``nodes`` they may be on any nodes, chosen by the placement
+    nodes
+        number of different nodes, or ``None``
+    cores_per_node
+        cores of each node, if ``nodes`` is set
+    gpus_per_node, memory_per_node
+        GPUs and bytes of memory of each node that it gets
+    exclusive
+        whether it gets whole nodes; without ``nodes``, the fewest with enough cores
+    whole_switches
+        whether it gets all nodes of switches on which nobody else has one, the fewest switches with enough nodes, or
+        cores; only if it is exclusive
+    consumables
+        amounts of consumables, by name
+
+    >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
+    2 nodes with 8 cores and 1 GPU each
+    """
+
+    processors: int
+    nodes: int | None = None
+    cores_per_node: int = 1
+    gpus_per_node: int = 0
+    memory_per_node: float = 0.0
+    exclusive: bool = False
+    whole_switches: bool = False
+    consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
+    anywhere: bool = attrs.field(init=False, eq=False, repr=False)
+    """Whether it is for a number of cores and nothing else."""
+
+    @anywhere.default
+    def _anywhere_default(self) -> bool:
+        return self.nodes is None and not (self.gpus_per_node or self.memory_per_node or self.exclusive)
+
+    @classmethod
+    def of(cls, job: Job, *, exclusive: bool = False, whole_switches: bool = False) -> Request:
+        """Return the request of a job, with at least one core per node and memory rounded up to whole bytes.
+
+        >>> from simmodel import Job
+        >>> Request.of(Job(nodes=2, cores_per_node=8, run=1)).processors
+        16
+        """
+        return cls(
+            job.processors,
+            job.nodes,
+            max(1, job.cores_per_node),
+            job.gpus_per_node,
+            float(ceil(job.memory_per_node)),
+            exclusive or whole_switches,
+            whole_switches,
+            job.amounts,
+        )
+
+    @property
+    def shaped(self) -> bool:
+        """Whether it is for a number of nodes, or for GPUs or memory of each."""
+        return self.nodes is not None or bool(self.gpus_per_node or self.memory_per_node)
+
+    def __str__(self) -> str:
+        parts = [] if self.nodes is None else [_count(self.cores_per_node, "core")]
+        if self.gpus_per_node:
+            parts.append(_count(self.gpus_per_node, "GPU"))
+        if self.memory_per_node:
+            parts.append(_count(int(self.memory_per_node), "byte"))
+        each = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+        if self.nodes is not None:
+            return f"{_count(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
+        return _count(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+class Allocation:
+    """Parts of nodes: held by a job, or requested exactly.
+
+    Parameters
+    ----------
+    nodes
+        different node numbers, shape (n,), ascending
+    amounts
+        shape (3, n): cores, GPUs and bytes of memory of each
+
+    >>> held = Allocation.of([(0, 4, 1, 0), (2, 4, 1, 0)])
+    >>> held.processors, held.rows
+    (8, ((0, 4, 1, 0), (2, 4, 1, 0)))
+    """
+
+    __slots__ = ("_alike", "amounts", "nodes", "processors")
+    anywhere = False
+
+    def __init__(self, nodes: NDArray[np.intp], amounts: NDArray[np.float64]) -> None:
+        self.nodes = nodes
+        self.amounts = amounts
+        self.processors = int(amounts[0].sum())
+        self._alike: tuple[tuple[int, ...], tuple[int, int, float]] | None = None
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, float, float, float]]) -> Allocation:
+        """Return the allocation of rows (node, cores, GPUs, bytes of memory).
+
+        Raises ``ValueError`` on a duplicate node or a negative amount.
+        """
+        given = sorted(rows)
+        nodes = np.array([row[0] for row in given], dtype=np.intp)
+        amounts = np.array([row[1:] for row in given], dtype=np.float64).reshape(-1, 3).T.copy()
+        if (np.diff(nodes) == 0).any():
+            raise ValueError(f"duplicate node in {nodes.tolist()}")
+        if (amounts < 0).any():
+            raise ValueError(f"amounts must be >= 0, got {given}")
+        return cls(nodes, amounts)
+
+    @classmethod
+    def alike(cls, nodes: tuple[int, ...], cores: int, gpus: int = 0, memory: float = 0) -> Allocation:
+        """Return the allocation of the same of each of some nodes, ascending; its arrays are made when they are read.
+
+        >>> Allocation.alike((1, 4), 8).rows
+        ((1, 8, 0, 0), (4, 8, 0, 0))
+        """
+        allocation = cls.__new__(cls)
+        allocation._alike = nodes, (cores, gpus, memory)
+        allocation.processors = len(nodes) * cores
+        return allocation
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the arrays of an allocation that has none yet."""
+        if name not in ("nodes", "amounts"):
+            raise AttributeError(name)
+        assert self._alike is not None
+        nodes, each = self._alike
+        if name == "nodes":
+            self.nodes = np.array(nodes, dtype=np.intp)
+            return self.nodes
+        self.amounts = np.repeat(np.array(each, dtype=np.float64)[:, None], len(nodes), axis=1)
+        return self.amounts
+
+    @classmethod
+    def away(cls, nodes: Iterable[int]) -> Allocation:
+        """Return the allocation that takes nodes down."""
+        numbers = np.array(sorted(nodes), dtype=np.intp)
+        amounts = np.zeros((3, len(numbers)))
+        away = cls(numbers, amounts)
+        amounts[0] = AWAY
+        return away
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of its nodes, ascending."""
+        return tuple(self.nodes.tolist()) if self._alike is None else self._alike[0]
+
+    def groups(self) -> Sequence[tuple[tuple[int, ...], tuple[float, float, float]]]:
+        """Return its nodes in groups, each with the cores, GPUs and bytes of memory that it has of each of them."""
+        if self._alike is not None:
+            return (self._alike,)
+        found: dict[tuple[float, float, float], list[int]] = {}
+        for node, cores, gpus, memory in zip(self.nodes.tolist(), *self.amounts.tolist(), strict=True):
+            found.setdefault((cores, gpus, memory), []).append(node)
+        return [(tuple(nodes), each) for each, nodes in found.items()]
+
+    @property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        """The cores, the GPUs and the bytes of memory, each by node."""
+        if self._alike is None:
+            return tuple(map(tuple, self.amounts.astype(np.int64).tolist()))
+        nodes, each = self._alike
+        return tuple((int(amount),) * len(nodes) for amount in each)
+
+    @property
+    def rows(self) -> tuple[tuple[int, int, int, int], ...]:
+        """The rows (node, cores, GPUs, bytes of memory), by node number."""
+        columns = zip(self.nodes.tolist(), *self.amounts.astype(np.int64).tolist(), strict=True)
+        return tuple((node, cores, gpus, memory) for node, cores, gpus, memory in columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Allocation) and self.rows == other.rows
+
+    def __hash__(self) -> int:
+        return hash(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Allocation.of({list(self.rows)})"
+
+    def meets(self, request: Request) -> bool:
+        """Whether it satisfies a request, with exactly the requested cores unless nodes are exclusive."""
+        cores, gpus, memory = self.amounts
+        if request.whole_switches:  # with any other nodes of the switches
+            asked = 1 if request.nodes is None else request.cores_per_node
+            able = (cores >= asked) & (gpus >= request.gpus_per_node) & (memory >= request.memory_per_node)
+            enough = int(cores[able].sum()) >= request.processors
+            return enough if request.nodes is None else int(np.count_nonzero(able)) >= request.nodes
+        if not len(self.nodes) or (gpus < request.gpus_per_node).any() or (memory < request.memory_per_node).any():
+            return False
+        if request.nodes is not None:
+            enough = cores >= request.cores_per_node if request.exclusive else cores == request.cores_per_node
+            return len(self.nodes) == request.nodes and bool(enough.all())
+        if request.exclusive:
+            return self.processors >= request.processors
+        return self.processors == request.processors and bool((cores > 0).all())
+
+
+Need = Request | Allocation
+
+
+class NodeTable:
+    """The free capacity of each node.
+
+    Parameters
+    ----------
+    capacity
+        shape (3, nodes): cores, GPUs and bytes of memory of each
+    placement
+        the name of a placement. Exclusive requests for cores get the fewest nodes under any placement
+    switches
+        the attribute
+
+    Attributes
+    ----------
+    free
+        the free capacity, of the shape of ``capacity``; the free cores of a node that is down are far below zero
+    switches
+        the number of the switch of each node, ``None`` if none has one; a node without has a number of its own
+
+    >>> from simmodel.platform import NodeSpec
+    >>> table = NodeTable.of([NodeSpec(count=3, cores=4)])
+    >>> first = table.allocate(Request(6)); table.take(first); first.rows
+    ((0, 4, 0, 0), (1, 2, 0, 0))
+    >>> table.fits(Request(8, nodes=2, cores_per_node=4)), table.cores
+    (False, 6)
+    """
+
+    __slots__ = ("_kept_kinds", "_place", "capacity", "free", "switches")
+
+    def __init__(
+        self, capacity: NDArray[np.float64], placement: str = "first-fit", switches: Sequence[int] | None = None
+    ) -> None:
+        self.capacity = capacity
+        self.free = capacity.copy()
+        self.switches: Numbers | None = None if switches is None else np.asarray(switches, dtype=np.intp)
+        self._place = placement_named(placement)
+        self._kept_kinds: list[tuple[tuple[float, ...], int]] | None = None
+
+    @classmethod
+    def of(cls, kinds: Sequence[NodeSpec], placement: str = "first-fit") -> NodeTable:
+        """Return the table of nodes of these kinds, all free; unspecified memory is unlimited."""
+        columns = [(kind.cores, kind.gpus, floor(kind.memory) or NOT_MODELLED) for kind in kinds]
+        counts = [kind.count for kind in kinds]
+        return cls(np.repeat(np.array(columns, dtype=np.float64).T, counts, axis=1), placement, switch_numbers(kinds))
+
+    def _with(self, free: NDArray[np.float64]) -> NodeTable:
+        table = NodeTable.__new__(NodeTable)
+        table.capacity, table.free, table._place, table.switches = self.capacity, free, self._place, self.switches
+        table._kept_kinds = self._kept_kinds
+        return table
+
+    def __len__(self) -> int:
+        return int(self.capacity.shape[1])
+
+    @property
+    def counted(self) -> bool:
+        """Whether enough free cores in sum are what a request for cores anywhere needs."""
+        return self.complete and self._place.enough is None
+
+    @property
+    def complete(self) -> bool:
+        """Whether no node is down."""
+        return bool((self.free[0] >= 0).all())
+
+    @property
+    def cores(self) -> int:
+        """Free cores on nodes that are up."""
+        return int(np.maximum(self.free[0], 0).sum())
+
+    def copy(self) -> NodeTable:
+        """Return an independent copy."""
+        return self._with(self.free.copy())
+
+    def full(self) -> NodeTable:
+        """Return the table with nothing taken and all nodes up."""
+        return self._with(self.capacity.copy())
+
+    def without(self, nodes: Iterable[int]) -> NodeTable:
+        """Return the table of the other nodes, with nothing taken; they are numbered anew."""
+        kept = np.setdiff1d(np.arange(len(self)), list(nodes))
+        table = NodeTable(self.capacity[:, kept], switches=None if self.switches is None else self.switches[kept])
+        table._place = self._place
+        return table
+
+    def minimum(self, others: Sequence[NodeTable]) -> NodeTable:
+        """Return the capacity that is free in this table and all others, node by node."""
+        return self._with(np.minimum.reduce([self.free, *[other.free for other in others]]))
+
+    # ------------------------------------------------------------------ changes
+
+    def take(self, part: Allocation) -> None:
+        """Take parts of nodes; nothing is checked."""
+        self._move(part, -1)
+
+    def release(self, part: Allocation) -> None:
+        """Release parts of nodes."""
+        self._move(part, 1)
+
+    def _move(self, part: Allocation, sign: int) -> None:
+        for nodes, each in part.groups():
+            index = nodes[0] if len(nodes) == 1 else part.nodes if part._alike is not None else list(nodes)
+            for free, amount in zip(self.free, each, strict=True):
+                if amount:
+                    free[index] += sign * amount
+
+    def add(self, changes: Sequence[tuple[Allocation, int]]) -> None:
+        """Release (1) or take (-1) many parts at once."""
+        if len(changes) < 8:
+            for part, sign in changes:
+                self.free[:, part.nodes] += sign * part.amounts
+            return
+        nodes = np.concatenate([part.nodes for part, _ in changes])
+        amounts = np.concatenate([sign * part.amounts for part, sign in changes], axis=1)
+        for free, amount in zip(self.free, amounts, strict=True):
+            if amount.any():
+                free += np.bincount(nodes, amount, len(self))
+
+    # ------------------------------------------------------------------ questions (pure)
+
+    def _suitable(self, request: Request) -> NDArray[np.bool_]:
+        """Return the mask of nodes that meet the request's needs per node."""
+        cores, gpus, memory = self.free
+        mask: NDArray[np.bool_] = cores >= (1 if request.nodes is None else request.cores_per_node)
+        if request.exclusive:  # every user of a node holds at least one of its cores
+            mask &= cores == self.capacity[0]
+        if request.whole_switches:
+            mask &= self._on_unused_switches()
+        if request.gpus_per_node:
+            mask &= gpus >= request.gpus_per_node
+        if request.memory_per_node:
+            mask &= memory >= request.memory_per_node
+        return mask
+
+    def _on_unused_switches(self) -> NDArray[np.bool_]:
+        """Return the mask of nodes on whose switch nothing runs, on nodes that are up or down."""
+        used = (self.capacity[0] - self.free[0]) % AWAY > 0
+        return ~used if self.switches is None else unused_switches(self.switches, used)
+
+    def _kinds(self) -> list[tuple[tuple[float, ...], int]]:
+        """Return the different capacities of nodes, with the number of nodes that have them."""
+        if self._kept_kinds is None:
+            self._kept_kinds = list(Counter(zip(*self.capacity.tolist(), strict=True)).items())
+        return self._kept_kinds
+
+    def fits(self, need: Need) -> bool:
+        """Whether the need can be met now."""
+        if isinstance(need, Allocation):
+            return bool((self.free[:, need.nodes] >= need.amounts).all())
+        mask = self._suitable(need)
+        if self._place.enough is not None:
+            return self._may_choose(need, mask.nonzero()[0])
+        if need.nodes is not None:
+            return int(np.count_nonzero(mask)) >= need.nodes
+        return bool(self.free[0] @ mask >= need.processors)
+
+    def _may_choose(self, need: Request, candidates: Numbers) -> bool:
+        """Whether a placement with conditions of its own can choose among candidates."""
+        assert self._place.enough is not None
+        amounts = self.free[0, candidates] if need.nodes is None else np.ones(len(candidates))
+        needed = need.processors if need.nodes is None else need.nodes
+        return float(amounts.sum()) >= needed and self._place.enough(self, candidates, amounts, needed)
+
+    def allows(self, allocation: Allocation, need: Need) -> bool:
+        """Whether the parts of an allocation that meets the need are free; and the switches if they must be whole."""
+        if isinstance(need, Request) and need.whole_switches:
+            alone = self._on_unused_switches()
+            if not alone[allocation.nodes].all():
+                return False
+        if isinstance(need, Request) and self._place.enough is not None:
+            count = len(allocation.nodes)
+            return self.fits(allocation) and self._place.enough(self, allocation.nodes, np.ones(count), count)
+        return self.fits(allocation)
+
+    def why_not(self, request: Request, name: str = "the pool") -> str | None:
+        """Return why the request can never be met, or ``None``; ``name`` is the table's name in the reason.
+
+        >>> NodeTable(np.array([[4.0, 4], [0, 2], [0, 0]])).why_not(Request(2, nodes=2, gpus_per_node=1))
+        '2 nodes with 1 core and 1 GPU each requested, the pool has 1 such node'
+        """
+        if request.nodes is not None:
+            shape = request.cores_per_node, request.gpus_per_node, request.memory_per_node
+            there = sum(count for kind, count in self._kinds() if all(map(ge, kind, shape)))
+            if there >= request.nodes and self._place.enough is None:
+                return None
+        full = self.full()
+        if full.fits(request):
+            return None
+        mask = full._suitable(request)
+        if self._place.enough is not None:
+            return Refusal.of(str(request), f"{name} has no such nodes by its placement")
+        if request.nodes is not None:
+            return Refusal.of(str(request), f"{name} has {_count(int(np.count_nonzero(mask)), 'such node')}")
+        return Refusal.of(str(request), f"{name} has {int(full.free[0] @ mask)}")
+
+    def allocate(self, need: Need, prefer: Numbers | None = None) -> Allocation | None:
+        """Return parts of nodes that meet the need, chosen by the placement, or ``None`` if too little is free.
+
+        Nothing is taken. An allocation as the need stands for exactly its own parts. A request for nodes gets nodes of
+        ``prefer`` first, ascending numbers of nodes that meet its needs per node.
+        """
+        if isinstance(need, Allocation):
+            return need if self.fits(need) else None
+        if need.whole_switches:
+            return self._whole_switches(need)
+        if need.nodes is not None:
+            if prefer is not None and len(prefer) >= need.nodes:
+                return self._nodes_of(need, need.nodes, prefer, None)
+            return self._nodes_of(need, need.nodes, self._suitable(need).nonzero()[0], prefer)
+        candidates = self._suitable(need).nonzero()[0]
+        free = self.free[:, candidates]
+        strict = self._place.enough is not None
+        if free[0].sum() < need.processors or (strict and not self._may_choose(need, candidates)):
+            return None
+        choose = fewest if need.exclusive and not self._place.least and not strict else self._place.cores
+        chosen, cores = choose(self, candidates, free, need.processors)
+        order = np.argsort(chosen)
+        nodes = chosen[order]
+        amounts = np.empty((3, len(nodes)))
+        amounts[0] = cores[order]
+        amounts[1] = need.gpus_per_node
+        amounts[2] = need.memory_per_node
+        if need.exclusive:
+            amounts[:2] = self.capacity[:2, nodes]
+        return Allocation(nodes, amounts)
+
+    def _nodes_of(self, need: Request, count: int, candidates: Numbers, prefer: Numbers | None) -> Allocation | None:
+        """Return so many of some nodes that meet the need per node, or ``None`` if there are too few."""
+        if len(candidates) < count or (self._place.enough is not None and not self._may_choose(need, candidates)):
+            return None
+        chosen = self._place.nodes(self, candidates, count)
+        if prefer is not None:
+            preferred = np.zeros(len(self), dtype=bool)
+            preferred[prefer] = True
+            first = preferred[chosen]
+            chosen = np.concatenate([chosen[first], chosen[~first]])
+        nodes = tuple(sorted(chosen[:count].tolist()))
+        found = Allocation.alike(nodes, need.cores_per_node, need.gpus_per_node, need.memory_per_node)
+        if not need.exclusive:
+            return found
+        amounts = found.amounts
+        amounts[:2] = self.capacity[:2, found.nodes]
+        return Allocation(found.nodes, amounts)
+
+    def _whole_switches(self, need: Request) -> Allocation | None:
+        """Return all nodes that are up of the fewest switches that meet the need, or ``None`` if there are too few."""
+        able = self._suitable(need)
+        on = np.arange(len(self)) if self.switches is None else self.switches
+        there = np.bincount(on, able if need.nodes is not None else np.where(able, self.free[0], 0.0))
+        wanted = need.processors if need.nodes is None else need.nodes
+        if there.sum() < wanted:
+            return None
+        nodes = (np.isin(on, fewest_switches(there, wanted)) & (self.free[0] == self.capacity[0])).nonzero()[0]
+        amounts = self.capacity[:, nodes].copy()
+        amounts[2] = np.where(able[nodes], need.memory_per_node, 0.0)
+        return Allocation(nodes, amounts)
+
+
+def probe(job: LiveJob, processors: int, requested: float) -> LiveJob:
+    """Return a job of no queue that requests so many processors of the place of another, for some seconds."""
+    found = LiveJob(f"{processors} processors for {job.id}", -1, 0.0, processors, requested, requested, requested)
+    found.place = job.place
+    return found
+
+
+def joined(first: Allocation, second: Allocation) -> Allocation:
+    """Return two allocations as one.
+
+    >>> joined(Allocation.of([(0, 4, 1, 0)]), Allocation.of([(0, 2, 0, 0), (3, 8, 0, 0)])).rows
+    ((0, 6, 1, 0), (3, 8, 0, 0))
+    """
+    parts: dict[int, list[float]] = {}
+    for row in (*first.rows, *second.rows):
+        mine = parts.setdefault(row[0], [0, 0, 0])
+        for i, amount in enumerate(row[1:]):
+            mine[i] += amount
+    return Allocation.of([(node, *amounts) for node, amounts in parts.items()])  # type: ignore[misc]
+
+
+def cut(held: Allocation, processors: int, *, whole: bool) -> Allocation:
+    """Return the part of an allocation that has so many processors, on the nodes with the lowest numbers.
+
+    ``whole``: nodes are kept or given back whole.
+
+    >>> cut(Allocation.of([(1, 8, 0, 0), (4, 8, 0, 0)]), 11, whole=False).rows
+    ((1, 8, 0, 0), (4, 3, 0, 0))
+    >>> cut(Allocation.of([(1, 8, 0, 0), (4, 8, 0, 0)]), 5, whole=True).rows
+    ((1, 8, 0, 0),)
+    """
+    left, kept = processors, []
+    for node, cores, gpus, memory in held.rows:
+        if left <= 0:
+            break
+        kept.append((node, cores if whole else min(cores, left), gpus, memory))
+        left -= cores
+    return Allocation.of(kept)

@@ -1,0 +1,345 @@
+"""Pools of hosts, on one of which each job runs: hosts of one kind are counted, and chosen when a job starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from simmodel.resources.pools.allocation import Allocation, Request
+from simmodel.resources.pools.grants import Grant
+from simmodel.resources.pools.host_counts import CHOICES, HostPromise, Hosts
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.work.job import Refusal
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.platform.cluster import PartitionSpec
+    from simmodel.resources.pools.allocation import NodeTable
+    from simmodel.resources.pools.consumables import Consumables
+    from simmodel.resources.pools.node_states import NodeStates, WaitingJobs
+    from simmodel.work.job import Job, LiveJob
+
+__all__ = ["HostPool"]
+
+
+class HostGrant(Grant):
+    """Cores of one host; the allocation is made when it is read."""
+
+    __slots__ = ("_allocation",)
+    __setattr__ = object.__setattr__
+
+    def __init__(self, processors: int, nodes: tuple[int, ...]) -> None:
+        self.processors = processors  # type: ignore[misc]
+        self.nodes = nodes  # type: ignore[misc]
+        self._allocation: Allocation | None = None
+
+    @property
+    def allocation(self) -> Allocation:
+        """The cores as parts of nodes, the same object at each look."""
+        held = self._allocation
+        if held is None:
+            held = self._allocation = Allocation.alike(self.nodes or (), self.processors)
+        return held
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Grant, (self.processors, self.nodes, self.allocation)
+
+
+class HostPool(NodePool):
+    """A pool of hosts: each job runs on one of them, and its processors are cores of that host.
+
+    A job for a number of processors is a request for one node with so many cores. As long as jobs ask for cores only,
+    hosts are counted by their free cores, and the table of nodes is brought up to date when something asks for it:
+    GPUs or memory of jobs, windows, or backfilling that looks at nodes. Both ways choose the same hosts.
+
+    The placement is best fit unless the partition has another one: the host with the fewest free cores, then GPUs, then
+    the lowest number. Parameters and attributes are those of :class:`~simmodel.resources.pools.nodes.NodePool`.
+
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import NodeSpec, PartitionSpec
+    >>> pool = HostPool(Environment(), "batch", PartitionSpec(nodes=[NodeSpec(count=2, cores=8)], one_host=True))
+    >>> [pool.claim(cores).grant.nodes for cores in (5, 4, 3)], pool.free
+    ([(0,), (1,), (0,)], 4)
+    >>> pool.claim(9)
+    Traceback (most recent call last):
+    ...
+    simmodel.foundation.errors.ImpossibleWork: batch: 9 processors requested, the largest host of batch has 8
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        name: str,
+        partition: PartitionSpec,
+        consumables: Consumables | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(env, name, partition, consumables, nodes)
+        self._anywhere = None
+        if self._whole is not None and not self._whole.always:
+            self._whole = None
+        whole = self._whole is not None or partition.exclusive  # then no job has a part of a host
+        by_switch = partition.placed_by == "packed" and any(kind.has_switch for kind in partition.nodes)
+        self._choice = None if whole or by_switch else CHOICES.get(partition.placed_by)
+        self._hosts: Hosts | None = None  # counted, without windows; None: to be counted from the table
+        self._behind = False  # whether the counts have changes of cores that the table does not have
+        self._gpus_taken = 0.0
+        self._most: int | None = None
+        self._odd: _OddJobs | None = None
+        self._asks: _Requests | None = None
+
+    # ------------------------------------------------------------------ requests
+
+    @property
+    def largest(self) -> int:
+        """The cores of the largest host, the most processors that a job can have."""
+        if self._most is None:
+            gone = self._gone
+            cores = self._table.capacity[0].tolist()
+            self._most = int(max((each for host, each in enumerate(cores) if host not in gone), default=0))
+        return self._most
+
+    def too_large(self, processors: int, name: str | None = None) -> Refusal:
+        """Return the refusal of a job with more processors than the largest host; ``name``: that of the pool in it."""
+        return Refusal.of(f"{processors} processors", f"the largest host of {name or self.name} has {self.largest}")
+
+    def request_of(self, spec: Job) -> Request | None:
+        """Return a job's request beyond processors, or ``None``."""
+        plain = spec.nodes is None or spec.nodes == 1
+        if plain and not (spec.gpus_per_node or spec.memory_per_node or spec.amounts):
+            return None
+        request = Request.of(spec, exclusive=self.spec.exclusive)
+        return request if request.nodes else attrs.evolve(request, nodes=1, cores_per_node=request.processors)
+
+    def request_for(self, job: LiveJob) -> Request:
+        """Return the request of a live job."""
+        return job.request or self.plain_request(job.processors)
+
+    def plain_request(self, processors: int) -> Request:
+        """Return the request for a number of cores of one host."""
+        plain = self._plain.get(processors)
+        if plain is None:
+            plain = self._plain[processors] = Request(
+                processors, nodes=1, cores_per_node=processors, exclusive=self.spec.exclusive
+            )
+        return plain
+
+    def why_not(self, job: LiveJob) -> str | None:
+        """Return why the pool can never run the job, or ``None``."""
+        request = job.request
+        if request is not None and request.nodes is not None and request.nodes > 1:
+            return Refusal.of(f"{request.nodes} nodes", f"each job of {self.name} runs on one host")
+        if job.processors > self.largest:
+            return self.too_large(job.processors)
+        return None if request is None else super().why_not(job)
+
+    @property
+    def why_rigid(self) -> str:
+        """Why the work on the pool keeps its size."""
+        return f"each job of {self.name} runs on one host"
+
+    def why_waits(self, job: LiveJob) -> str:
+        """Return that no host has the cores although as many are free in total, or an empty text."""
+        enough = job.processors <= self.free and not self.table.free[0].max() >= job.processors
+        return f"{self.free} processors free in total, on no host" if enough else ""
+
+    # ------------------------------------------------------------------ counted hosts
+
+    def _counts(self, job: LiveJob) -> bool:
+        """Whether counting decides about a job: it asks for cores only, and nothing else matters now."""
+        request = job.request
+        return (
+            self._choice is not None
+            and not self.windows
+            and (request is None or not (request.gpus_per_node or request.memory_per_node))
+            and (job.past is None or not job.past.resumes)
+        )
+
+    @property
+    def table(self) -> NodeTable:
+        """The free capacity of each host; read-only."""
+        if self._behind:
+            assert self._hosts is not None
+            self._behind = False
+            self._table.free[0] = self._hosts.free
+        return super().table
+
+    def _counted(self) -> Hosts:
+        """Return the counted hosts."""
+        hosts = self._hosts
+        if hosts is None:
+            assert self._choice is not None
+            table = self.table
+            hosts = self._hosts = Hosts(self.spec.nodes, list(map(int, table.free[0].tolist())), self._choice)
+            self._gpus_taken = float((table.capacity[1] - table.free[1]).sum())
+        return hosts
+
+    @property
+    def _by_table(self) -> bool:
+        """Whether each change must go through the table, which backfilling looks at."""
+        return self._states is not None and not self._stale
+
+    def fits(self, job: LiveJob) -> bool:
+        """Whether the job could start now and run for its requested time on a host that no window takes."""
+        processors = job.processors
+        if processors > self.free:
+            return False
+        hosts = self._hosts
+        if hosts is None or job.request is not None or job.past is not None:
+            return self._fits_otherwise(job)
+        return hosts.fits(processors)
+
+    def _fits_otherwise(self, job: LiveJob) -> bool:
+        if not self._counts(job):
+            return super().fits(job)
+        fits = self._counted().fits(job.processors)
+        return fits and (job.request is None or self.consumables.fits(job.request.consumables))
+
+    def take(self, job: LiveJob, allocation: Allocation | Grant | None = None) -> Grant:
+        """Allocate the job's request; without an allocation of nodes, on the host that the placement chooses.
+
+        Raises
+        ------
+        ValueError
+            the job does not fit
+        """
+        offered = self._offered
+        named = isinstance(allocation, Allocation)
+        if named and offered is not None and offered[2] is allocation and offered[:2] == (self.version, job):
+            named = self._by_table
+        # Hosts with equal free cores may differ in free GPUs.
+        if named or self._by_table or not self._counts(job) or self._gpus_taken:
+            grant = super().take(job, allocation)
+            self._note(grant.allocation, -1)
+            return grant
+        free, processors = self.free, job._processors
+        if (
+            free != self._free
+            or job.processors != processors
+            or job.planned != job._planned
+            or job.expected != job._expected
+            or job.submit != job._submit
+            or job.priority != job._priority
+        ):
+            self.check(job)
+        hosts = self._hosts or self._counted()
+        host = allocation.numbers[0] if isinstance(allocation, Allocation) else hosts.choose(processors)
+        if host is None:
+            raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
+        hosts.move(host, -processors)
+        self._behind = True
+        if job.request is not None:
+            self.consumables.take(job.request.consumables)
+        self._changed(free - processors)
+        return HostGrant(processors, hosts.alone[host])
+
+    def give_back(self, job: LiveJob, grant: Grant) -> None:
+        """Release the job's grant."""
+        hosts = self._hosts
+        if hosts is None or self._gpus_taken or job.request is not None or self._by_table:
+            super().give_back(job, grant)
+            self._note(grant.allocation, 1)
+            return
+        host, processors = grant.nodes[0], grant.processors  # type: ignore[index]
+        hosts.move(host, processors)
+        self._behind = True
+        self._changed(self.free + processors if hosts.free[host] >= 0 else self.free)
+
+    def _note(self, allocation: Allocation, sign: int) -> None:
+        """Count what was taken (-1) or given back (1) by table."""
+        hosts = self._hosts
+        if hosts is None:
+            return
+        for nodes, (cores, gpus, _) in allocation.groups():
+            for host in nodes:
+                hosts.move(host, sign * int(cores))
+            self._gpus_taken -= sign * gpus * len(nodes)
+
+    def altered(self) -> None:
+        """Invalidate cached answers after a change."""
+        super().altered()  # brings the table up to date
+        self._hosts = self._most = None
+
+    # ------------------------------------------------------------------ backfilling
+
+    def counts_hosts(self, queue: WaitingJobs) -> bool:
+        """Whether backfilling can decide by the counts of hosts now; ``queue`` waits for the pool.
+
+        They know no windows, consumables, GPUs, memory and certain hosts, nor jobs that are planned with another time
+        than they will be while they run.
+        """
+        if self._choice is None or self.windows or self.consumables.capacity:
+            return False
+        if self._odd is None:
+            self._odd = _OddJobs(self)
+            queue.keep(self._odd)
+        if self._odd.jobs:
+            return False
+        self._counted()
+        if self._gpus_taken:
+            return False
+        self._stale = True  # the states, if there are any
+        return True
+
+    def promise(self, job: LiveJob) -> HostPromise:
+        """Return the promise of the earliest start of a job, if backfilling can decide by the counts."""
+        return HostPromise(self._counted(), job.processors, self.running, self.env.now)
+
+    def offer_host(self, job: LiveJob, host: int) -> Allocation:
+        """Return the allocation of a job now, on this host; nothing is taken."""
+        allocation = Allocation.alike((host,), job.processors)
+        self._offered = self.version, job, allocation
+        return allocation
+
+    def states(self, queue: WaitingJobs) -> NodeStates | None:
+        """Return the states of its nodes, if backfilling can decide by them now; see the base class."""
+        if self._asks is None:
+            self._asks = _Requests(self)
+            queue.keep(self._asks)
+        return super().states(queue)
+
+
+class _OddJobs:
+    """An index of a queue of hosts: the waiting jobs about which counting does not decide."""
+
+    __slots__ = ("_pool", "jobs")
+
+    def __init__(self, pool: HostPool) -> None:
+        self._pool = pool
+        self.jobs: dict[LiveJob, None] = {}
+
+    def add(self, job: LiveJob) -> None:
+        """Note a job that joins the queue."""
+        request = job.request
+        if (
+            (request is not None and (request.gpus_per_node or request.memory_per_node))
+            or job.expected != job.planned
+            or (job.past is not None and job.past.resumes)
+        ):
+            self.jobs[job] = None
+
+    def remove(self, job: LiveJob) -> None:
+        """Forget a job that leaves the queue."""
+        if self.jobs:
+            self.jobs.pop(job, None)
+
+
+class _Requests:
+    """An index of a queue of hosts that gives waiting jobs for processors only the request for one host."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, pool: HostPool) -> None:
+        self._pool = pool
+
+    def add(self, job: LiveJob) -> None:
+        """Give a job that joins the queue its request."""
+        if job.request is None:
+            job.request = self._pool.plain_request(job.processors)
+
+    def remove(self, job: LiveJob) -> None:
+        """Take the request of a job that leaves the queue: it may go to another pool."""
+        if job.request is self._pool.plain_request(job.processors):
+            job.request = None

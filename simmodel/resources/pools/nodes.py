@@ -1,0 +1,447 @@
+"""Pools of identified nodes: cores, GPUs and memory of each node, shared by jobs or allocated whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from simmodel.resources.pools.allocation import AWAY, Allocation, Need, NodeTable, Request, cut, joined, probe
+from simmodel.resources.pools.consumables import Consumables
+from simmodel.resources.pools.counts import PoolProfile
+from simmodel.resources.pools.grants import Grant
+from simmodel.resources.pools.node_changes import ChangingNodes
+from simmodel.resources.pools.node_profile import NodeProfile
+from simmodel.resources.pools.node_states import NodeStates
+from simmodel.resources.pools.placements import placement_named
+from simmodel.resources.pools.profile import CountProfile, ends_of
+from simmodel.resources.pools.whole_nodes import CoresAnywhere, WholeNodes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from simmodel.environment import Environment
+    from simmodel.platform.cluster import PartitionSpec
+    from simmodel.resources.pools.node_states import WaitingJobs
+    from simmodel.resources.pools.profile import Profile
+    from simmodel.work.job import Job, LiveJob
+
+__all__ = ["NodePool"]
+
+
+class NodePool(ChangingNodes):
+    """A pool of identified nodes; capacity, free and up count cores.
+
+    Jobs request cores anywhere, or nodes with cores, GPUs and memory each; the partition defines the placement and
+    whether jobs get whole nodes. A suspended job resumes on the same parts of the same nodes and waits until they are
+    free. Nodes that are down are not ``free``; work that runs on them continues unless it is stopped.
+
+    Parameters
+    ----------
+    env, name
+        the environment, and the name of the pool in reports
+    partition
+        its nodes, their placement, and whether jobs get whole nodes
+    consumables
+        the consumables that jobs may request, shared with other pools
+    nodes
+        names of the nodes, in order; default: the name of their kind and a number, from 0 for each kind
+
+    Attributes
+    ----------
+    nodes
+        names of the nodes; elsewhere, nodes are numbers, positions in this list
+    spec
+        the partition
+
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import NodeSpec, PartitionSpec
+    >>> kinds = [NodeSpec(count=2, cores=8), NodeSpec(name="gpu", cores=8, gpus=4)]
+    >>> pool = NodePool(Environment(), "batch", PartitionSpec(nodes=kinds))
+    >>> claim = pool.claim(nodes=1, cores_per_node=2, gpus_per_node=1)
+    >>> claim.grant.nodes, pool.free, pool.nodes
+    ((2,), 22, ['node0', 'node1', 'gpu0'])
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        name: str,
+        partition: PartitionSpec,
+        consumables: Consumables | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(env, name, partition.capacity, consumables)
+        self.spec: PartitionSpec = partition
+        self.nodes = list(partition.node_names if nodes is None else nodes)
+        self._table = NodeTable.of(partition.nodes, partition.placed_by)
+        self._missing: dict[int, tuple[Allocation, int]] = {}  # changes that the table does not have yet, by allocation
+        self._all_cores = partition.capacity
+        placement = placement_named(partition.placed_by)
+        self._whole_switches = placement.whole_switches
+        self._strict = placement.strict
+        self._whole = WholeNodes.of(partition)
+        self._anywhere = None if partition.exclusive or self._strict else CoresAnywhere()
+        self._states: NodeStates | None = None
+        self._stale = False  # whether the states have missed changes
+        self._offered: tuple[int, LiveJob, Allocation] | None = None  # version, job, allocation
+        self._times_down = [0] * len(self.nodes)
+        self._drained: Counter[int] = Counter()  # how often take_down took each
+        self._gone: set[int] = set()  # nodes that left
+        self._plain: dict[int, Request] = {}
+        speeds = [kind.speed for kind in partition.nodes for _ in range(kind.count)]
+        self.paced = any(speed != 1 for speed in speeds)
+        self._speeds = speeds if self.paced else []
+        # Cached answers for the current state:
+        self._fitting: dict[tuple[Any, int], bool] = {}
+        self._kept_clear: dict[int, NodeTable] = {}
+
+    @property
+    def table(self) -> NodeTable:
+        """The free capacity of each node; read-only."""
+        if self._missing:
+            self._table.add(list(self._missing.values()))
+            self._missing.clear()
+        return self._table
+
+    @property
+    def idle_power(self) -> float:
+        """Watts of an idle node of the first kind."""
+        return self.spec.nodes[0].idle_power
+
+    @property
+    def load_power(self) -> float:
+        """Watts of a node of the first kind with all its cores busy."""
+        return self.spec.nodes[0].load_power
+
+    # ------------------------------------------------------------------ questions
+
+    def speed_of(self, job: LiveJob, nodes: Iterable[int] | None) -> float:
+        """Return the speed at which a job runs on these nodes: that of the slowest; a body takes its own time."""
+        spec = job._job
+        if not self.paced or not nodes or (spec is not None and spec.has_body):
+            return 1.0
+        speeds = self._speeds
+        return min([speeds[node] for node in nodes])
+
+    @property
+    def simple(self) -> bool:
+        """Whether a number is the whole state: of idle nodes that are alike, or of free cores on any nodes.
+
+        All waiting jobs are for whole nodes, and run on such, or all are for cores anywhere. Nodes that go down while
+        they are in use are not counted: they do not come free with their jobs.
+        """
+        return self._by_nodes or self._by_cores
+
+    @property
+    def _by_cores(self) -> bool:
+        """Whether the number of free cores is the whole state."""
+        anywhere = self._anywhere
+        return (
+            anywhere is not None
+            and anywhere.all_waiting
+            and not self.windows
+            and not self.consumables.capacity
+            and self.up == self._all_cores
+        )
+
+    @property
+    def _by_nodes(self) -> bool:
+        """Whether the number of idle nodes is the whole state."""
+        whole = self._whole
+        return (
+            whole is not None
+            and whole.queue_known
+            and not whole.odd
+            and not self.windows
+            and not self.consumables.capacity
+            and self.free + whole.held == self.up
+        )
+
+    def know_queue(self) -> Sequence[WholeNodes | CoresAnywhere]:
+        """Return the indexes of the waiting jobs that decide whether the pool is simple."""
+        indexes: list[WholeNodes | CoresAnywhere] = []
+        if self._whole is not None:
+            self._whole.queue_known = True
+            indexes.append(self._whole)
+        if self._anywhere is not None and (self._whole is None or not self._whole.always):
+            self._anywhere.known = True
+            indexes.append(self._anywhere)
+        return indexes
+
+    def states(self, queue: WaitingJobs) -> NodeStates | None:
+        """Return the states of its nodes, if backfilling can decide by them now, else ``None``; ``queue`` waits for it.
+
+        Made when they are first asked for, and kept from then on. They know no windows, consumables, cores anywhere,
+        certain nodes, nor jobs that are planned with another time than they will be while they run.
+        """
+        if self.windows or self.consumables.capacity or self._strict:
+            return None
+        states, table = self._states, self.table
+        if states is None:
+            states = self._states = NodeStates(table, self.spec.exclusive, self.running.entries())
+            queue.keep(states)
+        elif self._stale:
+            states.restart(self.running.entries())
+        self._stale = False
+        if self._whole is not None:
+            self._whole.idle = None  # from now on each change goes through the table
+        return None if states.odd else states
+
+    def offer(self, job: LiveJob, prefer: NDArray[np.intp]) -> Allocation | None:
+        """Return the allocation of a job now, on the nodes ``prefer`` first; nothing is taken."""
+        allocation = self.table.allocate(self.request_for(job), prefer)
+        if allocation is not None:
+            self._offered = self.version, job, allocation
+        return allocation
+
+    def request_of(self, spec: Job) -> Request | None:
+        """Return the request of a job; ``None``: processors only."""
+        return Request.of(spec, exclusive=self.spec.exclusive, whole_switches=self._whole_switches)
+
+    def need_of(self, job: LiveJob) -> Need:
+        """Return the request of a live job, or the parts of nodes that it must get back if it was suspended."""
+        if job.past is not None and job.past.resumes:
+            held: Allocation = job.past.resumes.allocation
+            return held
+        return self.request_for(job)
+
+    def request_for(self, job: LiveJob) -> Request:
+        """Return the request of a live job."""
+        if job.request is not None:
+            request: Request = job.request
+            return request
+        plain = self._plain.get(job.processors)
+        if plain is None:
+            whole = self._whole_switches
+            plain = Request(job.processors, exclusive=self.spec.exclusive or whole, whole_switches=whole)
+            self._plain[job.processors] = plain
+        return plain
+
+    def why_not(self, job: LiveJob) -> str | None:
+        """Return why the pool can never run the job, or ``None``."""
+        request = self.request_for(job)
+        table = self.table.without(self._gone) if self._gone else self.table
+        return table.why_not(request, self.name) or self.consumables.why_not(request.consumables)
+
+    def _ahead(self, job: LiveJob) -> int:
+        """Return the number of future windows that begin before the job would end."""
+        end = self.env.now + job.planned
+        return sum(not window.begun and window.start < end for window in self.windows)
+
+    def _clear(self, ahead: int) -> NodeTable:
+        """Return the free capacity without the nodes of the next ``ahead`` windows."""
+        if not ahead:
+            return self.table
+        table = self._kept_clear.get(ahead)
+        if table is None:
+            table = self.table.copy()
+            for window in [window for window in self.windows if not window.begun][:ahead]:
+                table.take(Allocation.away(window.what))
+            self._kept_clear[ahead] = table
+        return table
+
+    def width_of(self, job: LiveJob) -> int:
+        """Return the processors of the nodes that a job takes if nodes are alike and it takes whole ones; else 0."""
+        whole = self._whole
+        return 0 if whole is None or self.paced else whole.width(job)
+
+    def _width(self, job: LiveJob) -> int:
+        """Return the processors that a job takes, if it can be placed by counting; else 0."""
+        whole = self._whole
+        if whole is not None and self._by_nodes:
+            return 0 if job.past is not None and job.past.resumes else whole.width(job)
+        anywhere = self._anywhere
+        return job.processors if anywhere is not None and self._by_cores and anywhere.asks(job) else 0
+
+    def fits(self, job: LiveJob) -> bool:
+        """Whether the job could start now and run for its requested time on nodes that no window takes."""
+        if job.processors > self.free:
+            return False
+        width = self._width(job)
+        if width:
+            return width <= self.free
+        if self._states is not None and not self._stale and not self.windows:
+            enough = self._states.fits(job)
+            if enough is not None:
+                return enough
+        need = self.need_of(job)
+        ahead = self._ahead(job) if self.windows else 0
+        fits = self._fitting.get((need, ahead))
+        if fits is None:
+            fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
+        return fits and (job.request is None or self.consumables.fits(job.request.consumables))
+
+    def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool:
+        """Whether the job could start now with exactly this allocation, and it meets the job's request.
+
+        A grant of counted processors, from a plan that counts nodes, stands for any nodes.
+        """
+        if isinstance(allocation, Grant):
+            return self.fits(job)
+        if not isinstance(allocation, Allocation):
+            return False
+        offered = self._offered
+        if offered is not None and offered[2] is allocation and offered[1] is job and offered[0] == self.version:
+            return True
+        need = self.need_of(job)
+        asked = allocation == need if isinstance(need, Allocation) else allocation.meets(need)
+        there = not len(allocation.nodes) or 0 <= allocation.nodes[0] <= allocation.nodes[-1] < len(self.nodes)
+        return (
+            asked
+            and there
+            and self._clear(self._ahead(job)).allows(allocation, need)
+            and (job.request is None or self.consumables.fits(job.request.consumables))
+        )
+
+    def room_for(self, job: LiveJob, allocation: Allocation | None = None) -> Allocation | None:
+        """Return what a job takes that is reported to run here; ``None``: other jobs hold too much of its nodes."""
+        if job.request is not None and not self.consumables.fits(job.request.consumables):
+            return None
+        if allocation is None:
+            return self.table.allocate(self.need_of(job))
+        free = self.table.free[:, allocation.nodes]
+        free[0] += [AWAY * self._times_down[node] for node in allocation.nodes.tolist()]
+        return allocation if (free >= allocation.amounts).all() else None
+
+    def allocate(self, job: LiveJob) -> Allocation | None:
+        """Return the allocation that the job would get now, or ``None``; nothing is taken."""
+        return self._clear(self._ahead(job)).allocate(self.need_of(job)) if self.fits(job) else None
+
+    def earliest(self, job: LiveJob) -> tuple[float, int]:
+        """Return when the job fits, by the expected ends and the windows (s), and the cores left free at its start."""
+        width = self._width(job)
+        if width:
+            missing = width - self.free
+            return self.running.when_free(missing, self.env.now) if missing > 0 else (self.env.now, -missing)
+        profile = self._node_profile()
+        at, allocation = profile.earliest(job, job.planned)
+        if allocation is None:
+            return at, 0
+        return profile.instant(at), profile.cores(at) - allocation.processors
+
+    def profile(self) -> Profile:
+        """Return the free capacity over time: of each node and of each consumable, or the number of idle nodes."""
+        whole = self._whole
+        if whole is not None and whole.always and self._by_nodes:
+            return PoolProfile(self.env.now, {"": self.counts()}, whole.width)
+        return self._node_profile()
+
+    def counts(self) -> CountProfile:
+        """Return the profile of the processors of idle nodes."""
+        return CountProfile(self.env.now, self.free, ends_of(self.running))
+
+    def _node_profile(self) -> NodeProfile:
+        windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]
+        ends = ((end, run.grant.allocation) for end, _, _, run in self.running.entries())
+        return NodeProfile(
+            self.env.now, self.table, ends, windows, need_of=self.need_of, consumables=self.consumable_profiles()
+        )
+
+    # ------------------------------------------------------------------ allocation
+
+    @property
+    def why_rigid(self) -> str | None:
+        """Why the work on the pool keeps its size: its placement does not choose single nodes; else ``None``."""
+        return f"the placement of {self.name} is {self.spec.placed_by!r}" if self._strict else None
+
+    def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Allocation | None:
+        """Return what running work would hold on another number of processors, for the seconds that are left."""
+        held: Allocation = grant.allocation
+        if processors <= held.processors:
+            return cut(held, processors, whole=self.spec.exclusive)
+        extra = self.allocate(probe(job, processors - held.processors, left))
+        return None if extra is None else joined(held, extra)
+
+    def take(self, job: LiveJob, allocation: Allocation | Grant | None = None) -> Grant:
+        """Allocate the job's request; without an allocation of nodes, on those that the placement chooses.
+
+        Raises
+        ------
+        ValueError
+            the job does not fit
+        """
+        if self.free != self._free or job.altered() is not None:
+            raise self.tampered(job)
+        whole = self._whole
+        if whole is not None and job.state != "waiting":  # of a snapshot, or a claim
+            job.width = whole.width(job) or job.processors
+        if not isinstance(allocation, Allocation):
+            width = self._width(job) if whole is not None and self._by_nodes else 0
+            if width and width <= self.free and (self._states is None or self._stale):
+                return self._take_whole(job, width)
+            allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
+            if allocation is None:
+                raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
+        self.table.take(allocation)
+        if whole is not None:
+            whole.count(job, allocation, 1)
+        if self._states is not None and not self._stale:
+            if job.state == "waiting":
+                seconds = job.expected / self.speed_of(job, allocation.numbers) if self.paced else job.expected
+                self._states.take(allocation, self.env.now + seconds)
+            else:  # it began earlier: its expected end is not known here
+                self._stale = True
+        if job.request is not None:
+            self.consumables.take(job.request.consumables)
+        self._moved(-allocation.processors)
+        return Grant(allocation.processors, allocation.numbers, allocation)
+
+    def _take_whole(self, job: LiveJob, width: int) -> Grant:
+        """Allocate idle nodes with so many processors."""
+        whole = self._whole
+        assert whole is not None
+        if whole.idle is None:
+            whole.find_idle(self.table)
+        allocation = whole.take(job, width, None if whole.by_number else self.table)
+        self._missing[id(allocation)] = allocation, -1
+        self._changed(self.free - width)
+        return Grant(width, allocation.numbers, allocation)
+
+    def give_back(self, job: LiveJob, grant: Grant) -> None:
+        """Release the job's grant."""
+        whole, allocation = self._whole, grant.allocation
+        if whole is not None and whole.idle is not None:  # then none of its nodes is down
+            self._stale = True
+            whole.give_back(allocation.numbers, allocation.processors)
+            if self._missing.pop(id(allocation), None) is None:
+                self._missing[id(allocation)] = allocation, 1
+            self._changed(self.free + allocation.processors)
+            return
+        self.table.release(allocation)
+        if whole is not None:
+            whole.count(job, allocation, -1)
+        if self._states is not None and not self._stale:
+            self._states.give_back(allocation)
+        if job.request is not None:
+            self.consumables.give_back(job.request.consumables)
+        self._moved(allocation.processors)
+
+    def nodes_changed(self) -> None:
+        """Note that nodes went down or came up."""
+        if self._states is not None and not self._stale:
+            self._states.renew()
+        self.altered()
+
+    def altered(self) -> None:
+        """Invalidate cached answers after a change."""
+        if self._whole is not None:
+            self._whole.idle = None
+        self._changed(self.table.cores)
+
+    def _moved(self, processors: int) -> None:
+        """Invalidate cached answers after so many processors came free, or were taken if it is negative."""
+        if self.up == self._all_cores:
+            self._changed(self.free + processors)
+        else:  # those of nodes that are down do not come free
+            self._changed(self.table.cores)
+
+    def _changed(self, free: int) -> None:
+        """Invalidate cached answers; so many processors are free from now on."""
+        self.version += 1
+        self.free = self._free = free
+        if self._fitting:
+            self._fitting.clear()
+        if self._kept_clear:
+            self._kept_clear.clear()

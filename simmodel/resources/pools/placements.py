@@ -1,0 +1,284 @@
+"""Placements: the choice among the nodes that a request can have.
+
+Requests for nodes get the first ones in the order of the placement. Requests for cores anywhere get cores of nodes in
+that order, or of the fewest nodes. Ties go to the node of lower number.
+
+Sources: first fit and best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974; batch
+systems call the packed placement "pack" or "least nodes", and the opposite "spread" or "least loaded"; the fewest leaf
+switches by best fit are those of Slurm's plugin topology/tree, whole switches its ``ExclusiveTopo``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from simmodel.foundation.entries import load
+from simmodel.foundation.errors import InputError
+from simmodel.platform.placements import PLACEMENTS
+from simmodel.resources.models import Model
+from simmodel.resources.pools.switches import fewest_switches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.intp]  # of nodes
+    Amounts = NDArray[np.float64]
+    Nodes = Callable[["Table", Numbers, int], Numbers]
+    Cores = Callable[["Table", Numbers, Amounts, int], tuple[Numbers, Amounts]]
+    Enough = Callable[["Table", Numbers, Amounts, int], bool]
+
+__all__ = ["NodeChoice", "Placement", "described_placements", "fewest", "placement_named", "register_placement"]
+
+
+class Table(Protocol):
+    """What placements see of the nodes.
+
+    The arrays of what is free and of the capacity, of shape (3, nodes), and the number of the switch of each node,
+    ``None`` if none has a switch.
+    """
+
+    free: Amounts
+    capacity: Amounts
+    switches: Numbers | None
+
+
+class Placement(NamedTuple):
+    """A choice among nodes.
+
+    ``nodes(table, candidates, count)`` returns the candidates in order of preference, of which ``count`` are taken;
+    ``cores(table, candidates, free, processors)`` the nodes for cores anywhere, and the cores of each; ``plain``:
+    whether idle nodes that are alike and without switches are taken by number; ``least``: whether cores anywhere are on
+    the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest; ``enough(table, candidates,
+    amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum.
+    """
+
+    nodes: Nodes
+    cores: Cores
+    description: str = ""
+    plain: bool = False
+    least: bool = False
+    whole_switches: bool = False
+    enough: Enough | None = None
+
+    @property
+    def strict(self) -> bool:
+        """Whether enough free nodes, or cores, may still not be what a job can have."""
+        return self.whole_switches or self.enough is not None
+
+
+class NodeChoice(Model):
+    """The base class of placements with more to say than an order: one may keep a job waiting for better nodes."""
+
+    def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
+        """Return the candidates (node numbers, ascending) in order of preference; the first ``count`` are taken.
+
+        ``table`` is as for :func:`register_placement`.
+        """
+        raise NotImplementedError
+
+    def cores(self, table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+        """Return nodes for cores anywhere, and the cores of each; default: in order of preference until enough.
+
+        ``free[0]`` has the free cores of the candidates.
+        """
+        order = np.searchsorted(candidates, self.nodes(table, candidates, len(candidates)))
+        return _until_enough(candidates[order], free[0][order], processors)
+
+    def enough(self, table: Table, candidates: Numbers, amounts: Amounts, needed: int) -> bool:
+        """Return whether a job can start on some of the candidates, on which there is enough in sum; default: yes.
+
+        It must not turn from true to false when there are more candidates, or more free cores on them.
+
+        Parameters
+        ----------
+        table, candidates
+            as for :meth:`nodes`
+        amounts
+            1 for each candidate if ``needed`` is a number of nodes; its free cores if it is a number of cores
+        """
+        return True
+
+
+def register_placement(name: str, nodes: Nodes | type[NodeChoice], description: str = "") -> None:
+    """Make a placement known by a name, which ``PartitionSpec(placement=)`` and platform files accept from then on.
+
+    An entry point in the group ``simmodel.placements`` makes such a function known in all programs.
+
+    Parameters
+    ----------
+    name
+        its name; replaces another placement of that name
+    nodes
+        ``nodes(table, candidates, count)`` returns the candidates, an array of node numbers, in order of preference;
+        ``count`` of them will be taken (of requests for cores anywhere: as many as have enough cores, and ``count`` is
+        the number of candidates). ``table.free`` and ``table.capacity`` hold cores, GPUs and bytes of memory by node,
+        ``table.switches`` the number of the switch of each node, or ``None`` if none has one. Or a class derived from
+        :class:`NodeChoice`
+    description
+        one line
+
+    >>> from simmodel import Job, simulate
+    >>> from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+    >>> register_placement("last", lambda table, candidates, count: candidates[::-1])
+    >>> spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4, cores=8)], placement="last")])
+    >>> simulate(spec, [Job(nodes=2, cores_per_node=4, run=10)]).runs["nodes"]
+    array([(2, 3)], dtype=object)
+    >>> del PLACEMENTS["last"]
+    """
+    PLACEMENTS[name] = _placement(nodes, description)
+
+
+def _placement(given: Any, description: str) -> Placement:
+    """Return the placement that a function or a class derived from :class:`NodeChoice` is."""
+    if not isinstance(given, type):
+        return _of_function(given, description)
+    if not issubclass(given, NodeChoice):
+        raise InputError(f"must be a function or a subclass of NodeChoice, got {given!r}", place="placement")
+    choice = given()
+    enough = choice.enough if given.enough is not NodeChoice.enough else None
+    lines = (given.__doc__ or "").splitlines()
+    return Placement(choice.nodes, choice.cores, description or (lines[0] if lines else ""), enough=enough)
+
+
+def _of_function(nodes: Nodes, description: str) -> Placement:
+    def cores(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+        order = np.searchsorted(candidates, nodes(table, candidates, len(candidates)))
+        return _until_enough(candidates[order], free[0][order], processors)
+
+    return Placement(nodes, cores, description)
+
+
+def placement_named(name: str) -> Placement:
+    """Return the placement of a name.
+
+    >>> placement_named("spread").description
+    'the nodes with the most free cores, then GPUs'
+    """
+    if name not in PLACEMENTS:
+        try:
+            return _named_in_full(name)
+        except (ImportError, AttributeError) as error:
+            message = f"must be a function or a class as module:name, got {name!r}: {error}"
+            raise InputError(message, place="placement") from None
+    found = PLACEMENTS[name]
+    return found if isinstance(found, Placement) else _of_entry(found)
+
+
+@cache
+def _of_entry(found: Any) -> Placement:
+    """Return the placement of the function or the class that an entry names; the entry keeps it."""
+    return _placement(found, "" if isinstance(found, type) else f"from {found.__module__}:{found.__qualname__}")
+
+
+@cache
+def _named_in_full(name: str) -> Placement:
+    return _placement(load(name), f"from {name}")
+
+
+def described_placements() -> dict[str, str]:
+    """Return the names and descriptions of all placements.
+
+    >>> described_placements()["first-fit"]
+    'the nodes of lowest number'
+    """
+    return {name: placement_named(name).description for name in PLACEMENTS}
+
+
+def _by_number(_table: Table, candidates: Numbers, _count: int) -> Numbers:
+    return candidates
+
+
+def _fullest(table: Table, candidates: Numbers, _count: int) -> Numbers:
+    cores, gpus = table.free[:2, candidates]
+    return candidates[np.lexsort((gpus, cores))]
+
+
+def _emptiest(table: Table, candidates: Numbers, _count: int) -> Numbers:
+    cores, gpus = table.free[:2, candidates]
+    return candidates[np.lexsort((-gpus, -cores))]
+
+
+def _packed(table: Table, candidates: Numbers, count: int) -> Numbers:
+    """Return the nodes of the fewest switches first, on each of them the partly used ones.
+
+    The last switch is the one on which the fewest unused nodes are taken, among equals the one with the fewest nodes.
+    """
+    unused = table.free[0, candidates] == table.capacity[0, candidates]
+    if table.switches is None:
+        return candidates[np.argsort(unused, kind="stable")]
+    on = table.switches[candidates]
+    chosen = fewest_switches(np.bincount(on), count, np.bincount(on, ~unused))
+    rank = np.full(int(on.max()) + 1, len(chosen))
+    rank[chosen] = np.arange(len(chosen))
+    return candidates[np.lexsort((unused, rank[on]))]
+
+
+def _until_enough(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+    """Take nodes in order until there are enough cores."""
+    total = np.cumsum(cores)
+    last = int(np.searchsorted(total, processors))
+    taken = cores[: last + 1].copy()
+    taken[last] -= total[last] - processors
+    return candidates[: last + 1], taken
+
+
+def _cores_by_number(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+    return _until_enough(candidates, free[0], processors)
+
+
+def _cores_fullest(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+    order = np.argsort(free[0], kind="stable")
+    return _until_enough(candidates[order], free[0][order], processors)
+
+
+def _cores_emptiest(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+    order = np.argsort(-free[0], kind="stable")
+    return _until_enough(candidates[order], free[0][order], processors)
+
+
+def fewest(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+    """Use the fewest nodes: the emptiest first, last the one left with the fewest free cores, preferably a used one."""
+    cores = free[0]
+    unused = cores == table.capacity[0, candidates]
+    order = np.lexsort((unused, -cores))
+    total = np.cumsum(cores[order])
+    last = int(np.searchsorted(total, processors))
+    rest = processors - (total[last - 1] if last else 0.0)
+    others = np.sort(order[last:])
+    others = others[cores[others] >= rest]
+    closing = others[np.lexsort((cores[others], unused[others]))[:1]]
+    return candidates[np.append(order[:last], closing)], np.append(cores[order[:last]], rest)
+
+
+def _cores_packed(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+    """Use the fewest nodes of the fewest switches."""
+    if table.switches is None:
+        return fewest(table, candidates, free, processors)
+    on = table.switches[candidates]
+    chosen = fewest_switches(np.bincount(on, free[0]), processors)
+    whole = np.isin(on, chosen[:-1])
+    closing = on == chosen[-1]
+    nodes, cores = fewest(table, candidates[closing], free[:, closing], processors - int(free[0, whole].sum()))
+    return np.append(candidates[whole], nodes), np.append(free[0, whole], cores)
+
+
+FIRST_FIT = Placement(_by_number, _cores_by_number, "the nodes of lowest number", plain=True)
+BEST_FIT = Placement(_fullest, _cores_fullest, "the nodes left with the fewest free cores, then GPUs", plain=True)
+PACKED = Placement(
+    _packed,
+    _cores_packed,
+    "the fewest switches, and partly used nodes first; cores anywhere: the fewest nodes",
+    plain=True,
+    least=True,
+)
+SPREAD = Placement(_emptiest, _cores_emptiest, "the nodes with the most free cores, then GPUs", plain=True)
+EXCLUSIVE_BY_SWITCH = Placement(
+    _by_number,
+    _cores_by_number,
+    "whole switches, for one job each: the fewest, the last one with the fewest nodes that are enough",
+    whole_switches=True,
+)

@@ -1,0 +1,328 @@
+"""The free capacity of a pool over time: a step function from now on, into which jobs are planned."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from math import nextafter
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from simmodel.resources.pools.running import RunningIndex
+    from simmodel.work.job import LiveJob
+
+__all__ = ["CountProfile", "Profile"]
+
+INFINITY = float("inf")
+_MOST = 256  # steps in a block
+
+
+class Profile(Protocol):
+    """The free capacity of a pool of any kind over time, for policies that plan; made by ``pool.profile()``.
+
+    Instants and durations are in seconds. Allocations (of nodes, or just a number of processors) are opaque to the
+    planner, which passes them on unchanged.
+    """
+
+    def fits(self, job: LiveJob, duration: float, /) -> Any:
+        """Return an allocation to start the job with now, or ``None`` if it does not fit for ``duration`` seconds."""
+        ...
+
+    def earliest(self, job: LiveJob, duration: float, not_before: float = ..., /) -> tuple[float, Any]:
+        """Return the earliest instant at which the job fits for ``duration`` seconds, and its allocation then."""
+        ...
+
+    def take(self, job: LiveJob, at: float, duration: float, allocation: Any = None, /) -> None:
+        """Plan the job from an instant on for ``duration`` seconds."""
+        ...
+
+    def renew(self, job: LiveJob, at: float, duration: float, allocation: Any, /) -> None:
+        """Repeat an earlier plan."""
+        ...
+
+    def hold(self, job: LiveJob, duration: float, allocation: Any, /) -> float | None:
+        """Repeat an earlier plan that is due now; return its instant, or ``None`` if its own nodes are not free."""
+        ...
+
+    def give_back(self, job: LiveJob, at: float, duration: float, allocation: Any = None, /) -> None:
+        """Undo :meth:`take`."""
+        ...
+
+    def make_room(self, job: LiveJob, duration: float, planned: LiveJob, /) -> Any:
+        """Return an allocation to start the job with now, moving planned work to other nodes, or ``None``."""
+        ...
+
+    def instant(self, at: float, /) -> float:
+        """Return the instant of a planned start; a step just after an instant counts as that instant."""
+        ...
+
+
+class _Block:
+    """Consecutive steps of a profile, with bounds of what is free.
+
+    ``shift`` is added to all of ``free``; ``low`` and ``high`` are bounds of ``free`` without it.
+    """
+
+    __slots__ = ("free", "high", "low", "shift", "times")
+
+    def __init__(self, times: list[float], free: list[int]) -> None:
+        self.times = times
+        self.free = free
+        self.shift = 0
+        self.low = min(free)
+        self.high = max(free)
+
+    def add(self, first: int, stop: int, amount: int) -> None:
+        """Add an amount to some of the steps."""
+        free = self.free
+        free[first:stop] = [each + amount for each in free[first:stop]]
+        if amount < 0:
+            self.low += amount
+        else:
+            self.high += amount
+
+
+class CountProfile:
+    """A free amount (of processors or of a consumable) over time.
+
+    The steps are in blocks with bounds, so that a search passes over those that are too full and those that fit.
+
+    Parameters
+    ----------
+    now
+        the instant at which the profile begins, in seconds
+    free
+        the amount free now
+    ends
+        (instant in seconds, processors) of running work, ordered by time; work past its expected end is expected to end
+        just after now: its processors are not free yet
+    windows
+        (start, end, processors) of absences, in seconds
+
+    >>> profile = CountProfile(0, 2, [(10, 3)])
+    >>> profile.earliest(4, 5), profile.earliest(1, 100)
+    (10, 0)
+    >>> profile.take(4, 10, 5); profile.steps()
+    [(0, 2), (10, 1), (15, 5)]
+    """
+
+    __slots__ = ("_blocks", "_firsts", "_just_after")
+
+    def __init__(
+        self,
+        now: float,
+        free: int,
+        ends: Iterable[tuple[float, int]],
+        windows: Sequence[tuple[float, float, int]] = (),
+    ) -> None:
+        times: list[float] = [now]
+        amounts = [free]
+        self._just_after: dict[float, float] = {}
+        soon = nextafter(now, INFINITY)
+        for end, processors in ends:
+            free += processors
+            if end <= now:
+                end = soon
+                self._just_after[soon] = now
+            if end > times[-1]:
+                times.append(end)
+                amounts.append(free)
+            else:
+                amounts[-1] = free
+        if times[-1] == INFINITY:
+            del times[-1], amounts[-1]
+        cuts = range(0, len(times), _MOST // 2)
+        self._blocks = [_Block(times[i : i + _MOST // 2], amounts[i : i + _MOST // 2]) for i in cuts]
+        self._firsts = [times[i] for i in cuts]  # the first instant of each block
+        for start, end, processors in windows:
+            if end > now:
+                begin = max(start, now)
+                self.take(processors, begin, end - begin)
+
+    def _after(self, at: float, end: float) -> float:
+        """Return the step just after a plan whose end does not come after its step; it counts as the end."""
+        step = nextafter(at, INFINITY)
+        self._just_after[step] = end
+        return step
+
+    def instant(self, at: float) -> float:
+        """Return the instant of a step; a step just after an instant counts as that instant."""
+        return self._just_after.get(at, at)
+
+    @property
+    def exact(self) -> bool:
+        """Whether no step stands for the instant before it."""
+        return not self._just_after
+
+    def steps(self) -> list[tuple[float, int]]:
+        """Return the steps as (instant, free)."""
+        return [
+            (at, free + block.shift) for block in self._blocks for at, free in zip(block.times, block.free, strict=True)
+        ]
+
+    @property
+    def free(self) -> int:
+        """The amount free at the beginning."""
+        block = self._blocks[0]
+        return block.free[0] + block.shift
+
+    @property
+    def next_step(self) -> float:
+        """The instant of the second step, in seconds; infinite if there is none."""
+        times = self._blocks[0].times
+        return times[1] if len(times) > 1 else self._firsts[1] if len(self._firsts) > 1 else INFINITY
+
+    # ------------------------------------------------------------------ questions
+
+    def earliest(self, need: int, duration: float, not_before: float = -INFINITY) -> float:
+        """Return the earliest instant from which ``need`` stays free for ``duration`` seconds; infinite if never.
+
+        A hot path.
+        """
+        blocks, after = self._blocks, self._just_after
+        if not_before > self._firsts[0]:
+            blocks = self._from(not_before)
+        start, end, open_ = INFINITY, INFINITY, False  # of a hole that may go on in the next block
+        for block in blocks:
+            lack = need - block.shift
+            times = block.times
+            steps = zip(times, block.free, strict=True)
+            if open_:
+                if times[0] >= end:
+                    return start
+                if block.low >= lack:
+                    continue
+                for at, free in steps:
+                    if free < lack:
+                        if at >= end:
+                            return start
+                        open_ = False
+                        break
+                else:
+                    block.low = min(block.free)
+                    continue
+            elif block.high < lack:
+                continue
+            for at, free in steps:
+                if free < lack:
+                    continue
+                start = at
+                end = (after.get(at, at) if after else at) + duration
+                for at, free in steps:
+                    if at >= end:
+                        return start
+                    if free < lack:
+                        break
+                else:
+                    open_ = True
+            if not open_:
+                block.high = max(block.free)
+        return start if open_ else INFINITY
+
+    def _from(self, instant: float) -> list[_Block]:
+        """Return the blocks from an instant on, beginning with a step at that instant."""
+        b = bisect_right(self._firsts, instant) - 1
+        block = self._blocks[b]
+        i = bisect_right(block.times, instant) - 1
+        first = _Block([instant, *block.times[i + 1 :]], block.free[i:])
+        first.shift = block.shift
+        return [first, *self._blocks[b + 1 :]]
+
+    def fits(self, need: int, duration: float) -> bool:
+        """Whether ``need`` is free from now on for ``duration`` seconds."""
+        end = self._firsts[0] + duration
+        for block in self._blocks:
+            lack = need - block.shift
+            times = block.times
+            if times[0] >= end:
+                return block is not self._blocks[0] or block.free[0] >= lack
+            if block.low < lack:
+                free = block.free
+                stop = bisect_left(times, end)
+                if min(free[:stop]) < lack:
+                    return False
+                if stop < len(free):
+                    return True
+                block.low = min(free)
+        return True
+
+    # ------------------------------------------------------------------ changes
+
+    def take(self, need: int, start: float, duration: float) -> None:
+        """Take ``need`` from ``start`` on, which is within the profile, for ``duration`` seconds.
+
+        A duration that does not move the clock takes it for the instant: it is free again just after. A hot path.
+        """
+        blocks, after = self._blocks, self._just_after
+        end = (after.get(start, start) if after else start) + duration
+        if end <= start:
+            end = self._after(start, end)
+        b = c = 0
+        if len(blocks) > 1:
+            b = bisect_right(self._firsts, start) - 1
+            c = bisect_right(self._firsts, end, b) - 1
+        block = blocks[b]
+        times = block.times
+        i = bisect_left(times, start)
+        if i == len(times) or times[i] != start:
+            times.insert(i, start)
+            block.free.insert(i, block.free[i - 1])
+        last = blocks[c]
+        times = last.times
+        j = bisect_left(times, end)
+        if end < INFINITY and (j == len(times) or times[j] != end):
+            times.insert(j, end)
+            last.free.insert(j, last.free[j - 1])
+        if b == c:
+            free = block.free
+            free[i:j] = [each - need for each in free[i:j]]
+            if need > 0:
+                block.low -= need
+            else:
+                block.high -= need
+        else:
+            block.add(i, len(block.free), -need)
+            for between in blocks[b + 1 : c]:
+                between.shift -= need
+            if j:
+                last.add(0, j, -need)
+            if len(times) > _MOST:
+                self._divide(c)
+        if len(block.times) > _MOST:
+            self._divide(b)
+
+    def give_back(self, need: int, start: float, duration: float) -> None:
+        """Undo :meth:`take`."""
+        self.take(-need, start, duration)
+
+    def advance(self, now: float) -> None:
+        """Drop the steps before ``now``."""
+        blocks, firsts = self._blocks, self._firsts
+        b = bisect_right(firsts, now) - 1
+        if b > 0:
+            del blocks[:b], firsts[:b]
+        block = blocks[0]
+        i = bisect_right(block.times, now) - 1
+        if i > 0:
+            del block.times[:i], block.free[:i]
+        if block.times[0] < now:
+            block.times[0] = now
+        firsts[0] = block.times[0]
+        if self._just_after:
+            self._just_after = {step: at for step, at in self._just_after.items() if step >= now}
+
+    def _divide(self, b: int) -> None:
+        """Divide a block that has become too long."""
+        block = self._blocks[b]
+        half = _MOST // 2
+        second = _Block(block.times[half:], block.free[half:])
+        second.shift = block.shift
+        del block.times[half:], block.free[half:]
+        self._blocks.insert(b + 1, second)
+        self._firsts.insert(b + 1, second.times[0])
+
+
+def ends_of(running: RunningIndex) -> Iterable[tuple[float, int]]:
+    """Yield (expected end, processors) of running work, in order."""
+    for entry in running.entries():
+        yield entry[0], entry[2]

@@ -1,0 +1,1 @@
+"""Processors of machines, the queues of their tasks, and the services that they use."""

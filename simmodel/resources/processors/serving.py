@@ -1,0 +1,310 @@
+"""Base classes of processors that serve several tasks at once: at rates that depend on the tasks, or step by step.
+
+A model says in :meth:`~simmodel.resources.processors.manycore.ManyCores.admits` who may come in, beside the limit of
+its cores, and in :meth:`SharedProcessor.rates` how fast each task goes, or in :meth:`BatchedProcessor.step` how long
+the next step of the whole batch takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+from simpy.events import NORMAL, Event
+
+from simmodel.environment import Call
+from simmodel.foundation.errors import InputError
+from simmodel.platform.machine import ProcessorSpec
+from simmodel.resources.processors.manycore import ManyCores
+from simmodel.resources.processors.processor import Phase
+from simmodel.work.livetask import LiveTask
+
+__all__ = ["Batched", "BatchedProcessor", "SharedProcessor"]
+
+_AFTER_SCHEDULERS = 3
+_NEAR = 1e-15  # of the clock: a task that would end this close to new rates ends with the old ones
+
+
+class _Together(ManyCores):
+    """A processor whose executing tasks wait for one timer; subclasses say in :meth:`_join` what it does with them."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._ends: dict[LiveTask, Event] = {}  # of the executing tasks
+        self._alarm: Call | None = None
+        super().__init__(*args, **options)
+
+    @classmethod
+    def refuses(cls, spec: ProcessorSpec) -> str | None:
+        """Return what it does not support of a spec, or ``None``."""
+        return None if spec.preemption == "no" else "does not stop tasks: preemption must be 'no'"
+
+    def inside_own_phase(self, task: LiveTask) -> str | None:
+        """Return the phase of a task that cannot be copied, or ``None``: execution can."""
+        found = super().inside_own_phase(task)
+        return None if found == "execute" else found
+
+    def execute(self, task: LiveTask, seconds: float) -> Phase:
+        """Run a task together with the others."""
+        self._ends[task] = event = Event(self.env)
+        self._join(task)
+        yield event
+
+    def _join(self, task: LiveTask) -> None:
+        """Begin to execute a task; one of a snapshot has begun already."""
+        raise NotImplementedError
+
+    def _leave(self, task: LiveTask) -> None:
+        """Let the process of a task go on."""
+        self._ends.pop(task).succeed()
+
+    def _set_alarm(self, at: float, call: Callable[[], None]) -> None:
+        """Set the one alarm to an instant (s); ``inf``: to none."""
+        alarm, self._alarm = self._alarm, None
+        if alarm is not None:
+            self.env.withdraw(alarm)
+
+        def ring() -> None:
+            self._alarm = None
+            call()
+
+        if at < inf:
+            self._alarm = self.env.call_at(at, ring, NORMAL)
+
+    def end(self) -> None:
+        """End its processes by force."""
+        super().end()
+        self._set_alarm(inf, lambda: None)
+
+
+class SharedProcessor(_Together):
+    """A processor whose tasks share it: each goes at a rate that depends on which others run.
+
+    Tasks are admitted in queue order, as of :class:`~simmodel.resources.processors.manycore.ManyCores`: as many as its
+    cores and :meth:`admits` allow. A model overrides :meth:`rates`, and :meth:`until` if rates follow the clock. Work
+    is exact between events; nothing ticks. It has snapshots, and refuses preemption.
+
+    >>> from simmodel import Task, Workflow, simulate
+    >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+    >>> spec = MachineSpec(
+    ...     pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="gpu")],
+    ...     processors=[ProcessorSpec(name="gpu", type="GPU", architecture="gpu", pool="ram", cores=8,
+    ...                               model=SharedProcessor)])
+    >>> simulate(spec, Workflow([Task(id=1, run=10), Task(id=2, run=4)]), "hrr").tasks["end"].tolist()
+    [14.0, 8.0]
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._left: dict[LiveTask, float] = {}  # expected seconds at full rate
+        self._settled = 0.0  # the instant of these
+        self._rates: Sequence[float] = ()
+        self._varies = type(self).until is not SharedProcessor.until
+        super().__init__(*args, **options)
+
+    def rates(self, running: Sequence[LiveTask]) -> Sequence[float]:
+        """Return the rate of each running task, 1 if it goes as fast as alone; default: equal shares of one processor.
+
+        Parameters
+        ----------
+        running
+            the tasks that execute, in the order in which they began
+        """
+        return [1.0 / len(running)] * len(running)
+
+    def until(self, now: float) -> float:
+        """Return the instant (s) after ``now`` from which rates may differ; default: infinity, they do not.
+
+        It is asked whenever the rates are, which is at starts and ends of tasks and at each instant that it returns.
+        """
+        return inf
+
+    def rates_changed(self) -> None:
+        """Ask for the rates again; for models whose rates change at instants that :meth:`until` cannot foresee."""
+        self._settle()
+        self._plan()
+
+    def held_by(self, task: LiveTask) -> str:
+        """Return that a task executes at rate 0, or what else the model has against it."""
+        rate = dict(zip(self._left, self._rates, strict=True)).get(task)
+        return f"{type(self).__name__} gives it the rate 0" if rate == 0 else super().held_by(task)
+
+    @property
+    def executing(self) -> tuple[LiveTask, ...]:
+        """The tasks that execute, in the order in which they began."""
+        return tuple(self._left)
+
+    @property
+    def rated(self) -> float:
+        """The instant (s) at which rates were asked for last."""
+        return self._settled
+
+    def begin(self) -> None:
+        """Start its process, and go on with the tasks of a snapshot."""
+        super().begin()
+        if self._left and self._alarm is None:
+            self._plan()
+
+    def _join(self, task: LiveTask) -> None:
+        if task not in self._left:
+            self._settle()
+            self._left[task] = task.speeds[self.kind]
+            self._plan()
+
+    def _now_left(self) -> list[float]:
+        """Return the expected seconds left of each executing task now."""
+        passed = self.env._now - self._settled
+        if not passed:
+            return list(self._left.values())
+        return [
+            max(0.0, left - rate * passed / self._error(task))
+            for (task, left), rate in zip(self._left.items(), self._rates, strict=True)
+        ]
+
+    def _settle(self) -> None:
+        self._left = dict(zip(self._left, self._now_left(), strict=True))
+        self._settled = self.env._now
+
+    def _error(self, task: LiveTask) -> float:
+        """Return the actual run time of a task divided by the expected one."""
+        return max(1.0 + self.spec.model_error * task._error, 1e-12)
+
+    def _plan(self) -> None:
+        """Ask for the rates, and set the alarm to the first end."""
+        running = tuple(self._left)
+        rates = [float(rate) for rate in self.rates(running)] if running else []
+        if len(rates) != len(running) or not all(0 <= rate < inf for rate in rates):
+            message = f"must return {len(running)} finite numbers >= 0, one for each task, got {rates}"
+            raise InputError(message, place=f"{self.name}: {type(self).__name__}.rates")
+        self._rates = rates
+        first = inf
+        leaving: list[LiveTask] = []
+        for (task, left), rate in zip(self._left.items(), rates, strict=True):
+            expected = self._settled + left / rate if rate else (inf if left else self._settled)
+            self._running[task] = self._running[task]._replace(expected_end=expected)
+            end = self._settled + left * self._error(task) / rate if rate else expected
+            if end < first:
+                first, leaving = end, []
+            if end == first:
+                leaving.append(task)
+        if self._varies and running:
+            now = self.env._now
+            until = self.until(now)
+            if not until > now:
+                message = f"must return an instant after {now!r}, got {until!r}"
+                raise InputError(message, place=f"{self.name}: {type(self).__name__}.until")
+            if until < first and not first - until <= _NEAR * until:
+                first, leaving = until, []
+        self._set_alarm(first, lambda: self._over(leaving))
+
+    def _over(self, leaving: Sequence[LiveTask]) -> None:
+        self._settle()
+        for task in leaving:
+            del self._left[task]
+            self._leave(task)
+        self._plan()
+
+    def own_state(self) -> Any:
+        """Return the expected seconds left of each executing task, at the instant of the last change.
+
+        If rates follow the clock, at this instant: those of the last change may hold no more.
+        """
+        if not self._left:
+            return None
+        if self._varies:
+            left = [[task, left] for task, left in zip(self._left, self._now_left(), strict=True)]
+            return {"since": self.env._now, "left": left}
+        return {"since": self._settled, "left": [[task, left] for task, left in self._left.items()]}
+
+    def restore_own(self, values: Any) -> None:
+        """Take back the seconds left of each executing task."""
+        self._settled = values["since"]
+        self._left = dict(values["left"])
+
+
+class Batched(NamedTuple):
+    """A task in a batch, and the number of its steps that are done."""
+
+    task: LiveTask
+    done: int
+
+
+class BatchedProcessor(_Together):
+    """A processor that takes all its tasks through steps together: the batch may change between steps only.
+
+    Tasks are admitted in queue order, as many as its cores and :meth:`admits` allow, and join the batch at its next
+    step. A model overrides :meth:`steps` and :meth:`step`. It has snapshots, and refuses preemption and model errors.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._batch: dict[LiveTask, int] = {}  # the steps done
+        self._joining: list[LiveTask] = []
+        self._until_step: float | None = None  # the end of the current step
+        super().__init__(*args, **options)
+        self._next = self.env.at_instant_end(self._begin_step, _AFTER_SCHEDULERS)
+
+    @classmethod
+    def refuses(cls, spec: ProcessorSpec) -> str | None:
+        """Return what it does not support of a spec, or ``None``."""
+        if spec.model_error:
+            return f"has no model error: model_error must be 0, got {spec.model_error:g}"
+        return super().refuses(spec)
+
+    def steps(self, task: LiveTask) -> int:
+        """Return the number of steps (>= 1) of a task."""
+        raise NotImplementedError(f"{type(self).__name__} must have steps(task): the number of steps of a task")
+
+    def step(self, batch: Sequence[Batched]) -> float:
+        """Return the seconds of the next step of a batch, in the order in which its tasks joined."""
+        raise NotImplementedError(f"{type(self).__name__} must have step(batch): the seconds of the next step")
+
+    def stepped(self, each: Batched) -> None:
+        """Note that a step of a task has ended; ``each.done`` counts it."""
+
+    def begin(self) -> None:
+        """Start its process, and go on with the batch of a snapshot."""
+        super().begin()
+        if self._until_step is not None and self._alarm is None:
+            self._set_alarm(self._until_step, self._end_step)
+        elif self._joining or self._batch:
+            self._next()
+
+    def _join(self, task: LiveTask) -> None:
+        if task not in self._batch and task not in self._joining:
+            self._joining.append(task)
+            if self._until_step is None:
+                self._next()
+
+    def _begin_step(self) -> None:
+        self._batch |= dict.fromkeys(self._joining, 0)
+        self._joining = []
+        if self._batch and self._until_step is None:
+            seconds = self.step([Batched(*each) for each in self._batch.items()])
+            if not 0 <= seconds < inf:
+                message = f"must return a finite number >= 0 (s), got {seconds!r}"
+                raise InputError(message, place=f"{self.name}: {type(self).__name__}.step")
+            self._until_step = self.env._now + seconds
+            self._set_alarm(self._until_step, self._end_step)
+
+    def _end_step(self) -> None:
+        self._until_step = None
+        for task, done in list(self._batch.items()):
+            self._batch[task] = done + 1
+            self.stepped(Batched(task, done + 1))
+            if done + 1 >= self.steps(task):
+                del self._batch[task]
+                self._leave(task)
+        if self._batch or self._joining:
+            self._next()
+
+    def own_state(self) -> Any:
+        """Return the batch, those who join it, and the end of the current step."""
+        if not self._batch and not self._joining:
+            return None
+        batch = [[task, done] for task, done in self._batch.items()]
+        return {"batch": batch, "joining": list(self._joining), "until": self._until_step}
+
+    def restore_own(self, values: Any) -> None:
+        """Take back the batch."""
+        self._batch = dict(values["batch"])
+        self._joining = list(values["joining"])
+        self._until_step = values["until"]
