@@ -58,12 +58,12 @@ def mistaken_easy(order: str, candidates: str | None, mistake: str) -> Callable[
 
     def decide(view: Any) -> Iterator[Any]:
         place, now, jobs = view.places[0], float(view.now), list(view.waiting)
-        waiting = [rules.Seen(i, job.submit, job.processors, job.requested) for i, job in enumerate(jobs)]
+        waiting = [rules.Seen(i, job.submit, job.processors, job.planned) for i, job in enumerate(jobs)]
         if mistake == "none":
             heads = rules.in_order(waiting, rules.ORDERS[order], now)
             yield from (Start(jobs[each.position], place) for each in heads if place.fits(jobs[each.position]))
             return
-        running = [(now + run.job.requested, run.job.processors) for run in place.running]
+        running = [(now + run.job.planned, run.job.processors) for run in place.running]
         state = rules.State(now, place.free, waiting, running, lambda job: now + job.requested)
         later = None if candidates is None else rules.ORDERS[candidates]
         for position in rules.easy(state, rules.ORDERS[order], later):

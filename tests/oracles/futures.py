@@ -86,7 +86,7 @@ def brute_simulate(cluster: Any, capacity: int) -> Callable[..., Any]:
 
     def simulate(policy: Any, **_options: Any) -> Any:
         view = cluster.view
-        waiting = [Wait(job.id, job.submit, job.processors, job.requested, job.priority) for job in view.waiting]
+        waiting = [Wait(job.id, job.submit, job.processors, job.planned, job.priority) for job in view.waiting]
         running = [(run.expected_end, run.job.processors) for run in view.running]
         starts = easy_future(view.now, running, waiting, capacity, policy.order.name)
         requested = np.array([job.requested for job in waiting])

@@ -116,9 +116,9 @@ class Pinned(Easy):
         at, allocation = profile.earliest(head, head.requested)
         profile.take(head, at, head.requested, allocation)
         for job in queue:
-            if job is not head and (found := profile.fits(job, job.requested)) is not None:
+            if job is not head and (found := profile.fits(job, job.planned)) is not None:
                 yield Start(job, place, None, found)
-                profile.take(job, view.now, job.requested, found)
+                profile.take(job, view.now, job.planned, found)
 
 
 @pytest.mark.parametrize("cases", [150, pytest.param(2000, marks=pytest.mark.exhaustive)])

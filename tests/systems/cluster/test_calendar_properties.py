@@ -63,7 +63,7 @@ class Ledger:
                 assert not any(
                     self.used[other][own] and self.used[other.part_of][node] for own, node in enumerate(other.taken)
                 )
-        end = self.env.now + run.job.requested
+        end = self.env.now + run.job.planned
         for window in place.windows:
             if not window.begun and window.start < end and run.grant.nodes is not None:
                 assert not set(window.what) & set(run.grant.nodes)
