@@ -41,7 +41,7 @@ __all__ = [
 QUEUES = frozenset(("queue_time", "start", "end"))
 """Quantities in which jobs depend on each other."""
 _BLOCKS = 12  # of jobs in order of time, between which errors may vary together
-_TOGETHER = 1.15  # times the deviation of independent rows, from which on blocks of rows are alike
+_TOGETHER = 1.3  # times the deviation of independent rows, from which on blocks of rows are alike
 _SINGULAR = 1e-5  # of the largest singular value: below, a direction is not determined
 _FAR = 2.0  # standard deviations from which on an error counts less
 _LEAST = 1e-3  # of a recorded time: simulated ones below count as this
@@ -159,13 +159,18 @@ class LeastSquares:
     counts: Array
 
     @classmethod
-    def at(cls, logs: Logarithms, slopes: Mapping[str, Array], times: Times, own: Sequence[int]) -> LeastSquares:
-        """Return the least squares around the point of these times."""
+    def at(
+        cls, logs: Logarithms, slopes: Mapping[str, Array], times: Times, own: Sequence[int], *, plain: bool = False
+    ) -> LeastSquares:
+        """Return the least squares around the point of these times.
+
+        With ``plain`` all rows weigh the same: far from the best point, all errors are far out.
+        """
         errors = logs.errors(times)
-        weights, counts = logs.weights(errors)
+        weights, counts = (np.ones(len(errors)),) * 2 if plain else logs.weights(errors)
         return cls(logs, logs.slopes(slopes, times, own), errors, weights * np.sqrt(counts), counts)
 
-    def step(self, at: Array, damping: float, fixed: NDArray[np.bool_], *, plain: bool = False) -> Array:
+    def step(self, at: Array, damping: float, fixed: NDArray[np.bool_]) -> Array:
         """Return the step from a point of the unit cube to a better one, which stays in the cube.
 
         Parameters
@@ -174,11 +179,8 @@ class LeastSquares:
             of Marquardt: 0 is the whole step
         fixed
             the parameters that are not moved
-        plain
-            whether all rows weigh the same: far from the best point, all errors are far out
         """
-        weights = np.ones(len(self.errors)) if plain else self.weights
-        slopes, errors = self.slopes * weights[:, None], self.errors * weights
+        slopes, errors = self.slopes * self.weights[:, None], self.errors * self.weights
         free, found = ~fixed, np.zeros(len(at))
         for _ in range(len(at)):
             if not free.any():
@@ -335,10 +337,10 @@ def descended(
     found = Descent([start], [times], float((logs.errors(times) ** 2).sum()))
     damping = _DAMPED
     for _ in range(rounds):
-        squares = LeastSquares.at(logs, _slopes(run, parameters, found), found.times[-1], own)
+        squares = LeastSquares.at(logs, _slopes(run, parameters, found), found.times[-1], own, plain=True)
         before = found.squares
         while damping < 1e6:
-            point = found.points[-1] + squares.step(found.points[-1], damping, free, plain=True)
+            point = found.points[-1] + squares.step(found.points[-1], damping, free)
             [new] = run([point])
             sum_ = np.inf if new is None else float((logs.errors(new) ** 2).sum())
             if new is not None and sum_ < before:

@@ -43,7 +43,20 @@ _TASK_COLUMNS = {
 }
 NUMBERS = frozenset(
     {
-        *("submit", "start", "end", "wait", "run", "requested", "processors", "eligible", "ready", "taken", "assigned"),
+        *(
+            "submit",
+            "start",
+            "end",
+            "wait",
+            "run",
+            "requested",
+            "asked",
+            "processors",
+            "eligible",
+            "ready",
+            "taken",
+            "assigned",
+        ),
         *("time", "node", "idle_power", "load_power", "score", "bytes", "count", "row", "first", "parent", "child"),
         *("attempt", "attempts", "expected_run", "run_best", "setup_start", "setup_end", "reconfiguration_end"),
         *("transfer_start", "transfer_end"),

@@ -124,7 +124,7 @@ def _out(pool: Pool) -> Counter[str]:
 def request_of(job: LiveJob) -> Demand:
     """Return the request of a live job."""
     spec = job.spec
-    seconds = float(job.asked) if isfinite(job.asked) else None
+    seconds = float(job.asked if isfinite(job.asked) else job.planned)  # the limit by which the scheduler plans
     if spec is None:
         return Demand(processors=job.processors, requested=seconds, user=job.user)
     return Demand(
