@@ -748,6 +748,10 @@ class LiveJob(LiveWork):
         """Its requested time or a prediction in seconds, after a suspension the remainder; infinite without both."""
         return INFINITY if self.unrequested and not self.predicted else self.planned
 
+    @requested.setter
+    def requested(self, seconds: float) -> None:
+        self.planned = seconds  # which is refused when the job starts
+
     @property
     def asked(self) -> float:
         """Its requested time in seconds, infinite if it has none; ``requested`` may be a prediction or a remainder."""
@@ -817,6 +821,7 @@ class LiveJob(LiveWork):
         for name, unit in _GUARDED.items():
             before, now = getattr(self, f"_{name}"), getattr(self, name)
             if now != before:
+                name = "requested" if name == "planned" else name
                 return f"cannot change {name} from {before:g} to {now!r}{unit}: jobs are read-only"
         return f"cannot change user from {spec.user!r} to {self.user!r}: jobs are read-only"  # type: ignore[union-attr]
 

@@ -158,8 +158,11 @@ def test_a_preemptive_policy_without_queues_that_preempt_is_noted():
     assert simulate(4, [Job(run=1)], "preemptive").report.notes == (text,)
 
 
-def test_a_job_of_a_script_without_a_request_is_not_repaired():
-    assert not simulate(4, [Job(run=1), Job(run=2, requested=5)]).report
+def test_jobs_without_a_request_are_told_where_others_have_one():
+    assert not simulate(4, [Job(run=1), Job(run=2)]).report
+    assert simulate(4, [Job(run=1), Job(run=2, requested=5)]).report.repaired == {
+        "requested time missing: run time used": 1
+    }
 
 
 def test_notes_survive_a_file(tmp_path):

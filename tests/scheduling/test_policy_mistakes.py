@@ -196,7 +196,7 @@ def test_decisions_about_the_jobs_of_another_cluster():
     other = Cluster(env, 8)
     running = other.submit(Job(run=100))
     env.run(until=1)
-    waiting = Cluster(Environment(), 8).submit(Job(run=5))
+    waiting = Cluster(Environment(), 8).submit(Job(run=5, requested=5))
     assert "must name work that waits for this scheduler, got <job 1: 1 processors, 5 s requested, waiting>" in message(
         lambda view: [Start(waiting, view.places[0])]
     )
