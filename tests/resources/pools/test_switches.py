@@ -238,11 +238,11 @@ def test_entry_points_offer_placements(monkeypatch):
     from simmodel.platform import cluster
     from simmodel.resources.pools import placements
 
-    point = metadata.EntryPoint("backwards", "tests.resources.test_switches:backwards", "simmodel.placements")
+    point = metadata.EntryPoint("backwards", "tests.resources.pools.test_switches:backwards", "simmodel.placements")
     monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == point.group else [])
     for module in (cluster, placements):
         monkeypatch.setattr(module, "PLACEMENTS", Entries({}, "simmodel.placements"))
-    assert placements.described_placements() == {"backwards": "from tests.resources.test_switches:backwards"}
+    assert placements.described_placements() == {"backwards": "from tests.resources.pools.test_switches:backwards"}
     spec = ClusterSpec(partitions=[partition("backwards", exclusive=True)])
     assert list(simulate(spec, [Job(nodes=2, run=1)], "fcfs").runs["nodes"]) == [(6, 7)]
 

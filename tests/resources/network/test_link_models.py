@@ -329,9 +329,9 @@ class Forgetful(Link):
 
 def test_a_link_with_a_model_is_stored_in_documents_and_trusted_only_on_request():
     spec = NetworkSpec(links=[custom(Contended), tdma()])
-    assert [link.model for link in spec.links] == ["tests.resources.test_link_models:Contended", "tdma"]
+    assert [link.model for link in spec.links] == ["tests.resources.network.test_link_models:Contended", "tdma"]
     assert [*spec.models()] == [
-        ("links[0].model", "tests.resources.test_link_models:Contended"),
+        ("links[0].model", "tests.resources.network.test_link_models:Contended"),
         ("links[1].model", "tdma"),
     ]
     made = machine(slots=["ram", "vram"], slot="1s")
