@@ -330,7 +330,7 @@ def test_what_many_short_blocks_leave_is_collected() -> None:
             for _ in range(100):
                 left.add(Node())
         most = max(most, len(left))
-    assert most < 150_000
+    assert most < 250_000  # of 300,000: how soon depends on what else lives in the process
 
 
 def test_a_run_of_the_users_own_collects_as_rarely_as_simulate(env: Environment) -> None:

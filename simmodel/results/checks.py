@@ -148,7 +148,7 @@ def check_flows(tables: Mapping[str, Table]) -> None:
 
 def _check_ended(jobs: Table) -> None:
     """Check that jobs that ended well have a start, an end, a wait and a run time."""
-    ended = np.isin(jobs["status"], ENDED_WELL) if "status" in jobs else np.zeros(len(jobs), dtype=bool)
+    ended = np.isin(jobs["status"], ENDED_WELL) if "status" in jobs else np.isfinite(_floats(jobs["end"]))
     for key in ("submit", "start", "end", "wait", "run"):
         values = _floats(jobs[key]) if key in jobs else np.zeros(len(jobs))
         accepted = "must be >= 0 where the status is completed or timeout" if key in ("wait", "run") else _KNOWN

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simmodel import InputError, Workload, load_workload, loading, simulate
+from simmodel import InputError, Workload, load_workload, simulate
 from simmodel.catalogue import workload_in_chunks
 from simmodel.formats.swf import write_swf
+from simmodel.foundation import loading
 
 SACCT = "JobID|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|State|User\n"
 

@@ -276,7 +276,7 @@ def test_decisions_that_cannot_be():
 
     message = "policy too_much at 0.0, job 2 on batch: does not fit: 3 processors and 10 s requested, 1 of 4 are free"
     assert wrong(too_much) == message
-    assert "job 1 on batch: cannot start <job 1: 3 processors, 10 s requested, running>: it is not waiting" in wrong(
+    assert "job 1 on batch: cannot start <job 1: 3 processors, no time requested, running>: it is not waiting" in wrong(
         twice
     )
     assert "must name a place of this scheduler (batch), got 'the moon'" in wrong(elsewhere)
