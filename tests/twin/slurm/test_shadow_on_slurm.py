@@ -15,7 +15,7 @@ from simmodel.twin.shadow import Shadow, shadow_of
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.slurm_cluster import SlurmCluster
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.exhaustive]  # jobs of seconds, which a busy machine delays
 
 
 def check(slurm: SlurmCluster, jobs: int) -> None:
@@ -71,6 +71,5 @@ def test_the_printed_share_is_that_of_the_table(slurm: SlurmCluster) -> None:
     check(slurm, 15)
 
 
-@pytest.mark.exhaustive
 def test_the_printed_share_is_that_of_the_table_of_100_jobs(slurm: SlurmCluster) -> None:
     check(slurm, 100)
