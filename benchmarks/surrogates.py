@@ -16,8 +16,8 @@ from time import process_time
 
 import numpy as np
 
-from simmodel.experiments import SurrogateReport, judge_surrogates
-from simmodel.experiments.surrogates import Target
+from simmodel.experiments import judge_surrogates
+from simmodel.experiments.surrogates import SurrogateReport, Target
 from simmodel.formats.swf import read_swf
 from simmodel.results.result import recorded_result
 

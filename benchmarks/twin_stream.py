@@ -26,18 +26,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from simmodel.twin import (
-    Demand,
-    EmbeddedServer,
-    Ended,
-    Event,
-    Mirror,
-    RedisSettings,
-    Started,
-    StreamSource,
-    StreamWriter,
-    Submitted,
-)
+from simmodel.twin import Demand, Ended, Event, Mirror, RedisSettings, Started, StreamWriter, Submitted
+from simmodel.twin.embedded import EmbeddedServer
+from simmodel.twin.sources.stream import StreamSource
 
 PROCESSORS, WIDTH, WAITING = 1000, 4, 1000
 

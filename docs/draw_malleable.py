@@ -14,7 +14,8 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 
 from simmodel import load_workload
-from simmodel.studies import MALLEABLE_POLICIES, PAPER_GAINS, malleable_study
+from simmodel.studies import malleable_study
+from simmodel.studies.malleable import MALLEABLE_POLICIES, PAPER_GAINS
 from simmodel.view.style import COLOURS, GREY, INK, tidy
 
 HERE = Path(__file__).parent

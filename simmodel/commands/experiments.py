@@ -91,7 +91,8 @@ class Experiment:
         """
         import re
 
-        from simmodel.catalogue import bundled_file, bundled_names
+        from simmodel.catalogue import bundled_names
+        from simmodel.catalogue.bundled import bundled_file
         from simmodel.experiments.configuration import read_configuration
         from simmodel.foundation.errors import unknown
 

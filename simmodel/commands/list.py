@@ -89,7 +89,7 @@ def _list_platforms() -> Rows:
 
 def _list_workloads() -> Rows:
     """Return the bundled workloads, of jobs for clusters or of tasks for machines."""
-    from simmodel.catalogue import task_names
+    from simmodel.catalogue.tasks import task_names
 
     tasks = task_names()
     return [
@@ -107,7 +107,8 @@ def _bundled(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the names of bundled files, each with its document (empty if it is not TOML)."""
     import tomllib
 
-    from simmodel.catalogue import bundled_file, bundled_names
+    from simmodel.catalogue import bundled_names
+    from simmodel.catalogue.bundled import bundled_file
 
     for name in bundled_names(folder):
         path = bundled_file(folder, name)
@@ -120,7 +121,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _list_formats() -> Rows:
-    from simmodel.catalogue import FORMATS, WORKFLOW_FORMATS
+    from simmodel.catalogue.formats import FORMATS, WORKFLOW_FORMATS
 
     described = [(name, each.description) for name, each in {**FORMATS, **WORKFLOW_FORMATS}.items()]
     return [*described, ("hetsim", "platforms of HetSim, as XML")]

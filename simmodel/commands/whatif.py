@@ -76,7 +76,8 @@ def _arrivals(given: str | None) -> Any:
     """Return generator settings, or the workload of a log."""
     if given is None:
         return None
-    from simmodel.catalogue import bundled_file, load_workload
+    from simmodel.catalogue import load_workload
+    from simmodel.catalogue.bundled import bundled_file
 
     path = bundled_file("workloads", given) or Path(given)
     if path.suffix != ".toml":

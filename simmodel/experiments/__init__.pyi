@@ -1,25 +1,14 @@
-from .broker_comparison import BrokerComparison as BrokerComparison, compare_brokers as compare_brokers
+from .broker_comparison import compare_brokers as compare_brokers
 from .calibrated import Calibration as Calibration
 from .calibration import calibrate as calibrate
 from .comparison import Comparison as Comparison, compare as compare
-from .exploration import Exploration as Exploration, explore as explore
-from .losses import (
-    Loss as Loss,
-    QuantileDistance as QuantileDistance,
-    RelativeError as RelativeError,
-    StartError as StartError,
-)
+from .exploration import explore as explore
 from .optimisation import Optimisation as Optimisation, optimise as optimise
-from .parameters import Parameter as Parameter, Space as Space
-from .portfolio_comparison import (
-    PortfolioComparison as PortfolioComparison,
-    PortfolioReplications as PortfolioReplications,
-    compare_portfolio as compare_portfolio,
-    replicate_portfolio as replicate_portfolio,
-)
+from .parameters import Parameter as Parameter
+from .portfolio_comparison import compare_portfolio as compare_portfolio, replicate_portfolio as replicate_portfolio
 from .recorded_tasks import RecordedTasks as RecordedTasks
 from .replication import Replications as Replications, replicate as replicate
 from .sensitivity_indices import Sensitivity as Sensitivity, sensitivity as sensitivity
-from .stopping import Goal as Goal, Stop as Stop
-from .surrogates import Surrogate as Surrogate, SurrogateReport as SurrogateReport, judge_surrogates as judge_surrogates
+from .stopping import Goal as Goal
+from .surrogates import Surrogate as Surrogate, judge_surrogates as judge_surrogates
 from .trials import Study as Study, Trial as Trial

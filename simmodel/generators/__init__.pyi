@@ -32,5 +32,4 @@ from .mixing import mix as mix, mixture as mixture
 from .phased import JobClass as JobClass, schedtwin as schedtwin
 from .settings import generate as generate, settings_of as settings_of
 from .sipht_workflow import sipht as sipht
-from .task_kinds import TaskKind as TaskKind
 from .tasksets import changed as changed, database as database, random_tasks as random_tasks

@@ -165,7 +165,7 @@ def journeys(result: BrokerRecord) -> Table:
     """Return where each job came from and went: ``origin`` and ``destination`` (numbers of clusters, -1: none), and
     its ``turnaround`` (s; nan: it did not end well).
 
-    >>> from simmodel.records import BrokerRecord
+    >>> from simmodel.records.broker_record import BrokerRecord
     >>> jobs = {"submit": [0], "start": [1], "end": [5], "processors": [1], "origin": [""], "destination": ["b"]}
     >>> list(journeys(BrokerRecord(jobs=jobs, clusters={"a": None, "b": None})).rows())
     [{'origin': -1, 'destination': 1, 'turnaround': 5.0}]

@@ -1,9 +1,4 @@
-from .broker import (
-    BrokerSpec as BrokerSpec,
-    Slowdown as Slowdown,
-    SystemSpec as SystemSpec,
-    read_slowdowns as read_slowdowns,
-)
+from .broker import BrokerSpec as BrokerSpec, Slowdown as Slowdown
 from .cluster import (
     ClusterSpec as ClusterSpec,
     ConsumableSpec as ConsumableSpec,
@@ -35,14 +30,6 @@ from .network import (
     SharingModel as SharingModel,
     duplex as duplex,
 )
-from .options import (
-    BrokerOptions as BrokerOptions,
-    ClusterOptions as ClusterOptions,
-    GridOptions as GridOptions,
-    MachineOptions as MachineOptions,
-    NoOptions as NoOptions,
-    Options as Options,
-)
+from .options import ClusterOptions as ClusterOptions, Options as Options
 from .storage import StorageSpec as StorageSpec
 from .toml import from_dict as from_dict, read_toml as read_toml, write_toml as write_toml
-from .units import parse_quantity as parse_quantity, show_quantity as show_quantity

@@ -103,7 +103,7 @@ def read_toml(path: Source, *, trust: bool = False) -> Any:
     InputError
         the file is missing, is not TOML, or does not describe a platform
 
-    >>> from simmodel.catalogue import bundled_folder
+    >>> from simmodel.catalogue.bundled import bundled_folder
     >>> read_toml(bundled_folder("platforms") / "kth-sp2.toml").processors
     100
     """

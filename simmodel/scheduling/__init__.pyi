@@ -1,13 +1,7 @@
-from .objectives import MEASURES as MEASURES, OBJECTIVES as OBJECTIVES, Objective as Objective, objective as objective
+from .objectives import Objective as Objective, objective as objective
 from .observer import Observer as Observer
 from .policy_base import Policy as Policy
-from .prediction import (
-    AskingJob as AskingJob,
-    Predictor as Predictor,
-    PredictorLike as PredictorLike,
-    predictor as predictor,
-    register_predictor as register_predictor,
-)
+from .prediction import Predictor as Predictor, predictor as predictor, register_predictor as register_predictor
 from .problem import Plan as Plan, Problem as Problem
 from .protocol import (
     Decision as Decision,
@@ -21,11 +15,6 @@ from .protocol import (
     View as View,
     WakeAt as WakeAt,
 )
-from .registry import (
-    PolicyLike as PolicyLike,
-    policy as policy,
-    policy_names as policy_names,
-    register_policy as register_policy,
-)
-from .scheduler import Executive as Executive, Handler as Handler, Scheduler as Scheduler
+from .registry import policy as policy, register_policy as register_policy
+from .scheduler import Scheduler as Scheduler
 from .usage import Usage as Usage

@@ -2,10 +2,10 @@ from .broker.system import Broker as Broker
 from .cluster.from_data import snapshot_of as snapshot_of
 from .cluster.future.guest import Forecast as Forecast
 from .cluster.system import Cluster as Cluster
-from .destination import BrokeredJob as BrokeredJob, Destination as Destination, destination_of as destination_of
-from .grid.site import GridJob as GridJob, Site as Site
+from .destination import BrokeredJob as BrokeredJob, Destination as Destination
+from .grid.site import Site as Site
 from .grid.system import Grid as Grid
 from .jobs import JobSystem as JobSystem
 from .kinds import Kind as Kind, register_kind as register_kind
 from .machine.system import Machine as Machine
-from .system import EstimateBasis as EstimateBasis, System as System
+from .system import System as System

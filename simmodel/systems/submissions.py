@@ -213,8 +213,7 @@ def in_chunks(given: GivenWork, seed: int = 0) -> ChunkedWorkload:
         if there are several
     """
     if isinstance(given, (str, Path)) and not _is_workflow(given):
-        from simmodel.catalogue import workload_in_chunks
-        from simmodel.catalogue.workloads import is_generator
+        from simmodel.catalogue.workloads import is_generator, workload_in_chunks
 
         return workload_in_chunks(given, seed=seed) if is_generator(given) else workload_in_chunks(given)
     workload = workload_of(given).workload

@@ -1,5 +1,4 @@
 from .places import check_place as check_place
 from .policies import check_policy as check_policy
-from .reachability import leaks as leaks, reachable as reachable
 from .resources import check_resource as check_resource
 from .systems import check_system as check_system

@@ -1,40 +1,31 @@
-from .advisor import Advice as Advice, AdvisedStart as AdvisedStart, Advisor as Advisor
+from .advisor import Advice as Advice, Advisor as Advisor
 from .audit import AuditLog as AuditLog, read_audit as read_audit
-from .audit_replay import AuditReplay as AuditReplay, replay_audit as replay_audit
+from .audit_replay import replay_audit as replay_audit
 from .config import TwinConfig as TwinConfig, read_config as read_config
-from .described import Described as Described
-from .embedded import EmbeddedServer as EmbeddedServer
 from .events import (
     Changed as Changed,
     Demand as Demand,
     Ended as Ended,
     Event as Event,
-    JobEvent as JobEvent,
     JobReport as JobReport,
     NodesChanged as NodesChanged,
-    Noticed as Noticed,
     OnHold as OnHold,
-    Passed as Passed,
     Released as Released,
     Requeued as Requeued,
     Started as Started,
     StateReport as StateReport,
     Submitted as Submitted,
-    event_of as event_of,
 )
 from .logs import start_logging as start_logging
 from .mirror import Mirror as Mirror
-from .notes import Unsupported as Unsupported
 from .pbs.describe import describe_pbs as describe_pbs
 from .present_state import explain_in_mirror as explain_in_mirror
 from .redis_settings import RedisSettings as RedisSettings
-from .replay import LogReplay as LogReplay, replay_log as replay_log
+from .replay import replay_log as replay_log
 from .serving import StatusServer as StatusServer
 from .shadow import Shadow as Shadow, shadow_of as shadow_of
-from .shadow_report import ShadowReport as ShadowReport
 from .slurm.describe import describe_slurm as describe_slurm
-from .source import RemoteSource as RemoteSource, Source as Source
-from .sources.stream import StreamSource as StreamSource
+from .source import Source as Source
 from .status import LastDecision as LastDecision, Status as Status
 from .streams import StreamWriter as StreamWriter
 from .twin import Twin as Twin

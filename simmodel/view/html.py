@@ -36,7 +36,7 @@ def sparkline(steps: Steps, top: float, label: str, colour: str = "#3b6ea5") -> 
     label
         the title, also for screen readers
 
-    >>> from simmodel.records import Steps
+    >>> from simmodel.records.steps import Steps
     >>> sparkline(Steps([0, 5], [1, 0], end=10), top=1, label="use").startswith("<svg")
     True
     """

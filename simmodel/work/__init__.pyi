@@ -2,8 +2,7 @@ from .checkpoint import Checkpoint as Checkpoint, daly_interval as daly_interval
 from .chunks import ChunkedWorkload as ChunkedWorkload
 from .elastic import Amdahl as Amdahl, Elastic as Elastic, MeasuredSpeedup as MeasuredSpeedup
 from .job import Dependency as Dependency, Job as Job, JobRequest as JobRequest, LiveJob as LiveJob, Run as Run
-from .live import LiveWork as LiveWork
-from .livetask import LiveData as LiveData, LiveTask as LiveTask
+from .livetask import LiveTask as LiveTask
 from .table import Table as Table
 from .task import DataObject as DataObject, File as File, RecordedMachine as RecordedMachine, Task as Task
 from .taskset import TaskSet as TaskSet
@@ -17,5 +16,5 @@ from .transformations import (
     select as select,
     shift as shift,
 )
-from .workflow import Edge as Edge, Workflow as Workflow
+from .workflow import Workflow as Workflow
 from .workload import Report as Report, Workload as Workload

@@ -4,7 +4,8 @@ from itertools import permutations
 
 import pytest
 
-from simmodel.catalogue import load_platform, platform_names
+from simmodel.catalogue import load_platform
+from simmodel.catalogue.platforms import platform_names
 from simmodel.formats.hetsim import read_hetsim, write_hetsim
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.toml import read_toml, write_toml

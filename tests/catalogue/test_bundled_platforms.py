@@ -4,7 +4,8 @@ import gzip
 
 import pytest
 
-from simmodel.catalogue import load_platform, platform_names
+from simmodel.catalogue import load_platform
+from simmodel.catalogue.platforms import platform_names
 from simmodel.formats.swf import read_swf
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform import from_dict, to_dict, write_toml

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.catalogue import bundled_file, load_platform, load_tasks, load_workload, make_work, task_names
+from simmodel.catalogue import load_platform, load_tasks, load_workload
+from simmodel.catalogue.bundled import bundled_file
+from simmodel.catalogue.tasks import make_work, task_names
 from simmodel.formats.daggen import write_daggen
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.foundation.errors import ImpossibleWork, InputError

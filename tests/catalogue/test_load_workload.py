@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simmodel.catalogue import FORMATS, bundled_file, bundled_folder, bundled_names, load_workload, task_names
+from simmodel.catalogue import bundled_names, load_workload
+from simmodel.catalogue.bundled import bundled_file, bundled_folder
+from simmodel.catalogue.formats import FORMATS
+from simmodel.catalogue.tasks import task_names
 from simmodel.formats.swf import read_swf, write_swf
 from simmodel.foundation.errors import InputError
 from simmodel.generators.settings import GENERATORS, generate

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.catalogue import WORKFLOW_FORMATS, load_workflow
+from simmodel.catalogue import load_workflow
+from simmodel.catalogue.formats import WORKFLOW_FORMATS
 from simmodel.formats.daggen import read_daggen
 from simmodel.formats.dax import read_dax
 from simmodel.formats.sst import read_sst

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from simmodel.experiments import Calibration, RelativeError, calibrate
+from simmodel.experiments import Calibration, calibrate
+from simmodel.experiments.losses import RelativeError
 from tests.helpers.calibration_cases import SETUPS, gaps, hidden_machine, with_costs
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel import InputError, Scenario
-from simmodel.experiments import Parameter, Space
+from simmodel.experiments import Parameter
+from simmodel.experiments.parameters import Space
 from simmodel.platform import DelaySpec, GridSpec, NodeSpec, SiteSpec
 
 GRID = GridSpec(

@@ -9,7 +9,7 @@ from simmodel import Job, Workload, load_workload, simulate
 from simmodel.experiments.surrogates import Surrogate, judge_surrogates
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.features import JOB_FEATURES, job_features
-from simmodel.predictors import Boosted
+from simmodel.predictors.boosted import Boosted
 from simmodel.records import JobRecord
 from simmodel.results.result import recorded_result
 from tests.helpers.data_files import data_file

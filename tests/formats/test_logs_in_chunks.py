@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simmodel import InputError, Workload, load_workload, simulate
-from simmodel.catalogue import workload_in_chunks
+from simmodel.catalogue.workloads import workload_in_chunks
 from simmodel.formats.swf import write_swf
 from simmodel.foundation import loading
 

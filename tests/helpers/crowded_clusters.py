@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simmodel import Cluster, Environment, InputError, Job, Workload
 from simmodel.foundation.errors import ImpossibleWork
 from simmodel.platform import ClusterSpec, ConsumableSpec, FailureModel
-from simmodel.policies import Preemptive
+from simmodel.policies.preemption import Preemptive
 from tests.helpers.cluster_cases import Restless, jobs, outages, partitions, queues, with_reservations
 
 POLICIES: dict[str, Any] = {

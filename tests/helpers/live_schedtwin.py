@@ -14,7 +14,8 @@ import numpy as np
 
 from simmodel.generators import schedtwin
 from simmodel.records import JobRecord
-from simmodel.twin import AuditReplay, read_audit, replay_audit
+from simmodel.twin import read_audit, replay_audit
+from simmodel.twin.audit_replay import AuditReplay
 from tests.helpers.acting_plant import ActingPlant, acting_plant
 from tests.helpers.redis_server import stream_of
 from tests.helpers.slurm_cluster import SlurmCluster, hooked, running, wait_until

@@ -121,7 +121,8 @@ def into_file(path: Path) -> Publish:
 
 def into_stream(url: str) -> Publish:
     from simmodel.foundation.errors import InputError
-    from simmodel.twin import RedisSettings, StreamWriter, event_of
+    from simmodel.twin import RedisSettings, StreamWriter
+    from simmodel.twin.events import event_of
     from simmodel.twin.streams import stream_key
 
     writer = StreamWriter(stream_key(CLUSTER), RedisSettings(url=url, password_variable=None))

@@ -11,14 +11,10 @@ from typing import Any
 import numpy as np
 
 import simmodel
-from simmodel.catalogue import FORMATS
+from simmodel.catalogue.formats import FORMATS
 from simmodel.environment import Environment
 from simmodel.experiments import (
-    QuantileDistance,
     RecordedTasks,
-    RelativeError,
-    Space,
-    StartError,
     Study,
     calibrate,
     compare,
@@ -31,16 +27,19 @@ from simmodel.experiments import (
     replicate_portfolio,
     sensitivity,
 )
+from simmodel.experiments.losses import QuantileDistance, RelativeError, StartError
+from simmodel.experiments.parameters import Space
 from simmodel.formats import CGSimSites, CGSimStudy, HetSimConfig, SSTScenario
 from simmodel.futures import Branch, what_if
-from simmodel.generators import JobClass, TaskKind, lublin
+from simmodel.generators import JobClass, lublin
 from simmodel.generators.distributions import exponential
 from simmodel.generators.lublin_feitelson import BATCH
-from simmodel.metrics import Energy, Interval
+from simmodel.generators.task_kinds import TaskKind
+from simmodel.metrics import Energy
 from simmodel.metrics._examples import two_kinds
+from simmodel.metrics.statistics import Interval
 from simmodel.platform import (
     ArchitectureSpec,
-    BrokerOptions,
     BrokerSpec,
     ClusterOptions,
     ClusterSpec,
@@ -48,14 +47,11 @@ from simmodel.platform import (
     DelaySpec,
     FailureModel,
     FileSpec,
-    GridOptions,
     GridSpec,
     LinkSpec,
-    MachineOptions,
     MemoryPoolSpec,
     NetworkSpec,
     NodeSpec,
-    NoOptions,
     OutageSpec,
     PartitionSpec,
     ProcessorSpec,
@@ -68,30 +64,26 @@ from simmodel.platform import (
     Slowdown,
     StorageSpec,
 )
+from simmodel.platform.options import BrokerOptions, GridOptions, MachineOptions, NoOptions
 from simmodel.policies import Portfolio
-from simmodel.records import BrokerRecord, EventRecorder, GridRecord, JobRecord, NetworkRecorder, Steps, UsageMeter
+from simmodel.records import JobRecord, NetworkRecorder
+from simmodel.records.broker_record import BrokerRecord
+from simmodel.records.grid_record import GridRecord
+from simmodel.records.observers import EventRecorder, UsageMeter
+from simmodel.records.steps import Steps
 from simmodel.referee import explain, identify, verify
 from simmodel.resources import Grant, Lost, Network, Preempted
-from simmodel.runs import Missing, Scenario, simulate
+from simmodel.runs import Scenario, simulate
+from simmodel.runs.scenario import Missing
 from simmodel.scheduling import Objective
 from simmodel.snapshots import PolicyState
 from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
 from simmodel.systems import Broker, Cluster, Forecast, Grid, Machine
 from simmodel.systems.kinds import kind_of_platform
-from simmodel.twin import (
-    Advice,
-    AdvisedStart,
-    AuditReplay,
-    LastDecision,
-    Mirror,
-    RedisSettings,
-    Shadow,
-    Status,
-    TwinConfig,
-    Unsupported,
-    replay_log,
-)
+from simmodel.twin import Advice, LastDecision, Mirror, RedisSettings, Shadow, Status, TwinConfig, replay_log
+from simmodel.twin.advisor import AdvisedStart
+from simmodel.twin.audit_replay import AuditReplay
 from simmodel.twin.events import (
     Changed,
     Demand,
@@ -107,6 +99,7 @@ from simmodel.twin.events import (
     StateReport,
     Submitted,
 )
+from simmodel.twin.notes import Unsupported
 from simmodel.twin.slurm.describe import described
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.work import (
@@ -132,8 +125,8 @@ PACKAGES = ["simmodel", *(f"simmodel.{each.name}" for each in pkgutil.iter_modul
 
 @cache
 def public_classes() -> dict[str, type]:
-    """Return the classes of the package that its packages export, by name."""
-    found = {}
+    """Return the classes that packages export, and those of the values that users get, by name."""
+    found: dict[str, type] = {type(each).__name__: type(each) for each in _all_values()}
     for package in PACKAGES:
         module = importlib.import_module(package)
         for name in getattr(module, "__all__", ()):
@@ -149,19 +142,15 @@ JOBS = [Job(processors=3, run=10, user="ann"), Job(processors=4, run=100, user="
 @cache
 def public_values() -> dict[str, Any]:
     """Return one value of each public class whose values users hold, by the name of the class."""
-    values = list(_values())
+    values = _all_values()
     found = {name: [each for each in values if kind in type(each).__mro__] for name, kind in public_classes().items()}
     return {name: next((v for v in each if type(v).__name__ == name), each[0]) for name, each in found.items() if each}
 
 
-def _values() -> Iterator[Any]:
-    yield from _specs()
-    yield from _work()
-    yield from _results()
-    yield from _states()
-    yield from _experiments()
-    yield from _events()
-    yield from _judged()
+@cache
+def _all_values() -> list[Any]:
+    groups = (_specs, _work, _results, _states, _experiments, _events, _judged)
+    return [value for group in groups for value in group()]
 
 
 def _specs() -> Iterator[Any]:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simmodel import Cluster, Environment, Job, Machine, Scenario, Snapshot, load_result, simulate, start
-from simmodel.catalogue import bundled_file, load_platform, load_tasks, load_workflow, load_workload
+from simmodel.catalogue import load_platform, load_tasks, load_workflow, load_workload
+from simmodel.catalogue.bundled import bundled_file
 from simmodel.formats.hetsim_config import read_hetsim_config
 from simmodel.formats.sst_machine import read_sst_scenario
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec

@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from simmodel.twin import JobEvent, Mirror
+from simmodel.twin import Mirror
+from simmodel.twin.events import JobEvent
 
 
 def events_of(mirror: Mirror) -> list[JobEvent]:

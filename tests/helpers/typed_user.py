@@ -56,12 +56,14 @@ from simmodel import (
     start,
     what_if,
 )
-from simmodel.experiments import Comparison, Exploration, Replications
+from simmodel.experiments import Comparison, Replications
+from simmodel.experiments.exploration import Exploration
 from simmodel.formats import write_wfformat
-from simmodel.futures import WhatIf
+from simmodel.futures.what_if_result import WhatIf
 from simmodel.generators import lublin
 from simmodel.platform import ClusterSpec, GridSpec, LinkSpec, MachineSpec, NodeSpec, PartitionSpec, SiteSpec
-from simmodel.resources import Delivery, Grant, Pool
+from simmodel.resources import Grant, Pool
+from simmodel.resources.network.transfer import Delivery
 from simmodel.results import BrokerResult, MachineResult
 from simmodel.scheduling import Decision, Place
 from simmodel.work import LiveJob, Run

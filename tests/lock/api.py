@@ -38,7 +38,8 @@ from simmodel.formats.wfformat import write_wfformat
 from simmodel.generators.settings import generate
 from simmodel.platform import ClusterSpec, MachineSpec
 from simmodel.records import NetworkRecorder
-from simmodel.scheduling import objective, policy_names
+from simmodel.scheduling import objective
+from simmodel.scheduling.registry import policy_names
 
 RENAMED: dict[str, str] = {}
 """Columns and metrics that have another name today than in the recorded figures: ``{recorded: today}``."""

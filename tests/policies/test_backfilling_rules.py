@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.policies import Conservative, ConservativeKeep, Easy
+from simmodel.policies import Conservative, Easy
+from simmodel.policies.planning import ConservativeKeep
 from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.simulating import simulate
 from simmodel.systems.cluster.future.guest import Forecast

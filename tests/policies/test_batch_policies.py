@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.foundation.errors import InputError
-from simmodel.policies import Backfill, Easy, Window
+from simmodel.policies import Backfill, Easy
+from simmodel.policies.window import Window
 from simmodel.scheduling.registry import policy, policy_names
 from simmodel.work.job import Job as Request
 from simmodel.work.workload import Workload

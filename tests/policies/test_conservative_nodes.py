@@ -6,9 +6,10 @@ import pytest
 
 from simmodel import Job, simulate
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
-from simmodel.policies import Conservative, Preemptive
+from simmodel.policies import Conservative
 from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.node_plan import NodePlan
+from simmodel.policies.preemption import Preemptive
 from simmodel.resources import NodePool
 from simmodel.resources.pools import node_gaps
 from tests.helpers.drawn_queues import drawn_queues

@@ -7,9 +7,11 @@ import pytest
 from simmodel import Environment, Job, simulate
 from simmodel.environment import quiet_garbage_collector
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
-from simmodel.policies import Conservative, ConservativeKeep, Preemptive
+from simmodel.policies import Conservative
 from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.kept_profile import KeptProfile
+from simmodel.policies.planning import ConservativeKeep
+from simmodel.policies.preemption import Preemptive
 from simmodel.resources import NodePool
 from simmodel.resources.pools import profile
 from simmodel.systems import Cluster

@@ -5,7 +5,8 @@ import pytest
 from simmodel import Environment, Job
 from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteSpec, StorageSpec
-from simmodel.policies import Prefetch, Replicate, Subscribe, Timed, Transfers
+from simmodel.policies import Transfers
+from simmodel.policies.data import Prefetch, Replicate, Subscribe, Timed
 from simmodel.scheduling.protocol import Evict, Transfer, WakeAt
 from simmodel.systems import Grid
 from simmodel.work import File

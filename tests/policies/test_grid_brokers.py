@@ -6,7 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import Environment, Job, simulate
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, RouteSpec, SiteOutageSpec, SiteSpec
-from simmodel.policies import DataLocality, EarliestFinish, Panda, ShortestWait
+from simmodel.policies import EarliestFinish
+from simmodel.policies.brokers import DataLocality, Panda, ShortestWait
 from simmodel.systems import Cluster, Grid
 from simmodel.work.workload import Workload
 

@@ -7,7 +7,8 @@ import pytest
 
 from simmodel import Job, simulate
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.policies import Conservative, ConservativeKeep
+from simmodel.policies import Conservative
+from simmodel.policies.planning import ConservativeKeep
 
 PARTITIONS = {
     "counted": PartitionSpec(processors=8),

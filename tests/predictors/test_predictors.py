@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job
-from simmodel.predictors import OwnPast, RecentTwo, Request, SimilarJobs
-from simmodel.predictors.similar import LEVELS
+from simmodel.predictors import SimilarJobs
+from simmodel.predictors.recent import RecentTwo, Request
+from simmodel.predictors.similar import LEVELS, OwnPast
 from simmodel.scheduling import Predictor, predictor, register_predictor
 from simmodel.scheduling.prediction import INCREMENTS
 

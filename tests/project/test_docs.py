@@ -12,10 +12,11 @@ import pytest
 
 import simmodel
 from simmodel import Broker, Cluster, Environment, Grid, Job, Machine, TaskSet, load_platform
-from simmodel.metrics import JOB_METRICS, MACHINE_METRICS
+from simmodel.metrics.names import JOB_METRICS
+from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.platform import GridSpec, SiteSpec
 from simmodel.scheduling import Estimate, Load, Place, View
-from simmodel.work import LiveData
+from simmodel.work.livetask import LiveData
 from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.package_imports import MODULES, ROWS
 from tests.helpers.paths import PACKAGE, ROOT

@@ -11,6 +11,7 @@ import pytest
 import simmodel
 from simmodel.scheduling import registry
 from tests.helpers import typed_user
+from tests.helpers.doc_pages import PAGES
 from tests.helpers.new_process import printed
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import ROOT
@@ -39,6 +40,14 @@ def test_the_public_names_of_a_package_exist_and_are_listed(package: str) -> Non
         assert name not in submodules, "a submodule of the same name would hide it"
     with pytest.raises(AttributeError, match="simulated"):
         _ = module.simulated
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_public_name_of_a_package_stands_in_a_page(package: str) -> None:
+    notebooks = [path.read_text("utf-8") for path in (ROOT / "notebooks").glob("*.ipynb")]
+    pages = [page.text for page in PAGES.values()] + notebooks
+    words = {word for page in pages for word in re.findall(r"\w+", page)}
+    assert {name.rpartition(".")[2] for name in imports(STUBS[package])} - words == set()
 
 
 def test_few_names_stand_at_the_top_and_each_is_that_of_one_package() -> None:

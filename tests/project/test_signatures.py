@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from simmodel.view import plots
+from tests.helpers.package_imports import MODULES
 from tests.helpers.public_classes import public_classes
 
 FACES = ("metrics", "metric_text", "numbers", "summary", "plot", "document", "schedule_csv", "from_stored")
@@ -25,14 +26,12 @@ def faces() -> Iterator[tuple[str, Callable[..., object]]]:
     for name in plots.__all__:
         if inspect.isfunction(function := getattr(plots, name)):
             yield name, function
-    view = importlib.import_module("simmodel.view")
-    for name in view.__all__:
-        if inspect.isfunction(function := getattr(view, name)):
-            yield f"view.{name}", function
-    metrics = importlib.import_module("simmodel.metrics")
-    for name in metrics.__all__:
-        if inspect.isfunction(function := getattr(metrics, name)):
-            yield f"metrics.{name}", function
+    for name in MODULES:
+        if name.startswith(("simmodel.view.", "simmodel.metrics.")) and name != "simmodel.view.style":
+            module = importlib.import_module(name)
+            for each in getattr(module, "__all__", ()):
+                if inspect.isfunction(function := getattr(module, each)):
+                    yield f"{name}.{each}", function
 
 
 FOUND = dict(faces())

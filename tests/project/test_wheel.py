@@ -68,7 +68,7 @@ def test_the_wheel_replays_a_ready_workload(installed: Path, tmp_path: Path) -> 
 def test_the_wheel_carries_types_and_all_that_is_ready(installed: Path, tmp_path: Path) -> None:
     code = (
         "import simmodel, pathlib; from simmodel.catalogue import bundled_names as names\n"
-        "from simmodel.catalogue import load_tasks, task_names\n"
+        "from simmodel.catalogue.tasks import load_tasks, task_names\n"
         "home = pathlib.Path(simmodel.__file__).parent\n"
         "print(home); print((home / 'py.typed').exists())\n"
         "print(*names('platforms')); print(*names('workloads'))\n"

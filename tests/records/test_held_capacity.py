@@ -21,7 +21,7 @@ from simmodel.platform import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.policies import Preemptive
+from simmodel.policies.preemption import Preemptive
 from simmodel.results import Result
 
 

@@ -9,7 +9,8 @@ import simpy
 
 from simmodel import Workload, load_result, simulate
 from simmodel.environment import heard
-from simmodel.records import EventRecorder, JobRecorder, Progress, UsageMeter
+from simmodel.records import JobRecorder
+from simmodel.records.observers import EventRecorder, Progress, UsageMeter
 from simmodel.results import Result
 
 NAN = float("nan")

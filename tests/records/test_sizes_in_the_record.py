@@ -24,7 +24,7 @@ from simpy.events import Event
 from simmodel import Cluster, Elastic, Environment, Job, Resize, Result, Start, View, load_result, simulate
 from simmodel.metrics import energy, node_energy, power
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.records import EventRecorder, UsageMeter
+from simmodel.records.observers import EventRecorder, UsageMeter
 from simmodel.scheduling.protocol import Decision
 from simmodel.work import LiveJob
 

@@ -11,7 +11,8 @@ import pytest
 from simmodel import Environment, simulate
 from simmodel.foundation.errors import InputError
 from simmodel.generators import grid_jobs, tiered_grid
-from simmodel.results import GridResult, load_result
+from simmodel.results import load_result
+from simmodel.results.grid import GridResult
 from simmodel.systems.grid.system import Grid
 
 SPEC = tiered_grid(6, files=20, seed=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.records import Steps
+from simmodel.records.steps import Steps
 from simmodel.results import Result, recorded_result
 from simmodel.work.table import Table
 from simmodel.work.workload import Workload

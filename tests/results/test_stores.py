@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from simmodel.foundation.errors import InputError, MissingExtra
-from simmodel.results import Result, load_result, read_scenario
+from simmodel.results import Result, load_result
+from simmodel.results.loading import read_scenario
 from simmodel.results.stores import plain
 from simmodel.work.table import Table
 from simmodel.work.workload import Report

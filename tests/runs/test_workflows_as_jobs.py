@@ -33,7 +33,8 @@ from simmodel.platform import (
     PartitionSpec,
     ProcessorSpec,
 )
-from simmodel.predictors import RecentTwo, learn_from
+from simmodel.predictors.learning import learn_from
+from simmodel.predictors.recent import RecentTwo
 from simmodel.referee import identify, verify
 from simmodel.twin.sources.log import RecordedLog
 from tests.helpers.data_files import data_file

@@ -9,7 +9,8 @@ import pytest
 import simmodel
 from simmodel import Cluster, Environment, Job, Observer
 from simmodel.environment import hook
-from simmodel.records import EventRecorder, JobRecorder, NetworkRecorder, Progress, UsageMeter
+from simmodel.records import JobRecorder, NetworkRecorder
+from simmodel.records.observers import EventRecorder, Progress, UsageMeter
 from simmodel.systems.cluster.future.guest import Forecast
 
 SOURCES = "\n".join(

@@ -18,7 +18,8 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.policies import Easy, Preemptive
+from simmodel.policies import Easy
+from simmodel.policies.preemption import Preemptive
 from simmodel.runs.scenario import Scenario
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start

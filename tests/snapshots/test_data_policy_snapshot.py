@@ -9,8 +9,8 @@ from simmodel import Environment, Job, simulate, what_if
 from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.futures import Branch
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec, StorageSpec
-from simmodel.policies import DataPolicy, LeastUsedLink, Prefetch, Replicate, Subscribe, Timed, Transfers
-from simmodel.policies.data import described, made_of
+from simmodel.policies import DataPolicy, Transfers
+from simmodel.policies.data import LeastUsedLink, Prefetch, Replicate, Subscribe, Timed, described, made_of
 from simmodel.scheduling.protocol import Evict, WakeAt
 from simmodel.snapshots import Snapshot
 from simmodel.systems import Grid

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from simmodel import Workload, load_workload, simulate
-from simmodel.studies import MALLEABLE_POLICIES, PAPER_GAINS, malleable_study
+from simmodel.studies import malleable_study
+from simmodel.studies.malleable import MALLEABLE_POLICIES, PAPER_GAINS
 from simmodel.work import first, make_malleable
 from tests.helpers.data_files import data_file
 from tests.helpers.paths import ROOT

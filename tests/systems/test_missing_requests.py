@@ -11,7 +11,11 @@ from simmodel import Cluster, Environment, Job, Start, Workload, simulate, start
 from simmodel.futures import what_if
 from simmodel.metrics.features import JOB_FEATURES, job_features
 from simmodel.platform import BrokerSpec, ClusterSpec, GridSpec, SiteSpec
-from simmodel.predictors import Boosted, OwnPast, RecentTwo, Request, SimilarJobs, learn_from
+from simmodel.predictors import SimilarJobs
+from simmodel.predictors.boosted import Boosted
+from simmodel.predictors.learning import learn_from
+from simmodel.predictors.recent import RecentTwo, Request
+from simmodel.predictors.similar import OwnPast
 from simmodel.records import JobRecord
 from simmodel.results.result import Result
 from simmodel.scheduling import View

@@ -13,16 +13,16 @@ from simmodel.twin import (
     AuditLog,
     Demand,
     Mirror,
-    Passed,
     StatusServer,
-    StreamSource,
     StreamWriter,
     Submitted,
     Twin,
     read_audit,
     replay_audit,
 )
+from simmodel.twin.events import Passed
 from simmodel.twin.serving import metrics_of
+from simmodel.twin.sources.stream import StreamSource
 from tests.helpers.redis_server import RedisServer
 from tests.helpers.twin_records import recorded
 

@@ -7,17 +7,8 @@ from typing import Any
 
 import pytest
 
-from simmodel.twin import (
-    Changed,
-    Demand,
-    Ended,
-    JobEvent,
-    Mirror,
-    OnHold,
-    Released,
-    Requeued,
-    Started,
-)
+from simmodel.twin import Changed, Demand, Ended, Mirror, OnHold, Released, Requeued, Started
+from simmodel.twin.events import JobEvent
 from simmodel.twin.job_history import Entry, natural_order
 from simmodel.twin.ledger import Ledger
 from tests.helpers.told_events import about, submitted, told

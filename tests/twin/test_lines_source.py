@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.foundation.errors import InputError
-from simmodel.twin import Passed, Source
+from simmodel.twin import Source
+from simmodel.twin.events import Passed
 from simmodel.twin.sources.lines import LinesSource
 
 

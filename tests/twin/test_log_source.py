@@ -10,7 +10,8 @@ import pytest
 from simmodel import Workload, load_workload, simulate, start
 from simmodel.formats import write_swf
 from simmodel.foundation.errors import InputError
-from simmodel.twin import Advisor, Ended, Event, Mirror, Passed, Source, Started, Submitted, Twin, replay_log
+from simmodel.twin import Advisor, Ended, Event, Mirror, Source, Started, Submitted, Twin, replay_log
+from simmodel.twin.events import Passed
 from simmodel.twin.sources.log import AdvisedLog, LogSettings, RecordedLog
 
 

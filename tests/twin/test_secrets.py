@@ -11,7 +11,7 @@ import pytest
 
 from simmodel.cli import main
 from simmodel.foundation.errors import InputError
-from simmodel.twin import Passed
+from simmodel.twin.events import Passed
 from simmodel.twin.logs import Log
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.serving import StatusServer

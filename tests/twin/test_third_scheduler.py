@@ -13,10 +13,10 @@ import pytest
 
 from simmodel.cli import main
 from simmodel.platform import ClusterSpec, PartitionSpec, read_toml
-from simmodel.twin import Demand, Described, JobReport
+from simmodel.twin import Demand, JobReport
 from simmodel.twin.acting.actions import RESTORING, HandsError, JobNow, Mode
 from simmodel.twin.acting.hands import CommandHands
-from simmodel.twin.described import NodeKind, node_specs, saved_answers
+from simmodel.twin.described import Described, NodeKind, node_specs, saved_answers
 from simmodel.twin.events import JobState
 from simmodel.twin.node_states import nodes_out
 from simmodel.twin.notes import STATE_OF_NOW, Notes

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from simmodel.foundation.errors import InputError
-from simmodel.twin import Event, Noticed, Passed
+from simmodel.twin import Event
+from simmodel.twin.events import Noticed, Passed
 from simmodel.twin.hooks import install_hooks
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.sources import source_settings

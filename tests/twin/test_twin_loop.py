@@ -22,8 +22,6 @@ from simmodel.twin import (
     Event,
     JobReport,
     Mirror,
-    Noticed,
-    Passed,
     Source,
     Started,
     StateReport,
@@ -33,6 +31,7 @@ from simmodel.twin import (
     replay_audit,
 )
 from simmodel.twin.audit_replay import continued
+from simmodel.twin.events import Noticed, Passed
 from simmodel.twin.refused import Refused
 from tests.helpers.plant_runs import begin_plant, begin_twin, ending, jobs_of, prepare_folder, starts_of, stop
 

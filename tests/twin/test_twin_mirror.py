@@ -20,12 +20,12 @@ from simmodel.twin import (
     JobReport,
     Mirror,
     NodesChanged,
-    Passed,
     Requeued,
     Started,
     StateReport,
     Submitted,
 )
+from simmodel.twin.events import Passed
 from tests.helpers.told_events import ALPS, NODES, about, check, histories, running, same, submitted, told, waiting
 
 

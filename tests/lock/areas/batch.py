@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel import Backfill, Order
-from simmodel.policies import BestFit, Conservative, ConservativeKeep, Easy, Multifactor, Window
+from simmodel.policies import Conservative, Easy
+from simmodel.policies.multifactor import Multifactor
+from simmodel.policies.placement import BestFit
+from simmodel.policies.planning import ConservativeKeep
+from simmodel.policies.window import Window
 from tests.lock import api, work
 from tests.lock.cases import case
 from tests.lock.digests import columns, digest, exact, of_jobs, rounded

@@ -11,7 +11,8 @@ from simmodel.platform import GridSpec, LinkSpec, NetworkSpec, SharingModel, Sit
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.network import MODELS
 from simmodel.platform.toml import from_dict
-from simmodel.resources import Network, max_min_rates
+from simmodel.resources import Network
+from simmodel.resources.network.sharing import max_min_rates
 from simmodel.resources.network.sharing_rule import SharingRule
 from tests.helpers.network_flows import flow, link, run
 

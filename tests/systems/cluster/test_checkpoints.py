@@ -11,7 +11,8 @@ from hypothesis import given, strategies as st
 from simmodel import Cluster, Environment, Job, Workload, compare as compare_policies, load_result, simulate, what_if
 from simmodel.experiments import replicate
 from simmodel.experiments.runs import MeasuredRun
-from simmodel.metrics import CHECKPOINT_METRICS, compare
+from simmodel.metrics import compare
+from simmodel.metrics.names import CHECKPOINT_METRICS
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.work.checkpoint import Checkpoint, Kept, daly_interval
 

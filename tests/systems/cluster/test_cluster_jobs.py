@@ -8,8 +8,8 @@ from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, Stalled
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
 from simmodel.runs.simulating import simulate
-from simmodel.scheduling import policy_names
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, WakeAt
+from simmodel.scheduling.registry import policy_names
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload

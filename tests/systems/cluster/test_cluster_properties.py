@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, Stalled
-from simmodel.scheduling import policy_names
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import policy as policy_named, policy_names
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload

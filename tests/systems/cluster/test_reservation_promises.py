@@ -11,7 +11,8 @@ import simpy
 
 from simmodel import InputError, Job, start
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec
-from simmodel.policies import Conservative, ConservativeKeep, Easy
+from simmodel.policies import Conservative, Easy
+from simmodel.policies.planning import ConservativeKeep
 from simmodel.snapshots import ClusterSnapshot
 
 NODES = PartitionSpec(name="p", nodes=[NodeSpec(name="n", count=2, cores=4)])

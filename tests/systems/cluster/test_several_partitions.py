@@ -15,7 +15,7 @@ from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform import ClusterSpec, PartitionSpec
 from simmodel.platform.cluster import QueueSpec, ReservationSpec
 from simmodel.policies import Easy
-from simmodel.scheduling import policy_names
+from simmodel.scheduling.registry import policy_names
 from simmodel.snapshots.codec import read_state, write_fields
 from simmodel.systems.cluster.from_data import snapshot_of
 from simmodel.work.job import Dependency

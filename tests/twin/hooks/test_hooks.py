@@ -15,8 +15,9 @@ from typing import IO
 import pytest
 
 from simmodel.foundation.errors import InputError
-from simmodel.twin import Ended, Event, Noticed
+from simmodel.twin import Ended, Event
 from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.events import Noticed
 from simmodel.twin.hooks import CALLS, install_hooks, tell
 from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.sources.stream import StreamSource

@@ -16,9 +16,9 @@ import pytest
 from simmodel.generators.phased import schedtwin
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.toml import write_toml
-from simmodel.twin import event_of
 from simmodel.twin.audit import read_audit
 from simmodel.twin.audit_replay import replay_audit
+from simmodel.twin.events import event_of
 from simmodel.twin.mirror import Mirror
 from tests.helpers.paths import ROOT
 from tests.helpers.redis_server import RedisServer

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from simmodel.foundation.errors import InputError, SimmodelError
-from simmodel.twin import Demand, Passed, Source, StateReport, Submitted
-from simmodel.twin.events import Event
+from simmodel.twin import Demand, Source, StateReport, Submitted
+from simmodel.twin.events import Event, Passed
 from simmodel.twin.sources import source_settings, stream as module
 from simmodel.twin.sources.stream import StreamSettings, StreamSource
 from simmodel.twin.streams import StreamWriter
