@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import END, SUBMIT, Environment, Occurrence, quiet_garbage_collector
 from simmodel.foundation.errors import Stalled
+from tests.helpers.examples import up_to
 from tests.helpers.new_process import printed
 from tests.helpers.paths import PACKAGE
 
@@ -118,7 +119,7 @@ class _Call(Occurrence):
         self._call()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=up_to(50), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=400), st.integers(0, 20))
 def test_what_is_withdrawn_neither_fires_nor_moves_the_clock(entries: list[tuple[int, bool]], at: int) -> None:
     env, fired = Environment(), []
@@ -318,6 +319,7 @@ def test_the_collector_is_as_it_was_also_after_an_error() -> None:
     assert (gc.get_threshold(), gc.get_freeze_count()) == (thresholds, frozen)
 
 
+@pytest.mark.long
 def test_what_many_short_blocks_leave_is_collected() -> None:
     class Node:
         def __init__(self) -> None:

@@ -11,6 +11,7 @@ import simpy
 from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment, RealtimeEnvironment
+from tests.helpers.examples import up_to
 from tests.helpers.simpy_classics import CLASSICS
 
 Body = Generator[Any, Any, Any]
@@ -178,7 +179,7 @@ def outcome(run: Callable[[], Any]) -> str | tuple[str, str]:
         return kind.__name__, str(error)[:40]  # the rest may contain an address
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=up_to(300), deadline=None)
 @given(PROGRAMS)
 def test_drawn_scenarios_give_the_same_in_one_run(program: list[list[tuple[str, int, int]]]) -> None:
     worlds = [World(make(), program) for make in (simpy.Environment, Environment)]
@@ -188,7 +189,7 @@ def test_drawn_scenarios_give_the_same_in_one_run(program: list[list[tuple[str, 
     assert worlds[0].env.now == worlds[1].env.now
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(PROGRAMS, st.lists(st.integers(1, 6), max_size=4), st.integers(0, 5))
 def test_drawn_scenarios_give_the_same_in_pieces(
     program: list[list[tuple[str, int, int]]], spans: list[int], last: int
@@ -202,7 +203,7 @@ def test_drawn_scenarios_give_the_same_in_pieces(
     assert worlds[0].log == worlds[1].log
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(PROGRAMS)
 def test_drawn_scenarios_have_the_same_events(program: list[list[tuple[str, int, int]]]) -> None:
     plain, ours = (World(make(), program) for make in (simpy.Environment, Environment))

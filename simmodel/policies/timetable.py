@@ -71,6 +71,8 @@ def joints_of(problem: Problem) -> list[list[float]] | None:
 class IdleGaps:
     """The free cores of one processor over time.
 
+    A task of no length holds its cores for an instant: what is placed later does not run across it.
+
     >>> profile = IdleGaps(4, at=0.0)
     >>> profile.take(0.0, 10.0, 3)
     >>> profile.earliest(0.0, 5.0, 1), profile.earliest(0.0, 5.0, 2)
@@ -96,8 +98,13 @@ class IdleGaps:
 
     def take(self, start: float, finish: float, cores: float) -> None:
         """Take cores from ``start`` to ``finish`` (s)."""
-        first, last = self._at(start), self._at(finish)
-        for i in range(first, last):
+        self._at(start)
+        first = bisect_right(self.times, start) - 1
+        if start == finish:
+            self.times.insert(first, start)
+            self.free.insert(first, self.free[first] - cores)
+            return
+        for i in range(first, self._at(finish)):
             self.free[i] -= cores
 
     def _at(self, instant: float) -> int:

@@ -104,7 +104,12 @@ def test_options_that_no_text_can_give_are_left_out(capsys: pytest.CaptureFixtur
     assert "--below" not in said
 
 
-@pytest.mark.parametrize("name", [None, *COMMANDS])
+LONG = {"grid", "optimise"}
+
+
+@pytest.mark.parametrize(
+    "name", [None, *(pytest.param(each, marks=[pytest.mark.long] if each in LONG else []) for each in COMMANDS)]
+)
 def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = examples(START + HELP if name is None else command_parser(name)[1].epilog or "")

@@ -116,7 +116,7 @@ def crowded_sites(seed: int, queues: str, most: int) -> tuple[list[bool], list[f
 
 
 @pytest.mark.parametrize(("runs", "most"), [(1, 6), pytest.param(200, 15, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("queues", ["", "exact", "noisy"])
+@pytest.mark.parametrize("queues", ["", *(pytest.param(each, marks=pytest.mark.long) for each in ("exact", "noisy"))])
 def test_speeds_of_sites_that_fill(queues: str, runs: int, most: int) -> None:
     found = [crowded_sites(seed, queues, most) for seed in range(runs)]
     share = np.mean([inside for each in found for inside in each[0]])

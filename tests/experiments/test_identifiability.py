@@ -98,7 +98,9 @@ def verdicts(found: Calibration) -> str:
     return "".join(LETTERS[each.verdict] for each in found.identified)
 
 
-@pytest.mark.parametrize("draws", [4, pytest.param(50, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "draws", [1, pytest.param(4, marks=pytest.mark.long), pytest.param(50, marks=pytest.mark.exhaustive)]
+)
 def test_twenty_kinds_of_models_get_the_right_verdicts(draws: int) -> None:
     wrong, alarms, named, all_named = Counter[str](), 0, 0, 0
     for name, kind in KINDS.items():

@@ -104,11 +104,12 @@ def run(text: str, folder: Path, hash_seed: int = 0) -> str:
     return done.stderr.splitlines()[-1] if done.returncode else ""
 
 
-def test_an_unchanged_script_goes_on_and_each_edit_is_named(folder: Path) -> None:
+@pytest.mark.parametrize("edits", [EDITS[:2], pytest.param(EDITS, marks=pytest.mark.long)], ids=len)
+def test_an_unchanged_script_goes_on_and_each_edit_is_named(folder: Path, edits: list[tuple[str, str, str]]) -> None:
     assert run(SCRIPT, folder) == ""
     assert run(SCRIPT, folder, hash_seed=1) == ""
     assert run(f"# a comment, which moves all lines\n{SCRIPT}", folder) == ""
-    for before, after, part in EDITS:
+    for before, after, part in edits:
         assert SCRIPT.count(before) >= 1
         said = run(SCRIPT.replace(before, after), folder)
         assert f"is a study with another {part}" in said, (before, said)

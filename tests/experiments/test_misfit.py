@@ -86,28 +86,36 @@ def kinds(found: Calibration) -> list[str]:
     return [each.kind for each in found.misfits]
 
 
-@pytest.mark.parametrize("draws", [4, pytest.param(40, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "draws", [1, pytest.param(4, marks=pytest.mark.long), pytest.param(40, marks=pytest.mark.exhaustive)]
+)
 def test_wrong_functions_are_named(draws: int) -> None:
     named = {kind: np.mean([kind in kinds(function(kind, seed)) for seed in range(draws)]) for kind in PLAIN}
     print(f"\n{named}")
     assert all(share >= 0.75 for share in named.values()), named
 
 
-@pytest.mark.parametrize("draws", [50, pytest.param(500, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "draws", [15, pytest.param(50, marks=pytest.mark.long), pytest.param(500, marks=pytest.mark.exhaustive)]
+)
 def test_right_functions_are_not(draws: int) -> None:
     alarms = Counter(kind for seed in range(draws) for kind in kinds(function("", 1000 + seed)))
     print(f"\n{draws}: {dict(alarms)}")
     assert alarms.total() <= 0.02 * draws
 
 
-@pytest.mark.parametrize("draws", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "draws", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(20, marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("kind", ["policy", "cores"])
 def test_another_policy_and_other_cores_are_named(kind: str, draws: int) -> None:
     named = [kind in kinds(cluster(kind, seed)) for seed in range(draws)]
     assert np.mean(named) >= 0.75
 
 
-@pytest.mark.parametrize("draws", [3, pytest.param(50, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "draws", [1, pytest.param(3, marks=pytest.mark.long), pytest.param(50, marks=pytest.mark.exhaustive)]
+)
 def test_right_clusters_are_not(draws: int) -> None:
     alarms = Counter(kind for seed in range(draws) for kind in kinds(cluster("", 1000 + seed)))
     print(f"\n{draws}: {dict(alarms)}")

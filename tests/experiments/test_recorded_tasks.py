@@ -38,6 +38,7 @@ def test_hidden_speeds_of_machines_are_found() -> None:
     assert found.fit.losses(found.times_after, testing=True)["loss"] < 0.11
 
 
+@pytest.mark.long
 def test_a_machine_may_have_a_speed_for_each_family() -> None:
     flow = recorded(noise=0.0).map(
         lambda task: attrs.evolve(task, run=task.run * 2) if task.id.startswith("merge-c") else task

@@ -135,7 +135,10 @@ def dask_executor(workers: int, folder: Path) -> Iterator[Executor]:
 
 
 @NO_NETWORK
-@pytest.mark.parametrize(("executors_of", "workers"), [(pool, 2), (pool, 1), (dask_executor, 2), (dask_executor, 1)])
+@pytest.mark.parametrize(
+    ("executors_of", "workers"),
+    [(pool, 2), (pool, 1), *(pytest.param(dask_executor, each, marks=pytest.mark.long) for each in (2, 1))],
+)
 def test_a_lost_worker_costs_its_runs_a_retry(tmp_path: Path, executors_of: Any, workers: int) -> None:
     draw, kept = Deadly(tmp_path), log()
     file = tmp_path / "runs.sqlite" if workers == 2 else None
@@ -167,6 +170,7 @@ def test_a_run_that_kills_its_pool_fails() -> None:
         replicate(_dies, [1, 2], executor=executor)
 
 
+@pytest.mark.long
 @NO_NETWORK
 def test_a_run_that_kills_dask_workers_fails_alone(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="needs dask: pip install 'simmodel[scale]'")  # before the settings below
@@ -202,6 +206,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.long
 @NO_NETWORK
 def test_every_command_with_workers_runs_on_a_dask_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ from simmodel.formats.swf import FIELDS, read_swf, write_swf
 from simmodel.foundation.errors import InputError
 from simmodel.work.workload import Workload
 from tests.helpers.data_files import data_file
+from tests.helpers.examples import up_to
 
 # name: jobs, processors
 LOGS = {
@@ -237,7 +238,7 @@ _NUMBER = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=up_to(300), deadline=None)
 @given(
     st.lists(st.tuples(_NUMBER, _NUMBER, _NUMBER), max_size=8),
     st.lists(st.sampled_from(["\n", "\n\n", " \n\t", "\r\n"]), min_size=9, max_size=9),
@@ -257,7 +258,7 @@ def test_fast_numbers_are_python_s_numbers(rows, breaks, ends_with_break):
         assert column.tolist() == (numbers if whole else [float(n) for n in numbers])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=up_to(300), deadline=None)
 @given(st.lists(st.lists(st.integers(-5, 10**9), max_size=5), max_size=8))
 def test_fast_numbers_see_every_line_of_another_length(rows):
     text = "\n".join(" ".join(map(str, row)) for row in rows)
@@ -265,7 +266,7 @@ def test_fast_numbers_see_every_line_of_another_length(rows):
     assert (read_columns_of_numbers(text.encode(), 3) is None) == wrong
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=up_to(200), deadline=None)
 @given(st.text(alphabet="0123456789-+.e_ax", min_size=1, max_size=20))
 def test_fast_numbers_take_only_what_is_a_number(word):
     try:

@@ -49,7 +49,9 @@ def write_for_ever(writers: list[Write], path: Path, ready: Event) -> None:
             ready.set()
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "kills", [3, pytest.param(10, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_process_leaves_the_old_or_the_new_file(tmp_path: Path, kind: str, kills: int) -> None:
     path = tmp_path / kind

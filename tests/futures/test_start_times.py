@@ -138,7 +138,12 @@ def test_a_job_that_can_never_start_never_does() -> None:
 
 
 @pytest.mark.parametrize(
-    "rows", [range(20_000, 26_000, 15), pytest.param(range(20_000, 26_000), marks=pytest.mark.exhaustive)]
+    "rows",
+    [
+        range(20_000, 26_000, 60),
+        pytest.param(range(20_000, 26_000, 15), marks=pytest.mark.long),
+        pytest.param(range(20_000, 26_000), marks=pytest.mark.exhaustive),
+    ],
 )
 def test_starts_on_sdsc_are_foretold_better_than_from_the_last_two_jobs_and_from_requests(rows: range) -> None:
     workload = read_swf(data_file("swf/SDSC-SP2-1998-4-filtered.swf.gz"))

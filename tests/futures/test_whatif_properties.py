@@ -4,6 +4,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import Branch, Cluster, Environment, Job, simulate, what_if
 from simmodel.snapshots import ClusterSnapshot
+from tests.helpers.examples import up_to
 from tests.helpers.small_snapshots import starts
 
 SIZES = st.integers(1, 8)
@@ -34,7 +35,7 @@ def begun_anew(snapshot: ClusterSnapshot, policy: str) -> dict[object, float]:
     return {work.id: now + found[work.id] for work in snapshot.waiting}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(snapshots())
 def test_a_future_is_that_of_a_cluster_that_begins_so(snapshot: ClusterSnapshot) -> None:
     found = what_if(snapshot, POLICIES)
@@ -43,7 +44,7 @@ def test_a_future_is_that_of_a_cluster_that_begins_so(snapshot: ClusterSnapshot)
         assert found[policy].unstarted == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(snapshots(), st.integers(1, 200), st.sampled_from(POLICIES), st.sampled_from(POLICIES))
 def test_a_policy_that_follows_decides_from_its_instant_on(
     snapshot: ClusterSnapshot, after: int, first: str, second: str

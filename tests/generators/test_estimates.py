@@ -15,6 +15,7 @@ from simmodel.generators.estimates import (
     with_estimates,
 )
 from simmodel.generators.lublin_feitelson import lublin
+from tests.helpers.examples import up_to
 
 HOUR = 3600.0
 
@@ -83,7 +84,7 @@ def test_the_seed_decides():
         user_estimates([7200.0], 60)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=up_to(200), deadline=None)
 @given(
     st.lists(st.one_of(st.floats(0, 2e5), st.just(float("nan"))), min_size=1, max_size=60),
     st.floats(0, 1e5),

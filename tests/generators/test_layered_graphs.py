@@ -6,6 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.formats.daggen import read_daggen, write_daggen
 from simmodel.generators.layers import layered
+from tests.helpers.examples import up_to
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -68,7 +69,7 @@ def test_each_edge_has_data_of_its_own() -> None:
     assert all(len(edge.data) == 1 for edge in flow.edges)
 
 
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 @given(
     n=st.integers(1, 60),
     fat=st.floats(0, 1),

@@ -20,6 +20,7 @@ from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 from tests.helpers.data_files import data_file
+from tests.helpers.examples import up_to
 
 COLUMNS = ("run", "ids", "families", "implementations", "inputs", "outputs", "sizes", "parents", "submit", "cores")
 
@@ -176,7 +177,7 @@ def test_dressing_forgets_what_was_known_of_run_times() -> None:
     assert [edge.size for edge in again.edges] == [5]
 
 
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 @given(
     n=st.integers(1, 60),
     fat=st.floats(0, 1),

@@ -22,6 +22,7 @@ from simmodel.metrics.features import (
 )
 from simmodel.records import JobRecord
 from simmodel.work.table import Table
+from tests.helpers.examples import up_to
 
 
 @st.composite
@@ -71,7 +72,7 @@ def recounted(record: JobRecord, row: int) -> dict[str, float]:
     }
 
 
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 @given(records())
 def test_features_are_those_of_a_recount(record: JobRecord) -> None:
     table = job_features(record, requests=True)

@@ -11,6 +11,7 @@ from simmodel.metrics.batch import summary
 from simmodel.metrics.one_pass import Span, summary_in_one_pass
 from simmodel.metrics.spool import Spool
 from simmodel.records import JobRecord
+from tests.helpers.examples import up_to
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, 1.0, -1.0, 0.5])
 
@@ -68,7 +69,7 @@ def records(draw: st.DrawFn) -> JobRecord:
     return JobRecord(jobs=columns, processors=8, started=float(submit[0]), ended=max(now, float(submit[0])))
 
 
-@settings(max_examples=200)
+@settings(max_examples=up_to(200))
 @given(records(), st.integers(1, 9), st.sampled_from([{}, {"warmup": 2.0}, {"warmup": "10%", "cooldown": "20%"}]))
 def test_metrics_in_one_pass_are_those_of_the_whole_record(
     record: JobRecord, rows: int, cuts: dict[str, float | str]

@@ -6,6 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import InputError
 from simmodel.metrics import hypervolume, pareto_front
+from tests.helpers.examples import up_to
 
 POINTS = st.integers(1, 4).flatmap(
     lambda size: st.lists(st.lists(st.integers(0, 4), min_size=size, max_size=size), min_size=1, max_size=8)
@@ -13,7 +14,7 @@ POINTS = st.integers(1, 4).flatmap(
 
 
 @given(POINTS)
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 def test_a_point_is_on_the_front_unless_another_dominates_it(points: list[list[int]]) -> None:
     def dominates(one: list[int], other: list[int]) -> bool:
         return all(a <= b for a, b in zip(one, other, strict=True)) and one != other
@@ -23,7 +24,7 @@ def test_a_point_is_on_the_front_unless_another_dominates_it(points: list[list[i
 
 
 @given(POINTS)
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 def test_the_hypervolume_is_the_number_of_dominated_cells(points: list[list[int]]) -> None:
     corner = [4] * len(points[0])
     cells = np.stack(np.meshgrid(*[np.arange(4)] * len(corner), indexing="ij"), axis=-1).reshape(-1, len(corner))

@@ -21,6 +21,7 @@ from simmodel.platform.cluster import (
     ReservationSpec,
 )
 from simmodel.platform.kinds import KINDS
+from tests.helpers.examples import up_to
 
 NAMES = st.text(max_size=6)
 COUNTS = st.integers(1, 10**9)
@@ -152,7 +153,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("platforms")
 
 
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 @given(spec=clusters())
 def test_what_is_written_reads_back_as_the_same(folder, spec):
     described = to_dict(spec)

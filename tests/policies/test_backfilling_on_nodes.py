@@ -74,7 +74,9 @@ def run(machine, jobs, policy, exclusive, placement, overrun, speeds=None):
 
 
 @pytest.mark.parametrize("policy", ORDERS)
-@pytest.mark.parametrize("cases", [150, pytest.param(3000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "cases", [30, pytest.param(150, marks=pytest.mark.long), pytest.param(3000, marks=pytest.mark.exhaustive)]
+)
 def test_starts_and_nodes_as_brute_force_says(policy, cases):
     order, candidates = ORDERS[policy]
     for seed in range(cases):
@@ -88,7 +90,9 @@ def test_starts_and_nodes_as_brute_force_says(policy, cases):
 
 
 @pytest.mark.parametrize("policy", ORDERS)
-@pytest.mark.parametrize("cases", [60, pytest.param(3000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "cases", [20, pytest.param(60, marks=pytest.mark.long), pytest.param(3000, marks=pytest.mark.exhaustive)]
+)
 def test_starts_and_nodes_at_different_speeds_as_brute_force_says(policy, cases):
     order, candidates = ORDERS[policy]
     for seed in range(cases):
@@ -121,7 +125,9 @@ class Pinned(Easy):
                 profile.take(job, view.now, job.planned, found)
 
 
-@pytest.mark.parametrize("cases", [150, pytest.param(2000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "cases", [30, pytest.param(150, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
+)
 def test_jobs_wait_no_longer_in_the_mean_than_with_pinned_nodes(cases):
     waits = {Easy: 0.0, Pinned: 0.0}
     starts = {Easy: [], Pinned: []}

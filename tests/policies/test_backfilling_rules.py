@@ -23,6 +23,7 @@ from simmodel.work.workload import Workload
 from tests.helpers.batch_cases import Case, cases, to_workload
 from tests.helpers.batch_runs import Watch, run
 from tests.helpers.broker_cases import MODES
+from tests.helpers.examples import up_to
 
 
 @pytest.mark.parametrize(("policy", "promised"), [(Easy(), []), (Easy(promises=True), [(2, 10)])])
@@ -68,7 +69,7 @@ def agree(case: Case, fast: Any, rule: Any, **options: Any) -> None:
         assert here.promises == there.promises
 
 
-@settings(max_examples=100)
+@settings(max_examples=up_to(100))
 @given(cases(), ORDERS, st.sampled_from([None, None, "sjf"]), MODE, st.booleans(), OVERRUN)
 def test_easy_on_counted_processors_is_the_rule(
     case: Case, order: str, candidates: str | None, mode: dict[str, Any], promises: bool, overrun: str
@@ -79,7 +80,7 @@ def test_easy_on_counted_processors_is_the_rule(
     agree(case, easy, easy, overrun=overrun, **mode)
 
 
-@settings(max_examples=100)
+@settings(max_examples=up_to(100))
 @given(cases(), ORDERS, MODE, st.booleans(), OVERRUN)
 def test_conservative_on_counted_processors_is_the_rule(
     case: Case, order: str, mode: dict[str, Any], promises: bool, overrun: str
@@ -90,13 +91,13 @@ def test_conservative_on_counted_processors_is_the_rule(
     agree(case, conservative, conservative, overrun=overrun, **mode)
 
 
-@settings(max_examples=100)
+@settings(max_examples=up_to(100))
 @given(cases(zero_runs=False, missing=False), ORDERS, MODE)
 def test_promises_that_stand_are_those_planned_anew(case: Case, order: str, mode: dict[str, Any]) -> None:
     agree(case, lambda: ConservativeKeep(order), lambda: KeepAnew(order), **mode)
 
 
-@settings(max_examples=100)
+@settings(max_examples=up_to(100))
 @given(
     cases(max_jobs=12, zero_runs=False, overruns=False, missing=False),
     st.sampled_from(["easy", "conservative"]),

@@ -14,6 +14,7 @@ from simmodel.work.job import Job as Request
 from simmodel.work.workload import Workload
 from tests.helpers.batch_cases import cases, to_workload
 from tests.helpers.batch_runs import run
+from tests.helpers.examples import up_to
 from tests.helpers.new_process import printed
 from tests.oracles.batch import ORDERS, Job, simulate
 
@@ -42,7 +43,7 @@ def workload_of(case):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(case=cases(max_jobs=14, dirty=True), overrun=st.sampled_from(["stop", "continue"]))
 def test_starts_as_brute_force_says(name, case, overrun):
     expected = simulate(case.jobs, case.processors, name, overrun=overrun)
@@ -51,7 +52,7 @@ def test_starts_as_brute_force_says(name, case, overrun):
 
 @pytest.mark.parametrize("name", ["fcfs", "easy", "easy-sjbf", "conservative", "sjf+easy"])
 @pytest.mark.parametrize("order", ["submits-first", "ends-first"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(
     case=cases(max_jobs=14),
     overrun=st.sampled_from(["stop", "continue"]),
@@ -66,7 +67,7 @@ def test_starts_as_brute_force_says_event_by_event(name, order, case, overrun, e
 
 @pytest.mark.parametrize("name", ["conservative-keep", "sjf+conservative-keep"])
 @pytest.mark.parametrize("decide_on", ["instant", "event"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(case=cases(max_jobs=12, zero_runs=False), estimates=st.sampled_from(["requested", "exact"]))
 def test_kept_promises(name, decide_on, case, estimates):
     options = {"decide_on": decide_on, "event_order": "ends-first", "estimates": estimates}
@@ -78,7 +79,7 @@ def test_kept_promises(name, decide_on, case, estimates):
         assert watch.starts[row] <= promises[-1][1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(case=cases(max_jobs=14), name=st.sampled_from(["fcfs", "sjf", "largest"]))
 def test_recording_promises_changes_nothing(case, name):
     workload = workload_of(case)
@@ -88,7 +89,7 @@ def test_recording_promises_changes_nothing(case, name):
         assert recorded.starts == plain.starts
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(case=cases(max_jobs=16, overruns=False))
 def test_easy_starts_the_head_no_later_than_promised(case):
     """With fcfs the head stays the head, and jobs that start before it never delay it."""
@@ -97,7 +98,7 @@ def test_easy_starts_the_head_no_later_than_promised(case):
         assert all(watch.starts[row] <= at for _, at in promises)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(case=cases(max_jobs=14), name=st.sampled_from([*PLAIN, "easy", "conservative", "best-fit", "window"]))
 def test_the_same_jobs_as_requests_start_at_the_same_times(case, name):
     jobs = [
@@ -114,21 +115,21 @@ def test_the_same_jobs_as_requests_start_at_the_same_times(case, name):
     assert watch.starts == run(workload_of(case), case.processors, name).starts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(case=cases(max_jobs=9), size=st.integers(1, 4), planning=st.sampled_from(["list", "hole"]))
 def test_windows_of_other_sizes(case, size, planning):
     expected = simulate(case.jobs, case.processors, "window", window=size, planning=planning)
     assert run(workload_of(case), case.processors, Window(size=size, planning=planning)).starts == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(case=cases(max_jobs=14), candidates=st.sampled_from(["ljf", "smallest", "wfp", "f1"]))
 def test_easy_with_candidates_in_another_order(case, candidates):
     expected = simulate(case.jobs, case.processors, "easy", candidates=candidates)
     assert run(workload_of(case), case.processors, Easy(candidates=candidates)).starts == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(case=cases(max_jobs=14))
 def test_a_higher_priority_goes_first(case):
     """Brute force with the priority in the key, against priorities in the workload."""
@@ -179,6 +180,7 @@ def test_every_policy_that_is_listed_runs_every_job(name):
     assert all(start >= submit for start, submit in zip(watch.starts, columns["submit"], strict=True))
 
 
+@pytest.mark.long
 def test_same_seed_same_result_in_other_processes():
     program = (
         "import numpy as np; from tests.helpers.batch_runs import run; from simmodel.work.workload import Workload\n"

@@ -64,7 +64,14 @@ def events(spec, jobs, policy, options=None):
     return heard
 
 
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(3000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(15),
+        pytest.param(range(60), marks=pytest.mark.long),
+        pytest.param(range(3000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_starts_and_nodes_as_by_plain_tables(seeds):
     for seed in seeds:
         rng = random.Random(seed)
@@ -148,7 +155,15 @@ def near(value):
     return round(value, 9) if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize("seeds", [range(80), [2863], pytest.param(range(3000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(20),
+        [2863],
+        pytest.param(range(80), marks=pytest.mark.long),
+        pytest.param(range(3000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_kept_plan_starts_on_the_same_nodes_what_a_new_profile_starts(seeds, monkeypatch):
     kept = []
     follow = NodePlan._follow

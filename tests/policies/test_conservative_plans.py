@@ -91,7 +91,14 @@ def heard(spec, jobs, options, policy):
     return events
 
 
-@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(4000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(20),
+        pytest.param(range(100), marks=pytest.mark.long),
+        pytest.param(range(4000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_kept_plan_starts_what_a_new_plan_starts(seeds, monkeypatch):
     kept = []
     follow = CountPlan._follow
@@ -112,7 +119,14 @@ class RenewsAll(ConservativeKeep):
         return None
 
 
-@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(4000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(20),
+        pytest.param(range(100), marks=pytest.mark.long),
+        pytest.param(range(4000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_profile_that_is_kept_leads_to_the_same_promises_and_starts(seeds, monkeypatch):
     followed = []
     follow = KeptProfile.follow
@@ -162,7 +176,14 @@ def test_a_future_that_goes_as_planned_is_planned_once(monkeypatch):
     assert len(planned) <= waiting
 
 
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(2000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(15),
+        pytest.param(range(60), marks=pytest.mark.long),
+        pytest.param(range(2000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_kept_plan_starts_what_a_new_plan_starts_where_jobs_wait_for_several_partitions(seeds):
     """A start may be put aside until the partitions that the job prefers have decided."""
     for seed in seeds:

@@ -101,7 +101,14 @@ def drawn_trace(rng: Random) -> tuple[list[str], dict[str, int]]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(2000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(30),
+        pytest.param(range(100), marks=pytest.mark.long),
+        pytest.param(range(2000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_storages_evict_as_a_plain_simulation(rule: str, seeds: range) -> None:
     for seed in seeds:
         rng = Random(seed)
@@ -132,7 +139,14 @@ def test_storages_evict_as_a_plain_simulation(rule: str, seeds: range) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(2000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(30),
+        pytest.param(range(100), marks=pytest.mark.long),
+        pytest.param(range(2000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_memory_pools_evict_as_a_plain_simulation(rule: str, seeds: range) -> None:
     for seed in seeds:
         rng = Random(seed)
@@ -164,7 +178,14 @@ def test_memory_pools_evict_as_a_plain_simulation(rule: str, seeds: range) -> No
             assert [each.name for each in pool.unused()] == [past.name for past in unused]
 
 
-@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(2000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(30),
+        pytest.param(range(100), marks=pytest.mark.long),
+        pytest.param(range(2000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_no_rule_misses_less_than_beladys(seeds: range) -> None:
     for seed in seeds:
         trace, _ = drawn_trace(Random(seed))

@@ -80,7 +80,14 @@ def test_work_that_is_due_starts_on_its_own_nodes_before_other_work_that_is_due_
     assert broken(ClusterSpec(partitions=[PartitionSpec(nodes=kinds)]), jobs) == []
 
 
-@pytest.mark.parametrize("runs", [range(90, 140), pytest.param(range(2000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "runs",
+    [
+        range(90, 105),
+        pytest.param(range(90, 140), marks=pytest.mark.long),
+        pytest.param(range(2000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_promises_on_identified_nodes_are_kept_if_work_ends_within_its_requested_time(runs):
     for seed in runs:
         rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from simmodel.policies.list_scheduling import cpop, critical_path, critical_proc
 from simmodel.policies.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks
 from simmodel.policies.timetable import IdleGaps, Timetable
 from simmodel.scheduling.problem import Problem
+from tests.helpers.examples import up_to
 from tests.helpers.list_scheduling_cases import (
     ARABNEJAD,
     TOPCUOGLU,
@@ -189,7 +190,7 @@ def rows(plan):
     return list(zip(plan.processor, plan.start, plan.finish, strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(problems())
 def test_ranks_and_plans_are_those_of_the_oracle(drawn):
     problem, case = drawn
@@ -206,7 +207,7 @@ def test_ranks_and_plans_are_those_of_the_oracle(drawn):
     assert rows(lookahead_heft(problem)) == oracle.lookahead(case)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(problems())
 def test_many_parents_and_pools_give_the_same(drawn):
     problem, _ = drawn
@@ -221,7 +222,7 @@ def test_many_parents_and_pools_give_the_same(drawn):
         assert [plan(problem) for plan in PLANS.values()] == plans
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(problems(max_tasks=4, max_processors=3))
 def test_no_plan_is_better_than_the_best_there_is(drawn):
     problem, case = drawn
@@ -233,7 +234,7 @@ def test_no_plan_is_better_than_the_best_there_is(drawn):
 # ---------------------------------------------------------------------- invariants of plans
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(problems(max_tasks=14))
 def test_plans_keep_precedence_and_processors(drawn):
     problem, case = drawn
@@ -263,7 +264,7 @@ def test_plans_keep_precedence_and_processors(drawn):
         assert plan.makespan >= case.now + sum(least) / case.p
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(problems(extras=False))
 def test_one_processor_is_never_idle(drawn):
     _, case = drawn

@@ -8,13 +8,14 @@ from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork
 from simmodel.scheduling.registry import policy_names
 from simmodel.systems.machine.system import Machine
+from tests.helpers.examples import up_to
 from tests.helpers.machine_cases import MachineCase, machine_cases
 from tests.oracles.machine import Witness, check
 
 NAMES = tuple(sorted(policy_names("tasks")))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=up_to(150), suppress_health_check=[HealthCheck.too_slow])
 @given(machine_cases(NAMES))
 def test_what_must_hold_holds_under_every_policy(case: MachineCase) -> None:
     env = Environment(seed=case.seed)

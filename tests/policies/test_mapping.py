@@ -14,6 +14,7 @@ from simmodel.scheduling.registry import policy, policy_names
 from simmodel.systems.machine.system import Machine
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
+from tests.helpers.examples import up_to
 from tests.helpers.list_scheduling_cases import ARABNEJAD, TOPCUOGLU, reference_examples, table
 
 ONLINE = ["hrr", "greedy-et", "greedy-ds", "earliest-start", "earliest-finish", "min-min", "max-min", "sufferage"]
@@ -185,7 +186,7 @@ def _rows(draw):
     return rows, draw(st.lists(st.integers(0, 12), min_size=p, max_size=p))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=up_to(200), deadline=None)
 @given(_rows(), st.sampled_from(["min-min", "max-min", "sufferage"]))
 def test_they_choose_as_plain_loops_do(drawn, name):
     rows, starts = drawn

@@ -12,12 +12,14 @@ from simmodel.platform.network import LinkSpec
 from simmodel.policies.list_scheduling import heft, peft
 from simmodel.policies.phases import PhaseTable, heft_setup, peft_setup
 from simmodel.policies.planners import HEFT, LookaheadHEFT, Planner
+from simmodel.policies.timetable import IdleGaps
 from simmodel.scheduling.problem import Problem
 from simmodel.scheduling.registry import policy, policy_names
 from simmodel.systems.machine.system import Machine
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
+from tests.helpers.examples import up_to
 from tests.helpers.list_scheduling_cases import apart, problems
 from tests.helpers.new_process import printed
 from tests.helpers.small_machines import MB, small_machine
@@ -103,6 +105,17 @@ def test_a_planner_of_ones_own():
     assert LookaheadHEFT().plans
 
 
+def test_no_task_on_several_cores_is_planned_across_one_of_no_length():
+    profile = IdleGaps(2, at=0.0)
+    profile.take(1.0, 1.0, 1)
+    assert profile.earliest(0.0, 2.0, 2) == 1.0
+    assert profile.earliest(0.0, 2.0, 1) == 0.0
+    profile.take(1.0, 3.0, 2)
+    assert profile.earliest(0.0, 1.0, 2) == 0.0
+    assert profile.earliest(0.5, 0.0, 2) == 0.5
+    assert profile.earliest(1.0, 0.0, 1) == 3.0
+
+
 @st.composite
 def _work(draw):
     """Return a machine with distant pools, and tasks that exchange data."""
@@ -141,7 +154,7 @@ def _work(draw):
     return spec, Workflow(tasks, edges)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=up_to(80), deadline=None)
 @given(_work(), st.sampled_from(CLASSIC))
 def test_what_happens_is_never_later_than_planned(drawn, name):
     # As these planners assume: data move as soon as they are written, without contention, and there is no setup.
@@ -282,7 +295,7 @@ def _phases(draw):
     return Problem(problem.run, problem.parents, *links, **given), case
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=up_to(120), deadline=None)
 @given(_phases(), st.sampled_from([heft_setup, peft_setup]))
 def test_plans_by_phases_keep_precedence_processors_and_cores(drawn, make):
     problem, case = drawn
@@ -318,7 +331,7 @@ def test_plans_by_phases_keep_precedence_processors_and_cores(drawn, make):
                 assert plan.start[task] >= plan.taken[task] + needed + moved
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(problems(extras=False))
 def test_without_setup_and_transfers_nothing_is_left_but_the_classic(drawn):
     _, case = drawn

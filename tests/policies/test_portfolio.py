@@ -19,6 +19,7 @@ from simmodel.scheduling import policy
 from simmodel.scheduling.registry import policy_names, split_names
 from tests.helpers.batch_cases import Case, cases, to_workload
 from tests.helpers.batch_runs import run
+from tests.helpers.examples import up_to
 from tests.oracles.futures import brute_simulate
 
 EASIES = ("wfp+easy", "fcfs+easy", "sjf+easy")
@@ -307,7 +308,7 @@ def test_told_scores_are_those_of_a_simulation():
 # ---------------------------------------------------------------------- against definitions
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=up_to(40), deadline=None)
 @given(cases(), st.sampled_from(["easy", "sjf+easy", "wfp+easy", "conservative", "conservative-keep", "window", "sjf"]))
 def test_one_candidate_gives_its_own_schedule(case: Case, name: str) -> None:
     log = to_workload(case.jobs, case.processors)
@@ -339,7 +340,7 @@ class Checked(Portfolio):
             assert starting == [job for job, _ in future.now]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=up_to(40), deadline=None)
 @given(
     cases(max_jobs=15, zero_runs=False),
     st.lists(
@@ -364,7 +365,7 @@ def brute(log: Any, processors: int, portfolio: Portfolio) -> list[Any]:
     return cluster.result().jobs["start"].tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=up_to(40), deadline=None)
 @given(cases(max_jobs=15), st.sampled_from(["schedtwin", "raw:wait_mean", "bounded_slowdown_max+wait_max"]))
 def test_scores_and_schedules_are_those_of_brute_force(case: Case, objective: str) -> None:
     log = to_workload(case.jobs, case.processors)

@@ -11,6 +11,7 @@ from simmodel.platform import GridSpec, NodeSpec, SiteOutageSpec, SiteSpec
 from simmodel.policies import Shares
 from simmodel.scheduling.registry import policy
 from simmodel.systems import Grid
+from tests.helpers.examples import up_to
 
 
 def went(sites, shares, jobs, **options):
@@ -23,7 +24,7 @@ def small(count, first=0):
     return [Job(id=first + i, submit=i // 3, run=5) for i in range(count)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 60))
 def test_the_first_of_two_sites_gets_its_rounded_share_of_any_number_of_jobs(a, b, count):
     sites = went({"a": 4, "b": 4}, Shares((a, b)), small(count))
@@ -31,7 +32,7 @@ def test_the_first_of_two_sites_gets_its_rounded_share_of_any_number_of_jobs(a, 
     assert [sites[:n].count("a") for n in range(count + 1)] == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=up_to(40), deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=6), st.integers(1, 3), st.sampled_from([1, 0.1, 1 / 3]))
 def test_after_each_cycle_all_sites_have_exactly_their_shares(shares, cycles, scale):
     names = "abcdef"[: len(shares)]

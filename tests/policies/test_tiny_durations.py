@@ -74,7 +74,15 @@ def test_jobs_of_a_tiny_duration_run_one_after_the_other(kind, policy, seconds):
 
 
 @pytest.mark.parametrize("kind", PARTITIONS)
-@pytest.mark.parametrize("seeds", [range(60), [374, 686], pytest.param(range(3000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(12),
+        [374, 686],
+        pytest.param(range(60), marks=pytest.mark.long),
+        pytest.param(range(3000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_all_jobs_start(kind, seeds):
     for seed in seeds:
         jobs, options = drawn(seed, nodes=kind != "counted")
@@ -84,7 +92,15 @@ def test_all_jobs_start(kind, seeds):
 
 
 @pytest.mark.parametrize("kind", ["counted", "nodes"])
-@pytest.mark.parametrize("seeds", [range(60), [235, 517], pytest.param(range(3000), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(12),
+        [235, 517],
+        pytest.param(range(60), marks=pytest.mark.long),
+        pytest.param(range(3000), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_kept_plan_starts_what_a_new_plan_starts(kind, seeds):
     for seed in seeds:
         jobs, options = drawn(seed, nodes=kind != "counted")

@@ -27,6 +27,7 @@ def test_a_notebook_is_committed_with_its_outputs(path: Path) -> None:
     assert any("image/png" in output.get("data", {}) for output in outputs)
 
 
+@pytest.mark.notebooks
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat = pytest.importorskip("nbformat")

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.helpers.batch_cases import Case, cases
 from tests.helpers.data_files import data_file
+from tests.helpers.examples import up_to
 from tests.oracles import queues
 from tests.oracles.batch import Decision, Job, simulate
 
@@ -140,7 +141,7 @@ def test_every_schedule_is_possible(policy: str, data: st.DataObject) -> None:
     check_schedule(case, simulate(case.jobs, case.processors, policy, window=3, **options), options["overrun"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(cases(12, overruns=False, zero_runs=False))
 def test_conservative_promises_are_kept(case: Case) -> None:
     decisions: list[Decision] = []
@@ -155,7 +156,7 @@ def test_conservative_promises_are_kept(case: Case) -> None:
         assert start <= promised[position]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(cases(15, overruns=False))
 def test_easys_head_never_starts_later_than_its_first_promise(case: Case) -> None:
     decisions: list[Decision] = []
@@ -166,7 +167,7 @@ def test_easys_head_never_starts_later_than_its_first_promise(case: Case) -> Non
             assert starts[head] <= promised  # type: ignore[operator]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(cases(15, zero_runs=False, overruns=False))
 def test_backfilling_with_nothing_known_early_equals_both_ways_of_deciding(case: Case) -> None:
     # With one processor there is nothing to backfill, and each policy that keeps the order is first come, first served.

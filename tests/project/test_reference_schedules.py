@@ -16,7 +16,13 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("log", ["KTH-SP2-1996-2", "SDSC-SP2-1998-4", "SDSC-BLUE-2000-4"])
+@pytest.mark.parametrize(
+    "log",
+    [
+        "KTH-SP2-1996-2",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("SDSC-SP2-1998-4", "SDSC-BLUE-2000-4")),
+    ],
+)
 def test_easy_as_pyss_schedules(log):
     workload = read_swf(data_file(f"swf/{log}-filtered.swf.gz"))
     with gzip.open(data_file(f"refsched/{log}-filtered.starts.csv.gz"), "rt") as file:

@@ -14,6 +14,7 @@ from simmodel.results import Result
 from simmodel.view.gantt import pieces
 from tests.helpers.crowded_clusters import Crowd, crowds, run_crowd
 from tests.helpers.event_integral import EventIntegral
+from tests.helpers.examples import up_to
 
 UNTIL = 300.0
 OVER = ("completed", "timeout", "failed", "cancelled", "lost")
@@ -125,13 +126,13 @@ HEALTH = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck
 
 
 @given(crowd=crowds())
-@settings(max_examples=100, suppress_health_check=HEALTH)
+@settings(max_examples=up_to(100), suppress_health_check=HEALTH)
 def test_every_figure_equals_the_integral_over_the_events(crowd: Crowd, tmp_path_factory: Any) -> None:
     check(crowd, tmp_path_factory.mktemp("stored"))
 
 
 @pytest.mark.exhaustive
 @given(crowd=crowds())
-@settings(max_examples=5000, suppress_health_check=HEALTH)
+@settings(max_examples=up_to(5000), suppress_health_check=HEALTH)
 def test_every_figure_equals_the_integral_over_many_events(crowd: Crowd, tmp_path_factory: Any) -> None:
     check(crowd, tmp_path_factory.mktemp("stored"))

@@ -23,6 +23,7 @@ from simmodel.platform import (
 )
 from simmodel.policies.preemption import Preemptive
 from simmodel.results import Result
+from tests.helpers.examples import up_to
 
 
 def holder(env: Environment, cluster: Cluster, processors: int, start: float, seconds: float) -> Any:
@@ -256,7 +257,7 @@ def clusters(draw: st.DrawFn) -> tuple[ClusterSpec, list[Job], list[tuple[int, f
     return spec, jobs, claims, policy
 
 
-@settings(max_examples=150)
+@settings(max_examples=up_to(150))
 @given(clusters())
 def test_every_figure_equals_the_integral_over_the_events(
     drawn: tuple[ClusterSpec, list[Job], list[tuple[int, float, float]], str],

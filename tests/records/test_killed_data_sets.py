@@ -96,6 +96,7 @@ def driver(tmp_path):
     process.communicate()
 
 
+@pytest.mark.long
 def test_what_is_left_of_a_data_set_whose_process_is_killed_is_readable_to_the_last_batch(driver, tmp_path):
     assert driver("whole", "row", -1) == 0
     found = json.loads((tmp_path / "whole.json").read_text(encoding="utf-8"))

@@ -328,6 +328,7 @@ def check_one(seed: int, seen: Any, work: Any) -> Counter[str]:
     return found
 
 
+@pytest.mark.long
 def test_changes_start_the_job_and_the_next_smaller_ones_do_not() -> None:
     found = check_changes(60)
     assert found.keys() >= {f"change of {each}" for each in ("processors", "nodes", "requested", "partition", "matlab")}

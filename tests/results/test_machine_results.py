@@ -26,6 +26,7 @@ from simmodel.results.stores import plain
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.machine.system import Machine
+from tests.helpers.examples import up_to
 from tests.helpers.machine_cases import MachineCase, machine_cases
 from tests.helpers.small_machines import MB, run, small_machine
 
@@ -234,7 +235,9 @@ def test_notebooks_show_the_metrics(result: MachineResult) -> None:
 # ---------------------------------------------------------------------- what holds of every run
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    deadline=None, max_examples=up_to(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
 @given(machine_cases(policies=("anywhere",)))
 def test_of_every_run(case: MachineCase) -> None:
     env = Environment(seed=case.seed)

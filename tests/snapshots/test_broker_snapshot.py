@@ -18,6 +18,7 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 from tests.helpers.broker_cases import Case, cases
+from tests.helpers.examples import up_to
 
 NAMES = ["random", "share(0.6)", "round-robin", "sgs-t", "sgs-w", "least-loaded", "siloed"]
 COLUMNS = (
@@ -35,7 +36,7 @@ COLUMNS = (
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases(), name=st.sampled_from(NAMES), cut=st.floats(0.25, 60))
 def test_a_run_that_is_cut_and_continued_is_the_uncut_run(case: Case, name: str, cut: float) -> None:
     env, broker = case.broker(name)

@@ -14,6 +14,7 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 from tests.helpers.cluster_cases import UNTIL, Case, Restless, cases
+from tests.helpers.examples import up_to
 from tests.helpers.snapshot_cuts import check_cut, check_same, check_snapshot, log_of, outcome, plain_workload
 
 POLICIES = [
@@ -96,7 +97,7 @@ def test_a_run_can_be_cut_between_any_two_events(policy, drawn, steps):
 AHEAD = ("easy", "conservative-keep", "multifactor+easy", "preemptive")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases(), at=st.lists(st.sampled_from([1.0, 2.0, 5.0, 8.0, 13.0, 20.5]), min_size=1, max_size=3))
 def test_looking_ahead_changes_nothing(case, at):
     logs = []

@@ -12,6 +12,7 @@ from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.snapshots import Snapshot
 from simmodel.systems.grid.system import Grid
+from tests.helpers.examples import up_to
 from tests.helpers.grid_cases import cases, grid_with
 
 POLICIES = ["round-robin", "least-loaded", "random"]
@@ -28,7 +29,7 @@ def check_same(rest, whole, left):
         np.testing.assert_allclose(rest[column], whole[column][left], rtol=0, atol=1e-9, err_msg=column)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(cases(), st.sampled_from(POLICIES), st.integers(0, 200))
 def test_a_run_that_is_cut_and_continued_is_the_uncut_run(case, policy, cut):
     spec, drawn = case
@@ -61,7 +62,7 @@ def test_a_run_that_is_cut_and_continued_is_the_uncut_run(case, policy, cut):
     check_same(grid.result().jobs, whole, np.arange(len(whole)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(cases(outages=False, latest=0), st.sampled_from(["round-robin", "least-loaded"]), st.integers(0, 200))
 def test_the_future_of_the_present_broker_is_what_then_happens(case, policy, cut):
     spec, drawn = case

@@ -15,6 +15,7 @@ from simmodel.foundation.errors import ImpossibleWork, SnapshotError, Stalled
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
+from tests.helpers.examples import up_to
 from tests.helpers.machine_cases import MachineCase, machine_cases
 from tests.helpers.simple_machine_policies import POLICIES
 from tests.helpers.small_machines import WIDE_FLOW, Placed, row, small_machine, two_tasks
@@ -82,7 +83,7 @@ def ended(machine: Machine) -> bool:
     return True
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=up_to(120), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(machine_cases(("anywhere", "first", "earliest", "hrr")), st.lists(st.floats(0, 1), min_size=1, max_size=3))
 def test_random_machines_go_on(case: MachineCase, shares: list[float]) -> None:
     try:

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 import numpy as np
+import pytest
 
 from simmodel import Cluster, Environment, Job, what_if
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
@@ -91,7 +92,8 @@ def starts(snapshot: ClusterSnapshot, policy: str) -> dict[Any, tuple[str, float
     return {each.job: (each.place, each.at) for each in what_if(snapshot, [policy])[policy].starts}
 
 
-def test_futures_are_those_of_the_simulation_at_a_thousand_instants() -> None:
+@pytest.mark.parametrize("instants", [100, pytest.param(1000, marks=pytest.mark.long)])
+def test_futures_are_those_of_the_simulation(instants: int) -> None:
     """With nodes and GPUs, several partitions, limits of queues, holds, arrays, dependencies and drains."""
     rng = np.random.default_rng(7)
     env = Environment()
@@ -125,7 +127,7 @@ def test_futures_are_those_of_the_simulation_at_a_thousand_instants() -> None:
         env.process(user(job))
     env.process(drains())
     seen = waited = 0
-    for at in np.sort(rng.uniform(0, work[-1].submit, 1000)).tolist():
+    for at in np.sort(rng.uniform(0, work[-1].submit, instants)).tolist():
         env.run(until=at)
         mirror.advance(at)
         mine = mirror.snapshot()
@@ -137,7 +139,7 @@ def test_futures_are_those_of_the_simulation_at_a_thousand_instants() -> None:
         assert starts(mine, policy) == expected, (at, policy)
         seen += 1
         waited += len(expected)
-    assert seen == 1000
+    assert seen == instants
     assert waited > 5000
     assert not mirror.refused
     assert mirror.jobs["held"] > 0

@@ -11,6 +11,7 @@ from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.twin import Mirror
 from simmodel.twin.recorder import EventsOf
 from tests.helpers.cluster_cases import UNTIL, Case, Restless, cases
+from tests.helpers.examples import up_to
 from tests.helpers.told_events import check
 
 
@@ -33,7 +34,7 @@ def submit_all(env: Environment, cluster: Cluster, case: Case) -> None:
     st.sampled_from(["easy", "fcfs", "restless"]),
     st.lists(st.sampled_from([0.5, 2.5, 6.5, 15.5, 40.5]), max_size=4),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 def test_the_same_jobs_run_on_the_same_nodes(case: Case, policy: str, cuts: list[float]) -> None:
     env = Environment(seed=case.seed)
     cluster = Cluster(env, case.spec, Restless() if policy == "restless" else policy, **case.options)

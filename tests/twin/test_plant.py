@@ -38,6 +38,7 @@ def differing(folder: Path, workload: Workload, policy: str = "portfolio", serve
     return sum(found[str(row["job"])] != row["start"] for row in started.rows())
 
 
+@pytest.mark.long
 def test_the_plant_starts_every_job_of_schedtwin_as_simulated(tmp_path: Path) -> None:
     assert differing(tmp_path, load_workload("schedtwin")) == 0
     found = replay_audit(tmp_path / "audit.jsonl")

@@ -24,6 +24,7 @@ from simmodel.twin import (
     Submitted,
 )
 from simmodel.twin.reconcile import missing
+from tests.helpers.examples import up_to
 from tests.helpers.told_events import NODES, about, check, histories, running, same, submitted, told, waiting
 
 ONE = Demand(processors=1, requested=60.0)
@@ -162,7 +163,7 @@ def report_of(mirror: Mirror, time: float) -> StateReport:
 
 
 @given(histories(), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 def test_a_report_leads_from_any_part_of_a_history_to_its_end(events: list[Event], seed: int) -> None:
     """A gap of any events, and then a report: the same jobs wait and run as if nothing had been missed."""
     random = Random(seed)

@@ -398,6 +398,7 @@ def test_a_full_disk_stops_the_advice_but_not_the_mirror(tmp_path: Path, monkeyp
 # ---------------------------------------------------------------------- real processes
 
 
+@pytest.mark.long
 def test_a_twin_that_is_killed_in_mid_decision_continues(tmp_path: Path) -> None:
     """Kill the twin at random moments; the plant waits, and every job starts as simulated."""
     log = load_workload("schedtwin")

@@ -26,6 +26,7 @@ from simmodel.twin import (
     Submitted,
 )
 from simmodel.twin.events import Passed
+from tests.helpers.examples import up_to
 from tests.helpers.told_events import ALPS, NODES, about, check, histories, running, same, submitted, told, waiting
 
 
@@ -40,14 +41,14 @@ def test_jobs_wait_run_and_end() -> None:
 
 
 @given(histories())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 def test_a_mirror_in_step_is_what_is_built_from_scratch(events: list[Event]) -> None:
     mirror = told(Mirror(NODES, "alps"), *events)
     assert not mirror.refused
 
 
 @given(histories(), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 def test_neither_the_order_nor_the_number_of_tellings_matters(events: list[Event], seed: int) -> None:
     random = Random(seed)
     in_order = Mirror(NODES, "alps")

@@ -18,6 +18,7 @@ from simmodel.resources.data.catalogue import Catalogue, CatalogueState
 from simmodel.resources.data.storage import Storage, StorageState, make_storage, register_storage
 from simmodel.resources.network.shared_channel import SharedChannel
 from simmodel.snapshots.codec import read_state, write_fields
+from tests.helpers.examples import up_to
 
 
 @attrs.frozen
@@ -180,7 +181,7 @@ class Sites(RuleBasedStateMachine):
         assert storage.free + may_go < self.sizes[file]
 
 
-Sites.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Sites.TestCase.settings = settings(max_examples=up_to(60), stateful_step_count=40, deadline=None)
 test_what_must_hold_of_storages = Sites.TestCase
 
 

@@ -18,6 +18,7 @@ from simmodel.runs import start
 from simmodel.scheduling.observer import Observer
 from simmodel.testing import check_resource
 from simmodel.work.task import DataObject
+from tests.helpers.examples import up_to
 from tests.helpers.network_flows import run
 
 
@@ -463,7 +464,7 @@ def test_a_transfer_below_the_rate_of_the_tokens_uses_none():
     assert again.end == 52.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(
     st.lists(st.tuples(st.floats(1, 500), st.floats(0, 40)), min_size=1, max_size=6),
     st.sampled_from([0.0, 1e6]),

@@ -9,6 +9,7 @@ from simmodel.environment import Environment
 from simmodel.platform.network import LinkSpec
 from simmodel.resources.network.network import Network
 from simmodel.resources.network.sharing import max_min_rates
+from tests.helpers.examples import up_to
 
 CLOSE = 1 + 1e-9
 NAMES = "abcdef"
@@ -158,7 +159,7 @@ def play(network, judge, actions, look):
 
 
 @pytest.mark.parametrize("crowd", [False, True], ids=["few", "crowd"])
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=up_to(250), deadline=None)
 @given(LINKS, MODELS, st.booleans(), ACTIONS)
 def test_rates_are_fair_and_bytes_are_conserved_after_every_event(crowd, links, model, crosstraffic, actions):
     network = build(links, model, crosstraffic, crowd)
@@ -179,7 +180,7 @@ def test_rates_are_fair_and_bytes_are_conserved_after_every_event(crowd, links, 
     assert [transfer.end for transfer in left_alone] == pytest.approx([each.end for each in looked_at], rel=1e-9)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=up_to(250), deadline=None)
 @given(LINKS, MODELS, st.booleans(), ACTIONS)
 def test_a_crowd_ends_its_transfers_as_few_do(links, model, crosstraffic, actions):
     few, many = (
@@ -197,7 +198,7 @@ class Loads:
         pass
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=up_to(300), deadline=None)
 @given(LINKS, MODELS, st.booleans(), ACTIONS)
 def test_transfers_alone_on_their_links_end_at_the_instants_of_the_solver(links, model, crosstraffic, actions):
     short, solved = build(links, model, crosstraffic), build(links, model, crosstraffic)
@@ -242,7 +243,7 @@ def test_a_crowd_that_shrinks_ends_and_its_transfers_go_on():
     assert not any(never)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(LINKS, MODELS, ACTIONS, st.randoms(use_true_random=False))
 def test_the_order_of_transfers_and_of_links_does_not_matter(links, model, actions, random):
     """The same starts, created in another order."""

@@ -66,6 +66,7 @@ def test_mmc():
     assert interval.half_width < 0.5
 
 
+@pytest.mark.long
 def test_mg1_with_priorities():
     """Two priority classes with uniform and exponential service (Cobham)."""
     classes = [(0.3, 1, lambda rng: rng.uniform(0.5, 1.5)), (0.4, 0, lambda rng: rng.exponential(1.0))]
@@ -75,6 +76,7 @@ def test_mg1_with_priorities():
         assert wait in replications(lambda seed, number=number: mean_waits(seed, 1, classes)[number], 12, seed=number)
 
 
+@pytest.mark.long
 def test_mm1_preemptive():
     """The higher class sees its own M/M/1; the lower one resumes after an interrupt."""
     classes = [(0.3, 1, lambda rng: rng.exponential(1.0)), (0.4, 0, lambda rng: rng.exponential(1.0))]
@@ -115,6 +117,7 @@ def test_shortest_job_first_as_a_batch_cluster():
     assert expected < queues.mg1_wait(0.7, 1.0, 2.0)
 
 
+@pytest.mark.long
 def test_a_key_function_gives_priorities_to_classes():
     """The waits of Cobham from a batch cluster ordered by a key function."""
     expected = queues.priority_waits([0.35, 0.35], [1.0, 1.0], [2.0, 2.0])

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel.resources.network.channels import Channel, Group
 from simmodel.resources.network.crowd import fill_levels
 from simmodel.resources.network.sharing import Sharing, max_min_rates
+from tests.helpers.examples import up_to
 
 PLAIN = (10**9, 0)  # never a crowd
 CROWD = (1, 0)  # a crowd of any two groups
@@ -140,7 +141,7 @@ CHANGES = st.lists(st.lists(JOIN | JOIN | LEAVE | RESIZE | REFIT, min_size=1, ma
 
 
 @pytest.mark.parametrize("crowd", [PLAIN, CROWD, (3, 0)], ids=["plain", "crowd", "crowd from three on"])
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=up_to(400), deadline=None)
 @given(st.tuples(*[CAPACITIES] * len(NAMES)), CHANGES)
 def test_incremental_equals_full_filling_after_every_change(crowd, capacities, batches):
     channels = {name: Channel(name, capacity) for name, capacity in zip(NAMES, capacities, strict=True)}
@@ -189,7 +190,7 @@ GROUPS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=up_to(400), deadline=None)
 @given(st.tuples(*[CAPACITIES] * len(NAMES)), GROUPS)
 def test_filling_in_columns_equals_full_filling(capacities, groups):
     routes = [{name: factor if k else 1.0 for k, name in enumerate(route)} for route, _, _, factor in groups]

@@ -10,6 +10,7 @@ from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.placements import PLACEMENTS
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.work.job import Job
+from tests.helpers.examples import up_to
 
 GB = 2**30
 
@@ -175,7 +176,7 @@ requests = st.builds(
 
 
 @given(nodes=nodes, request_=requests, placement=st.sampled_from(sorted(set(PLACEMENTS) - {"contiguous"})))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=up_to(400), deadline=None)
 def test_finds_something_whenever_there_is_anything_to_find(nodes, request_, placement):
     capacity = np.array([[used + free or 1 for used, free, _, _ in nodes], [g for *_, g, _ in nodes], [2] * len(nodes)])
     made = NodeTable(capacity.astype(float), placement)

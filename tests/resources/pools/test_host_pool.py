@@ -16,6 +16,7 @@ from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, 
 from simmodel.resources import HostPool, NodePool
 from simmodel.systems import Broker
 from simmodel.work import LiveJob, Workload
+from tests.helpers.examples import up_to
 from tests.helpers.snapshot_cuts import check_cut
 from tests.oracles.nodes import Machine, NodeJob, easy
 
@@ -151,7 +152,7 @@ def chosen(free: Sequence[tuple[int, int]], whole: Sequence[int], job: tuple[int
 
 
 @given(kinds=KINDS, steps=st.lists(STEPS, max_size=60), placement=st.sampled_from(PLACEMENTS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 def test_each_step_as_brute_force_and_as_a_pool_of_nodes_does_it(
     kinds: list[NodeSpec], steps: list[Step], placement: str
 ) -> None:
@@ -258,7 +259,7 @@ def packed(jobs: Sequence[Job], sizes: Sequence[int], placement: str, key: Any) 
 
 @pytest.mark.parametrize("log", [False, True])
 @given(jobs=queues(), sizes=SIZES, placement=st.sampled_from(PLACEMENTS), policy=st.sampled_from(["fcfs", "sjf"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 def test_starts_and_hosts_as_brute_force_packs_them(
     jobs: list[Job], sizes: list[int], placement: str, policy: str, log: bool
 ) -> None:
@@ -288,7 +289,9 @@ def crowd(seed: int) -> tuple[list[int], list[NodeJob], list[float]]:
 
 @pytest.mark.parametrize("paced", [False, True])
 @pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "largest+easy"])
-@pytest.mark.parametrize("cases", [40, pytest.param(1500, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "cases", [10, pytest.param(40, marks=pytest.mark.long), pytest.param(1500, marks=pytest.mark.exhaustive)]
+)
 def test_easy_on_hosts_as_brute_force_says(cases: int, policy: str, paced: bool) -> None:
     order = {"largest+easy": lambda job: -job.shape[0]}.get(policy, lambda job: 0)
     candidates = (lambda job: job.requested) if policy == "easy-sjbf" else None
@@ -375,7 +378,7 @@ def test_a_reservation_of_hosts_is_of_hosts() -> None:
     cuts=st.lists(st.integers(1, 60), min_size=1, max_size=3, unique=True),
     log=st.booleans(),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_runs_go_on_from_a_snapshot_on_the_same_hosts(jobs: Any, sizes: Any, policy: str, cuts: Any, log: bool) -> None:
     work = Workload.from_jobs(jobs)
     if log:

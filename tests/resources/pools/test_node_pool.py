@@ -22,6 +22,7 @@ from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job, LiveJob
 from simmodel.work.workload import Workload
+from tests.helpers.examples import up_to
 
 
 def pool_of(*kinds, env=None, consumables=None, **settings):
@@ -324,7 +325,7 @@ def node_requests(draw):
 
 
 @given(data=st.data(), placement=st.sampled_from(["first-fit", "best-fit", "packed"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=up_to(300), deadline=None)
 def test_the_profile_answers_as_brute_force(data, placement):
     capacity = np.array(
         [data.draw(st.lists(st.integers(1, 4), min_size=3, max_size=4)), [1, 1, 0, 0], [9.0] * 4], object

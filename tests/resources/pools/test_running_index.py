@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.resources.pools.profile import CountProfile
 from simmodel.resources.pools.running import UNIT, RunningIndex
+from tests.helpers.examples import up_to
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -85,7 +86,7 @@ def test_endless_executions_are_counted_apart_from_the_work_that_is_left():
     assert (index.left.endless, index.left.at(5.0) / UNIT) == (0, 10)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=up_to(200), deadline=None)
 @given(
     st.integers(1, 8),
     st.lists(st.tuples(st.integers(0, 20), st.integers(1, 4)), max_size=6),

@@ -124,8 +124,9 @@ SOME = [policy for policy in POLICIES if policy != "window"]
 
 
 @pytest.mark.parametrize("policy", [*SOME, pytest.param("window", marks=pytest.mark.exhaustive)])
-def test_no_two_jobs_are_on_one_switch_at_a_time(policy):
-    for seed in range(15):
+@pytest.mark.parametrize("seeds", [4, pytest.param(15, marks=pytest.mark.long)])
+def test_no_two_jobs_are_on_one_switch_at_a_time(policy, seeds):
+    for seed in range(seeds):
         rng = Random(seed)
         part = PartitionSpec(
             nodes=[
@@ -179,11 +180,12 @@ def test_switches_that_are_alike_are_as_counted_processors(policy):
         assert simulate(spec, asked, policy).jobs["start"].tolist() == simulate(4, wide, policy).jobs["start"].tolist()
 
 
+@pytest.mark.parametrize("seeds", [2, pytest.param(8, marks=pytest.mark.long)])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_any_placement_of_nodes_that_are_alike_and_exclusive_starts_what_counts_start(policy):
+def test_any_placement_of_nodes_that_are_alike_and_exclusive_starts_what_counts_start(policy, seeds):
     register_placement("from-the-end", lambda _table, candidates, _count: candidates[::-1])
     try:
-        for seed in range(8):
+        for seed in range(seeds):
             rng = Random(seed)
             rows = [(i // 3, rng.randint(1, 20), rng.randint(1, 8)) for i in range(30)]
             jobs = [Job(submit=at, run=run, requested=run + 5 * (run % 3), processors=n) for at, run, n in rows]

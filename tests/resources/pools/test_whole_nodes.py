@@ -98,7 +98,9 @@ def check(name, case, overrun, estimates):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("examples", [12, pytest.param(2000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "examples", [3, pytest.param(12, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
+)
 def test_starts_as_on_counted_processors(name, examples):
     @settings(max_examples=examples, deadline=None)
     @given(
@@ -115,7 +117,9 @@ def test_starts_as_on_counted_processors(name, examples):
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if "keep" not in name and name not in ("window", "multifactor")]
 )
-@pytest.mark.parametrize("examples", [8, pytest.param(2000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "examples", [3, pytest.param(8, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
+)
 def test_cores_on_any_nodes_start_as_on_counted_processors(name, examples):
     """Nodes differ and are shared; jobs are for a number of processors."""
 

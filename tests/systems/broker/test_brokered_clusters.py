@@ -23,8 +23,9 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 from tests.helpers.broker_cases import MODES, Case, alone, cases
+from tests.helpers.examples import up_to
 
-PATIENT = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+PATIENT = settings(max_examples=up_to(60), deadline=None, suppress_health_check=list(HealthCheck))
 NAMES = [
     *("random", "round-robin", "sgs-t", "sgs-w", "least-loaded", "siloed"),
     *("share(0.6)", "least-loaded(jobs)", "least-loaded(processors)"),

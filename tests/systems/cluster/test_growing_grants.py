@@ -18,6 +18,7 @@ from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.resources import CountPool, Grant, Lost, Preempted
 from simmodel.work import LiveJob
 from tests.helpers.event_integral import EventIntegral
+from tests.helpers.examples import up_to
 from tests.oracles.growing import Script, Step, grants
 
 Steps = Generator[Event, Any, None]
@@ -518,7 +519,7 @@ def follow(
     note(number, 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=up_to(40), deadline=None)
 @given(scripts())
 def test_claims_are_served_as_step_by_step(found: list[Script]):
     env = Environment()
@@ -610,7 +611,7 @@ def test_processors_are_conserved(name: str, policy: str, found: list[Script], s
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", PARTITIONS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(found=scripts(), seed=st.integers(0, 10**6))
 def test_processors_are_conserved_in_many_runs(name: str, policy: str, found: list[Script], seed: int):
     check_conserved(name, policy, found, seed)

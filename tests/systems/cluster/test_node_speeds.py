@@ -16,6 +16,7 @@ from simmodel.snapshots import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
 from simmodel.systems.cluster.future.replay import predict
 from simmodel.work import Workload
+from tests.helpers.examples import up_to
 from tests.helpers.snapshot_cuts import check_cut
 
 
@@ -168,7 +169,7 @@ def queues(draw: st.DrawFn) -> list[Job]:
 
 
 @given(jobs=queues(), policy=st.sampled_from(["fcfs", "sjf", "largest"]), overrun=st.sampled_from(["stop", "continue"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 def test_twice_the_work_at_twice_the_speed_is_the_same_schedule(jobs: list[Job], policy: str, overrun: str) -> None:
     double = [
         attrs.evolve(job, run=2 * job.run, requested=None if job.requested is None else 2 * job.requested)
@@ -188,7 +189,7 @@ def test_twice_the_work_at_twice_the_speed_is_the_same_schedule(jobs: list[Job],
     policy=st.sampled_from(["fcfs", "easy", "conservative", "conservative-keep", "preemptive"]),
     cuts=st.lists(st.integers(1, 300), min_size=1, max_size=3, unique=True),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_runs_go_on_from_a_snapshot_at_their_speeds(jobs: Any, speeds: Any, policy: str, cuts: Any) -> None:
     def make(name: str) -> tuple[Environment, Cluster]:
         env = Environment()

@@ -18,6 +18,7 @@ from simmodel.platform import ClusterSpec, FailureModel, NodeSpec, PartitionSpec
 from simmodel.results import Result, StreamedResult
 from simmodel.work import ChunkedWorkload, Table
 from tests.helpers.batch_cases import Case, cases, to_workload
+from tests.helpers.examples import up_to
 
 POLICIES = st.sampled_from(["fcfs", "easy", "conservative", "sjf+easy"])
 
@@ -55,7 +56,7 @@ def by_submit(case: Case) -> Workload:
     return log.where(np.argsort(log["submit"], kind="stable"))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=up_to(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(), POLICIES, st.integers(1, 6))
 def test_counted_processors_replay_the_same_in_chunks(case: Case, policy: str, rows: int) -> None:
     in_both_ways(case.processors, by_submit(case), policy, rows)

@@ -21,6 +21,7 @@ from simmodel.systems.cluster.from_data import snapshot_of
 from simmodel.work.job import Dependency
 from simmodel.work.transformations import merge
 from simmodel.work.workload import Workload
+from tests.helpers.examples import up_to
 from tests.helpers.snapshot_cuts import check_cut, log_of
 from tests.oracles.partitions import Asked, schedule
 
@@ -263,7 +264,7 @@ def jobs_of(drawn: list[Asked]) -> list[Job]:
     ],
     ids=["fcfs", "sjf", "largest", "easy", "sjf+easy"],
 )
-@settings(max_examples=200)
+@settings(max_examples=up_to(200))
 @given(case=asked())
 def test_schedules_are_those_of_one_queue_that_is_rescanned(policy, key, easy, case):
     sizes, drawn = case
@@ -271,7 +272,7 @@ def test_schedules_are_those_of_one_queue_that_is_rescanned(policy, key, easy, c
     assert ran(spec(*sizes), jobs_of(drawn), policy) == expected
 
 
-@settings(max_examples=100)
+@settings(max_examples=up_to(100))
 @given(case=asked(), policy=st.sampled_from(["easy", "conservative", "conservative-keep", "window", "best-fit"]))
 def test_a_list_of_one_partition_is_that_partition(case, policy):
     sizes, drawn = case
@@ -297,7 +298,7 @@ def test_every_policy_runs_each_job_once_in_one_of_its_partitions(policy, case):
         assert used <= sizes["abc".index(place)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=up_to(100))
 @given(case=asked())
 def test_promises_of_easy_are_kept(case):
     """All jobs end as expected, so nobody starts later than it was ever promised."""

@@ -27,6 +27,7 @@ from simmodel import (
 from simmodel.foundation.errors import ImpossibleWork, SnapshotError
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.platform.machine import MachineSpec
+from tests.helpers.examples import up_to
 from tests.helpers.small_machines import MB, WIDE_FLOW, small_machine
 
 NODE = small_machine(cores=2)
@@ -114,7 +115,7 @@ def drawn_flow(rng):
     return Workflow(tasks, [(i, j, rng.choice([0, 5, 40]) * MB) for i, j in pairs])
 
 
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 @given(st.integers(0, 200), st.floats(0.01, 1.1), st.sampled_from(["hrr", "heft", "earliest-finish"]), st.booleans())
 def test_until_its_limit_a_job_runs_its_workflow_as_the_machine_alone(seed, share, policy, crowded):
     flow = drawn_flow(np.random.default_rng(seed))

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings, strategies as st
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.systems.machine.system import Machine
+from tests.helpers.examples import up_to
 from tests.helpers.machine_cases import MachineCase, machine_cases
 from tests.helpers.simple_machine_policies import POLICIES
 
@@ -30,7 +31,7 @@ def end_of(machine: Machine) -> float:
     return float(machine.env.now)
 
 
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 @given(machine_cases(tuple(POLICIES)), st.floats(0.02, 1))
 def test_a_closed_machine_stands_still(case: MachineCase, share: float) -> None:
     at = share * end_of(begun(case))

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, event, given, settings
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork
 from simmodel.systems.machine.system import Machine
+from tests.helpers.examples import up_to
 from tests.helpers.machine_cases import MachineCase, machine_cases
 from tests.helpers.simple_machine_policies import POLICIES
 from tests.oracles.machine import Witness, check, could_go_on
@@ -31,7 +32,7 @@ def run(case: MachineCase) -> Witness | None:
     return witness
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=up_to(150), suppress_health_check=[HealthCheck.too_slow])
 @given(machine_cases(tuple(POLICIES)))
 def test_what_must_hold_holds(case: MachineCase) -> None:
     run(case)

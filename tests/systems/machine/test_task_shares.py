@@ -84,7 +84,9 @@ def test_random_tasks_start_as_in_a_plain_queue(seed):
     assert found == [expected[i] for i in range(n)]
 
 
-@pytest.mark.parametrize("cut", [0.5, 4.9, 5.0, 5.1, 8.0, 9.0])
+@pytest.mark.parametrize(
+    "cut", [5.0, *(pytest.param(each, marks=pytest.mark.long) for each in (0.5, 4.9, 5.1, 8.0, 9.0))]
+)
 def test_a_cut_run_ends_as_the_whole_one(cut):
     whole = ends(simulate(machine(), FLOW, "hrr"))
     begun = start(machine(), FLOW, "hrr")

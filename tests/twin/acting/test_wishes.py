@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.twin.acting.actions import HELD, RELEASED, Action, Command, mark_parts
 from simmodel.twin.acting.performing import perform, restore
+from tests.helpers.examples import up_to
 from tests.helpers.wishing_scheduler import Job, WishingScheduler
 
 JOBS = (1, 2, 3, 4)
@@ -32,7 +33,7 @@ def action(command: Command, job: int, value: int = 0) -> Action:
     acts=st.lists(ACT, min_size=1, max_size=6),
     wishes=st.lists(st.lists(st.tuples(st.sampled_from(JOBS), WISH), max_size=2), max_size=30),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=up_to(400), deadline=None)
 def test_no_wish_is_overridden_wherever_it_comes(
     acts: list[tuple[Command, int, int] | None], wishes: list[list[tuple[int, tuple[str, object]]]]
 ) -> None:

@@ -22,6 +22,7 @@ from simmodel.twin.pbs.nodes import NodeRecord, Size, nodes_in
 from simmodel.twin.pbs.source import PbsSettings, PbsSource
 from simmodel.twin.refused import Refused
 from simmodel.twin.sources import source_settings
+from tests.helpers.examples import up_to
 from tests.helpers.pbs_stub import READERS, START, PbsStub
 
 GB = 2.0**30
@@ -45,7 +46,7 @@ def test_what_is_no_json_is_read_as_it_was_meant(written: str, meant: str) -> No
 trees = st.recursive(st.text(), lambda inner: st.dictionaries(st.text(), inner, max_size=4), max_leaves=10)
 
 
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 @given(st.dictionaries(st.text(), trees, max_size=4))
 def test_json_is_read_as_it_is(document: dict[str, Any]) -> None:
     for indent in (None, 1):

@@ -121,6 +121,7 @@ def test_a_stream_that_was_trimmed_leads_to_the_state_all_the_same(
     source.close()
 
 
+@pytest.mark.long
 def test_jobs_that_are_over_are_not_kept() -> None:
     def live_jobs() -> int:
         gc.collect()

@@ -14,9 +14,10 @@ from simmodel.systems.cluster.future.plan import ProjectedJob, ProjectedPlan, Pr
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from tests.helpers.broker_cases import MODES, Case, alone, cases
+from tests.helpers.examples import up_to
 
 CORES = (0, 1, 3)  # counted processors, and exclusive nodes
-PATIENT = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+PATIENT = settings(max_examples=up_to(120), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class Asking(MappingPolicy):

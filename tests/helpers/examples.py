@@ -1,0 +1,10 @@
+"""How many examples Hypothesis draws: few for whoever runs the tests, all with ``--hypothesis-profile=thorough``."""
+
+from hypothesis import settings
+
+FEW = 30
+
+
+def up_to(number: int) -> int:
+    """Return the number of examples of a test: at most ``FEW`` unless the profile draws all."""
+    return number if settings.default.max_examples > FEW else min(number, FEW)
