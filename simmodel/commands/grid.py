@@ -125,7 +125,7 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
     from simmodel.catalogue import bundled_names, load_platform, load_workload
     from simmodel.formats.cgsim import read_cgsim
     from simmodel.formats.cgsim_jobs import read_cgsim_jobs
-    from simmodel.foundation.errors import InputError
+    from simmodel.foundation.errors import InputError, of_class
     from simmodel.platform.grid import GridSpec
 
     name = options.config
@@ -138,9 +138,7 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
             skip_bad_rows=options.skip_bad_rows,
         )
         return study.grid, study.workload, study.plugin
-    grid = load_platform(name, trust=options.trust)
-    if not isinstance(grid, GridSpec):
-        raise InputError(f"must be a grid, got a {type(grid).__name__}", name)
+    grid = of_class(load_platform(name, trust=options.trust), GridSpec, "a grid", name)
     for part in ("sites", "connections"):
         if getattr(options, part) is not None:
             raise InputError(f"--{part} needs a configuration of CGSim (JSON), got {name}")

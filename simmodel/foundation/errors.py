@@ -18,6 +18,7 @@ Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Pl
 """A plain value, as in JSON and TOML documents."""
 
 _E = TypeVar("_E", bound=Exception)
+_T = TypeVar("_T")
 
 
 @dataclass_transform()
@@ -104,6 +105,22 @@ def _one_line(text: str) -> str:
 
 _WORD = 240
 _LONG_WORD = re.compile(rf"\S{{{_WORD + 1},}}")
+
+
+def of_class(value: object, wanted: type[_T], what: str, place: str) -> _T:
+    """Return a value that must be of a class.
+
+    Raises
+    ------
+    InputError
+        it is not: the place, what it must be, and what it is
+
+    >>> of_class(4, int, "a number", place="jobs[0]")
+    4
+    """
+    if not isinstance(value, wanted):
+        raise InputError(f"must be {what}, got {shown(value)}", place)
+    return value
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 
 from simmodel.environment import END, SUBMIT
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, of_class
 from simmodel.scheduling.prediction import Predictor, predictor
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Planned, WorkState, just_after
@@ -44,8 +44,7 @@ def predictor_for(snapshot: Snapshot, given: PredictorLike | None) -> tuple[Clus
     InputError
         if it is not the snapshot of a cluster, or it has no predictor and none is given
     """
-    if not isinstance(snapshot, ClusterSnapshot):
-        raise InputError(f"must be that of a cluster, got {snapshot!r}", place="snapshot")
+    snapshot = of_class(snapshot, ClusterSnapshot, "that of a cluster", "snapshot")
     if isinstance(given, Predictor):
         return snapshot, given
     if given not in (None, "predicted"):

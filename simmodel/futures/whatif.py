@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from simmodel.environment import Environment, quiet_garbage_collector
-from simmodel.foundation.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled, of_class
 from simmodel.futures.branches import Branch
 from simmodel.futures.executors import Ended, run_all
 from simmodel.futures.outcomes import Outcome, Sample, Starting
@@ -226,8 +226,8 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     seed, arrivals = material.seeds[task.sample], material.arrivals[task.sample]
     branch = task.branch
     if material.predictor is not None:
-        assert isinstance(snapshot, ClusterSnapshot)
-        snapshot = draw_run_times(snapshot, material.predictor, np.random.default_rng((seed, _RUN_TIMES)))
+        cluster = of_class(snapshot, ClusterSnapshot, "that of a cluster", "snapshot")
+        snapshot = draw_run_times(cluster, material.predictor, np.random.default_rng((seed, _RUN_TIMES)))
     if branch.submitted:
         arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), snapshot.ids)
     env = Environment(snapshot.now, seed)

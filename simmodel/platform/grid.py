@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.foundation.errors import InputError, of_class, shown, unknown
 from simmodel.foundation.units import in_bytes, in_seconds
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
 from simmodel.platform.network import NetworkSpec
@@ -294,9 +294,7 @@ class GridSpec(Fields):
             raise InputError("must not be empty", place="sites")
         given: tuple[Any, ...] = self.sites
         for i, each in enumerate(given):
-            if not isinstance(each, SiteSpec):
-                message = f"must be a SiteSpec, got a {type(each).__name__}; BrokerSpec(places=...) joins grids"
-                raise InputError(message, place=f"sites[{i}]")
+            of_class(each, SiteSpec, "a SiteSpec (BrokerSpec(places=...) joins grids)", f"sites[{i}]")
         names = _unique("sites", (site.name for site in self.sites))
         _unique("files", (file.name for file in self.files))
         given_to = dict.fromkeys(names, 0)

@@ -13,11 +13,10 @@ from simmodel.foundation.display import Cells
 from simmodel.foundation.errors import InputError, SnapshotError, Stalled
 from simmodel.referee.explanation_parts import Change, span_table, table_lines, told_of
 from simmodel.referee.job_life import after_instant
-from simmodel.referee.obstacles import waiting_parts, why_waits
+from simmodel.referee.obstacles import why_waits
 from simmodel.referee.redirected import Redirected
 from simmodel.results.explanations import Told
 from simmodel.scheduling.registry import policy as policy_of
-from simmodel.snapshots.cluster import ClusterSnapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,9 +218,6 @@ def _there(simulation: Any, decided: _Decision, job: int | str) -> Explanation |
     (place,) = (each for each in simulation.system.places if each.name == decided.chosen)
     name = str(job).rpartition(":")[2]
     try:
-        snapshot = after_instant(simulation, decided.at, place.system)
-        if isinstance(snapshot, ClusterSnapshot) and name in waiting_parts(snapshot):
-            return why_waits(snapshot, name)
-    except (SnapshotError, InputError):  # of a kind without snapshots, or under a policy that was passed as an object
+        return why_waits(after_instant(simulation, decided.at, place.system), name)
+    except (SnapshotError, InputError):  # of another kind, without snapshots, or under a policy passed as an object
         return None
-    return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.foundation.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled, of_class
 from simmodel.futures.asking import promised_now
 from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import Explanation
@@ -46,8 +46,7 @@ def explain_job(
         that of the simulation, if it was given as an object
     """
     simulation = make()
-    system = simulation.system
-    assert isinstance(system, Cluster)
+    system = of_class(simulation.system, Cluster, "of a cluster", "simulation")
     submits = {str(name): at for name, at in to_come(system)}
     when = instant_in(submits, job, at)
     watch = Watch(system, job)
@@ -127,7 +126,7 @@ def _fate(live: LiveJob | None) -> str:
 def after_instant(simulation: Simulation, when: float, system: System[Any] | None = None) -> Any:
     """Run through an instant (s), and return the state of the system, or of one below it, after its decisions."""
     simulation.run(until=float(np.nextafter(when, inf)))
-    return attrs.evolve(_seen(system or simulation.system), now=when)
+    return attrs.evolve((system or simulation.system).seen(), now=when)
 
 
 def before_decision(simulation: Simulation, when: float) -> Any:
@@ -135,17 +134,12 @@ def before_decision(simulation: Simulation, when: float) -> Any:
     env, system = simulation.env, simulation.system
     if when > env.now:
         simulation.run(until=when)
-    snapshot = _seen(system)
+    snapshot = system.seen()
     if env.peek() > when:
         return snapshot
     if system.timing.by_event:
         return after_instant(simulation, when)
     if simulation.next_decision() is not None and env.now == when:
-        snapshot = _seen(system)
+        snapshot = system.seen()
         simulation.decide()
     return snapshot
-
-
-def _seen(system: System[Any]) -> Any:
-    """Return the state of a system; of a cluster, what a policy may see of it: the jobs to come would take long."""
-    return system.snapshot(actual=False) if isinstance(system, Cluster) else system.snapshot()

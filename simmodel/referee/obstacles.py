@@ -7,7 +7,7 @@ from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.foundation.display import are_free, counted
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, of_class
 from simmodel.foundation.units import show_quantity
 from simmodel.futures.asking import Question, promised_now
 from simmodel.futures.whatif import what_if
@@ -111,9 +111,7 @@ def why_waits(
       expected to start at 100 s, in 1 min 39 s
       it would start now with 1 processor instead of 4
     """
-    if not isinstance(snapshot, ClusterSnapshot):
-        raise InputError(f"must be that of a cluster, got {snapshot!r}", place="snapshot")
-    seen = snapshot.expected()
+    seen = of_class(snapshot, ClusterSnapshot, "that of a cluster", "snapshot").expected()
     works = waiting_parts(seen)
     if str(job) not in works:
         raise InputError(f"must be one of the {len(works):,} jobs that wait, got {job!r}", place="job")

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Shown, are_free, counted, text_table
-from simmodel.foundation.errors import InputError, PolicyError, Stalled
+from simmodel.foundation.errors import InputError, PolicyError, Stalled, of_class
 from simmodel.records.observers import progress_bar
 from simmodel.referee.feasibility import impossible
 from simmodel.referee.following import Departure, Follower
@@ -365,10 +365,7 @@ def cluster_of(platform: GivenPlatform, log: Workload) -> ClusterSpec:
         if log.processors is None:
             raise InputError(f"must be given: {log.name} does not name its processors", place="platform")
         return ClusterSpec.simple(log.processors)
-    spec = platform_of(platform)
-    if not isinstance(spec, ClusterSpec):
-        raise InputError(f"must be a cluster, got {spec!r}", place="platform")
-    return spec
+    return of_class(platform_of(platform), ClusterSpec, "a cluster", "platform")
 
 
 def _different(

@@ -13,7 +13,7 @@ import attrs
 from simmodel.catalogue import load_platform
 from simmodel.catalogue.bundled import bundled_names
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import InputError, Plain, shown
+from simmodel.foundation.errors import InputError, Plain, of_class, shown
 from simmodel.foundation.loading import parse_toml, read_bytes
 from simmodel.foundation.units import parse_quantity
 from simmodel.platform.cluster import ClusterSpec
@@ -200,9 +200,7 @@ class TwinConfig(Fields):
         """
         ready = self.platform in bundled_names("platforms")
         spec = load_platform(self.platform if ready else self.path(self.platform), trust=trust)
-        if not isinstance(spec, ClusterSpec):
-            raise InputError(f"must be a cluster, got a {type(spec).__name__}", place="platform")
-        return spec
+        return of_class(spec, ClusterSpec, "a cluster", "platform")
 
 
 def read_config(path: str | Path, *, trust: bool = False) -> TwinConfig:

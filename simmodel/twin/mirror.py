@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import attrs
@@ -96,7 +97,7 @@ class Mirror(Shown):
         ahead: float = 3600.0,
         **options: Any,
     ) -> None:
-        spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
+        spec = ClusterSpec.simple(platform) if isinstance(platform, int | Integral) else platform
         announced = tuple(outage for outage in spec.outages if outage.kind == "maintenance")
         self.spec = attrs.evolve(spec, outages=announced, failures=())
         self.cluster = spec.name if cluster is None else cluster

@@ -140,8 +140,7 @@ def test_a_job_that_can_never_start_never_does() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        range(20_000, 26_000, 60),
-        pytest.param(range(20_000, 26_000, 15), marks=pytest.mark.long),
+        range(20_000, 26_000, 15),
         pytest.param(range(20_000, 26_000), marks=pytest.mark.exhaustive),
     ],
 )

@@ -572,6 +572,10 @@ class Cluster(System[LiveJob]):
 
     # ------------------------------------------------------------------ snapshots
 
+    def seen(self) -> ClusterSnapshot:
+        """Return the state of the cluster as policies see it, without the jobs to come."""
+        return self.snapshot(actual=False)
+
     def snapshot(self, *, actual: bool = True) -> ClusterSnapshot:
         """Return the state of the cluster as a plain value from which a simulation can continue.
 

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, of_class
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.submissions import read_workload
@@ -235,9 +235,7 @@ class AdvisedLog(_Replay):
 
     def __init__(self, simulation: Simulation, cluster: str, *, speed: float | None = None) -> None:
         super().__init__(cluster, speed)
-        system: Any = simulation.system
-        if not isinstance(system, Cluster):
-            raise InputError(f"must be of a cluster, got {system!r}", place="simulation")
+        system = of_class(simulation.system, Cluster, "of a cluster", "simulation")
         self.simulation = simulation
         self._told: list[Event] = []
         self._recorder = EventsOf(system, self._told.append, cluster)

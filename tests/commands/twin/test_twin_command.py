@@ -121,7 +121,7 @@ def test_a_configuration_is_checked_and_run_and_continued(folder: Path, capsys: 
         (("500ms", "0s"), "advise.deadline: must be a number > 0, got 0.0"),
         (("passed", "later"), "advise.when: must be 'quiet' or 'passed', got 'later'"),
         (("machine.toml", "none.toml"), "none.toml"),
-        (("machine.toml", "hetsim-slow"), "platform: must be a cluster, got a MachineSpec"),
+        (("machine.toml", "hetsim-slow"), "platform: must be a cluster, got <MachineSpec"),
         (("alps", "alps\nrubbish"), "twin.toml"),
     ],
 )

@@ -150,6 +150,6 @@ def test_tiers_are_cut_and_continued(cut):
 
 def test_a_grid_is_no_site():
     with pytest.raises(
-        InputError, match=r"sites\[0\]: must be a SiteSpec, got a GridSpec; BrokerSpec\(places=...\) joins grids"
+        InputError, match=r"sites\[0\]: must be a SiteSpec \(BrokerSpec\(places=...\) joins grids\), got GridSpec"
     ):
         GridSpec(sites=[region("e", "f")])
