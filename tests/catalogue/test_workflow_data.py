@@ -85,14 +85,23 @@ MARKS = ("_100", "_997", "large", "1000p", "1l-3c-12p", "dss-15d", "50fastq", "a
 LARGE = [name for name in FILES if any(mark in name for mark in MARKS)]
 
 
+SMALL = [name for name in FILES if name not in LARGE]
+
+
 @pytest.mark.parametrize("name", FILES)
+def test_every_workflow_runs(name: str) -> None:
+    runs_under(name, NAMES[:1])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *SMALL[::8],
+        *(pytest.param(name, marks=pytest.mark.long) for at, name in enumerate(SMALL) if at % 8),
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in LARGE),
+    ],
+)
 def test_every_workflow_runs_under_every_policy(name: str) -> None:
-    runs_under(name, NAMES[:1] if name in LARGE else NAMES)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", LARGE)
-def test_every_large_workflow_runs_under_every_policy(name: str) -> None:
     runs_under(name, NAMES)
 
 
