@@ -25,6 +25,7 @@ __all__ = [
     "DataPolicyState",
     "DiskState",
     "FetchState",
+    "FilesState",
     "GridSnapshot",
     "SiteState",
     "StayState",
@@ -120,6 +121,17 @@ class TransferState(NamedTuple):
     left: Seconds
     start: Instant
     lag: Seconds = 0.0
+
+
+class FilesState(NamedTuple):
+    """The files of a grid: the fields of a :class:`GridSnapshot` of these names."""
+
+    catalogue: CatalogueState
+    fetches: tuple[FetchState, ...]
+    transfers: tuple[TransferState, ...]
+    rooms: tuple[tuple[str, Count], ...]
+    stranded: tuple[tuple[str, Count], ...]
+    links: tuple[tuple[str, Any], ...]
 
 
 class AssignedState(NamedTuple):

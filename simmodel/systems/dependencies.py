@@ -160,6 +160,15 @@ class Dependencies:
                 if job.state == "blocked" and job.spec is not None:
                     yield job, job.spec.dependencies.index(dependency), other, what
 
+    def ended(self, names: Iterable[int | str]) -> Iterator[tuple[int | str, str]]:
+        """Yield the id and the final state of each of these jobs that has ended or was rejected, once."""
+        for name in dict.fromkeys(names):
+            job = self.known.get(name)
+            if job is not None and job.state in OVER:
+                yield name, job.state
+            elif job is None and name in self.absent:
+                yield name, "rejected"
+
     def restore(
         self,
         jobs: Iterable[LiveJob],

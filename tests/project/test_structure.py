@@ -16,9 +16,9 @@ from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
 LIMITS = {
-    "lines": 115_591,
-    "files": 608,
-    "private names of others": 179,
+    "lines": 115_590,
+    "files": 607,
+    "private names of others": 159,
     "questions after the kind": 0,
     "loose parameters, per mille": 71,
     "loose roles": 101,

@@ -19,7 +19,6 @@ from simmodel.snapshots.broker import (
 from simmodel.systems.destination import BrokeredSet
 from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.systems.submissions import set_columns
-from simmodel.work.job import OVER
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
@@ -136,9 +135,5 @@ def _over(broker: BrokerCore, arrivals: Iterable[Iterable[Arriving]]) -> Iterato
         for dependency in each.spec.dependencies
     )
     for number, name in named:
-        family = broker.families[number]
-        job = family.known.get(name)
-        if job is not None and job.state in OVER:
-            yield OverState(number, name, job.state)
-        elif job is None and name in family.absent:
-            yield OverState(number, name, "rejected")
+        for _, state in broker.families[number].ended((name,)):
+            yield OverState(number, name, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ from simmodel.snapshots.jobs import (
 from simmodel.systems.cluster.arrivals import Arrivals
 from simmodel.systems.job_states import work_of
 from simmodel.systems.policy_state import policy_state, stream_states
-from simmodel.work.job import OVER
 from simmodel.work.prepare import planned_seconds
 
 if TYPE_CHECKING:
@@ -89,7 +88,11 @@ def capture(cluster: Cluster, actual: bool, *, predictor: bool = True) -> Cluste
         places=tuple([_place(cluster, pool, actual) for pool in cluster.places]),
         consumables=tuple((name, float(free)) for name, free in cluster.places[0].consumables.free.items()),
         waits=_waits(cluster) if blocked else (),
-        over=_over(cluster, arrivals),
+        over=tuple(
+            cluster.dependencies.ended(
+                each.job for work in arrivals if work.spec is not None for each in work.spec.dependencies
+            )
+        ),
         usage=tuple(
             (
                 float(usage.half_life),
@@ -261,20 +264,6 @@ def _submission(cluster: Cluster, submission: Submission) -> WorkState:
 def _waits(cluster: Cluster) -> tuple[Wait, ...]:
     found = [(job.submit, job.seq, which, other, what) for job, which, other, what in cluster.dependencies.waits()]
     return tuple(Wait(other, what, number, which) for _, number, which, other, what in sorted(found, key=_ORDER))
-
-
-def _over(cluster: Cluster, arrivals: Iterable[WorkState]) -> tuple[tuple[Any, str], ...]:
-    """Return (id, final state) of the ended jobs on which arriving jobs depend."""
-    dependencies = cluster.dependencies
-    named = dict.fromkeys(each.job for work in arrivals if work.spec is not None for each in work.spec.dependencies)
-    found = []
-    for name in named:
-        job = dependencies.known.get(name)
-        if job is not None and job.state in OVER:
-            found.append((name, job.state))
-        elif job is None and name in dependencies.absent:
-            found.append((name, "rejected"))
-    return tuple(found)
 
 
 # ---------------------------------------------------------------------- places

@@ -103,7 +103,7 @@ class GridCore(Broker):
         self.changes: list[Change] = []  # of the cores in service at the sites
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
         if begin:
-            self.outages.plan()
+            self.outages.restore()
         self._on_created: tuple[Callable[..., object], ...] = ()
         self._on_assigned: tuple[Callable[..., object], ...] = ()
         self._on_queued: tuple[Callable[..., object], ...] = ()
@@ -234,6 +234,13 @@ class GridCore(Broker):
         ledger.attempts[row] += 1
         for hook in self._on_assigned:
             hook(work, site)
+
+    def go_on_at(self, job: BrokeredJob, site: Site) -> None:
+        """Adopt a job that was at a site, or on its way, before the grid was restored."""
+        job.destination = site
+        self.handed[job] = None
+        self._active += 1
+        site.present += 1
 
     def hand(self, work: BrokeredJob, place: Destination) -> None:
         """Send a job to its site: it joins the queue there at once, or when its overhead and its files are over."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import attrs
 
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.resources.data.catalogue import Catalogue
 from simmodel.resources.data.storage import make_storage
 from simmodel.resources.network.network import Network
+from simmodel.snapshots.grid import FetchState, FilesState, TransferState
 from simmodel.systems.grid.transfer_times import Ways
 
 if TYPE_CHECKING:
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.grid import GridSpec
     from simmodel.platform.storage import StorageSpec
+    from simmodel.resources.network.shared_channel import ChannelState, SharedChannel
     from simmodel.resources.network.transfer import Transfer
+    from simmodel.snapshots.grid import GridSnapshot
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.site import Site
 
@@ -78,6 +82,26 @@ class Fetch:
 
     def __repr__(self) -> str:
         return f"<fetch of {self.file} to {self.site.name}>"
+
+
+class Callers(Protocol):
+    """Those who wait for files, and read and write them: the stays of jobs, which snapshots refer to by rows."""
+
+    def rows(self) -> Mapping[Arrived, int]:
+        """Return the rows of the jobs that wait for files, by the calls that tell them."""
+        ...
+
+    def arrival(self, row: int, file: str, /) -> Arrived:
+        """Return the call that tells the job of a row of a snapshot that a file has arrived."""
+        ...
+
+    def writer(self, file: str, site: Site, /) -> Arrived | None:
+        """Return the call that tells the job that writes a file at a site that there is room for it."""
+        ...
+
+    def resume(self, channel: SharedChannel, state: ChannelState, rows: tuple[int, ...], writes: bool, /) -> None:
+        """Restore the accesses of a channel, given the rows of their jobs in the snapshot."""
+        ...
 
 
 class DataManager:
@@ -299,7 +323,7 @@ class DataManager:
         else:
             transfer.callbacks.append(partial(self._sent, fetch))
 
-    def go_on(self, fetch: Fetch, left: float, lag: float, start: float) -> None:
+    def _carry_on(self, fetch: Fetch, left: float, start: float, lag: float) -> None:
         """Go on with the transfer of a fetch of a snapshot: see :meth:`Network.carry_on`."""
         source, site = fetch.source, fetch.site
         assert source is not None
@@ -446,6 +470,116 @@ class DataManager:
         for fetch in self._stranded:
             down = fetch.site.name if fetch.site.down else ", ".join(site.name for site in self.replicas(fetch.file))
             yield f"file {fetch.file} cannot be brought to {fetch.site.name}: down: {down}"
+
+    # ------------------------------------------------------------------ snapshots
+
+    def state(self, callers: Callers, known: Container[BrokeredJob]) -> FilesState:
+        """Return the files with their replicas, and those on their way; ``known``: the jobs that have not ended.
+
+        Raises
+        ------
+        SnapshotError
+            if a script has changed the network or waits for a file, a transfer ends at this instant, or the model of
+            a link, or of how links are shared, has no snapshots
+        """
+        self.network.settle()
+        self._check_copy()
+        fetches = list(self.fetches.values())
+        number = {fetch.transfer: i for i, fetch in enumerate(fetches) if fetch.transfer is not None}
+        rows = callers.rows()
+        return FilesState(
+            self.catalogue.state(),
+            tuple(_fetch_state(fetch, rows, known) for fetch in fetches),
+            tuple(
+                TransferState(number[each], float(each.left), float(each.start), float(each.lag))
+                for each in self.network.under_way()
+            ),
+            tuple((file, self.by_name[name].number) for file, name in self._rooms),
+            tuple((fetch.file, fetch.site.number) for fetch in self._stranded),
+            self.network.own_states(),
+        )
+
+    def _check_copy(self) -> None:
+        network = self.network
+        ours = {fetch.transfer for fetch in self.fetches.values()}
+        under_way = set(network.under_way())
+        for transfer in network.under_way():
+            if transfer not in ours:
+                raise SnapshotError(f"{transfer.describe()} cannot be copied: no fetch of the grid has begun it")
+            if transfer.status not in ("waiting", "moving"):
+                raise SnapshotError(f"{transfer.describe()} cannot be copied: it is {transfer.status}")
+        for fetch in self.fetches.values():
+            if fetch.transfer is not None and fetch.transfer not in under_way:
+                raise SnapshotError(
+                    f"{fetch!r} cannot be copied: it ends at this instant; take the snapshot between events"
+                )
+        for link in network.links.values():
+            if link.altered:
+                raise SnapshotError(f"link {link.name} cannot be copied: a script has changed it")
+            if not link.snapshots:
+                raise SnapshotError(f"link {link.name} cannot be copied: {type(link).__name__} has snapshots = False")
+        rule = network.rule
+        if rule is not None and not rule.snapshots:
+            raise SnapshotError(f"the network cannot be copied: {type(rule).__name__} has snapshots = False")
+
+    def restore(self, snapshot: GridSnapshot, callers: Callers, jobs: Mapping[int, BrokeredJob]) -> None:
+        """Restore the files of a snapshot, those on their way, and the storages of the sites.
+
+        ``jobs``: the unfinished jobs by their rows in the snapshot.
+
+        Raises
+        ------
+        InputError
+            if nothing waits for room that the snapshot says is waited for
+        """
+        sites = list(self.by_name.values())
+        fetches = [self._fetch_again(each, sites, callers, jobs) for each in snapshot.fetches]
+        for file, number in snapshot.rooms:
+            site = sites[number]
+            fetch = self.fetches.get((file, site.name))
+            call = callers.writer(file, site) if fetch is None else partial(self._has_room, fetch)
+            if call is None:
+                raise InputError(f"rooms: nothing waits for room for file {file} at {site.name}")
+            self._rooms[file, site.name] = call
+        for site, state in zip(sites, snapshot.sites, strict=True):
+            calls = {file: partial(self._reserved, (file, name)) for file, name in self._rooms if name == site.name}
+            site.restore_files(state, calls, callers.resume)
+        self.catalogue.restore(snapshot.catalogue)
+        self.network.restore_own(snapshot.links)
+        for each in snapshot.transfers:
+            self._carry_on(fetches[each.fetch], each.left, each.start, each.lag)
+        self.network.settle()
+        for file, number in snapshot.stranded:
+            self._stranded[self.fetches[file, sites[number].name]] = None
+
+    def _fetch_again(
+        self, state: FetchState, sites: Sequence[Site], callers: Callers, jobs: Mapping[int, BrokeredJob]
+    ) -> Fetch:
+        fetch = Fetch(state.file, state.size, sites[state.site], state.cause)
+        fetch.callers = [callers.arrival(row, state.file) for row in state.callers]
+        fetch.job = None if state.job is None else jobs[state.job]
+        fetch.source = None if state.source is None else sites[state.source]
+        fetch.tries, fetch.room, fetch.mode = state.tries, state.room, state.mode
+        self.fetches[state.file, fetch.site.name] = fetch
+        return fetch
+
+
+def _fetch_state(fetch: Fetch, rows: Mapping[Arrived, int], known: Container[BrokeredJob]) -> FetchState:
+    for call in fetch.callers:
+        if call not in rows:
+            raise SnapshotError(f"{fetch!r} cannot be copied: a function waits for it")
+    return FetchState(
+        fetch.file,
+        fetch.site.number,
+        fetch.size,
+        fetch.cause,
+        tuple(rows[call] for call in fetch.callers),
+        fetch.job.row if fetch.job is not None and fetch.job in known else None,
+        None if fetch.source is None else fetch.source.number,
+        fetch.tries,
+        fetch.room,
+        fetch.mode,
+    )
 
 
 def _stay_there(_file: str, _site: Site) -> Site | None:

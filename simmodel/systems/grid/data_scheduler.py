@@ -5,22 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.environment import WAKE_UP
-from simmodel.foundation.errors import PolicyError
-from simmodel.policies.data import DataPolicy
+from simmodel.foundation.errors import InputError, PolicyError
+from simmodel.policies.data import DataPolicy, described, made_of
 from simmodel.scheduling.checks import misreturned, why_not_at
 from simmodel.scheduling.protocol import DataView, Evict, Transfer, WakeAt
-from simmodel.scheduling.registry import PolicyLike, policy as policy_of
+from simmodel.scheduling.registry import PolicyLike, policy as policy_of, unused
 from simmodel.scheduling.scheduler import check_decides
+from simmodel.snapshots.grid import AssignedState, DataPolicyState
+from simmodel.snapshots.snapshot import PolicyState
+from simmodel.systems.policy_state import plain_state, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from simmodel.environment import Call, Environment
     from simmodel.resources.data.storage import Storage
     from simmodel.systems.grid.data import DataManager
     from simmodel.systems.grid.site import Site
 
-__all__ = ["DataScheduler"]
+__all__ = ["DataScheduler", "chosen_data_policy"]
 
 
 class Owner(Protocol):
@@ -32,6 +35,42 @@ class Owner(Protocol):
     places: tuple[Site, ...]
     data: DataManager
     queue: Any
+
+
+def chosen_data_policy(state: DataPolicyState, given: PolicyLike | None) -> PolicyLike:
+    """Return the data policy to continue with: the given one without its memory, or else that of a snapshot.
+
+    Raises
+    ------
+    InputError
+        if none is given and that of the snapshot was passed as an object of a class of a script
+    """
+    if given is not None:
+        return unused(given)
+    if state.policy.known_as is not None:
+        return state.policy.known_as
+    if state.made is None:
+        message = f"{state.policy.name!r} was passed as an object: pass it again to continue from the snapshot"
+        raise InputError(message, place="data")
+    try:
+        return made_of(state.made)
+    except InputError as error:
+        raise InputError(error.message, place="data.made") from None
+
+
+class EndedJob:
+    """What a data policy may still ask about a job that has ended: its id and its inputs."""
+
+    __slots__ = ("id", "inputs")
+
+    def __init__(self, id: int | str, inputs: tuple[str, ...]) -> None:
+        self.id = id
+        self.inputs = inputs
+
+    @property
+    def needs_files(self) -> bool:
+        """Whether it had inputs."""
+        return bool(self.inputs)
 
 
 class DataScheduler:
@@ -94,11 +133,44 @@ class DataScheduler:
         """Whether the policy is to be asked at this instant."""
         return self._wake.armed
 
-    def go_on(self, alarms: Iterable[float], *, due: bool) -> None:
-        """Go on as a snapshot says: with the planned wake-ups (s), and whether the policy is to be asked now."""
-        for at in alarms:
+    def state(self, known: Container[Any]) -> DataPolicyState:
+        """Return the policy with its memory, and what it has not decided on; ``known``: the jobs that have not ended.
+
+        Raises
+        ------
+        SnapshotError
+            if the memory of the policy does not consist of plain values
+        """
+        policy, view = self.policy, self.view
+        return DataPolicyState(
+            PolicyState(policy.name, self.known_as, plain_state(policy), self.due),
+            described(policy) if self.known_as is None else None,
+            tuple(sorted(self.alarms)),
+            tuple(
+                AssignedState(
+                    job.row if job in known else None, site.number, job.id, tuple(job.inputs) if job.needs_files else ()
+                )
+                for job, site in view.assigned
+            ),
+            tuple(view.added),
+        )
+
+    def restore(self, state: DataPolicyState, chosen: PolicyLike, jobs: Mapping[int, Any]) -> None:
+        """Restore the memory of the chosen policy, if it has the same name; another one begins anew.
+
+        ``jobs``: the unfinished jobs by their rows in the snapshot.
+        """
+        if self.policy.name != state.policy.name:
+            self.use(chosen)
+            return
+        recall(self.policy, state.policy, "data.policy.state")
+        for row, site, name, inputs in state.assigned:
+            job = EndedJob(name, inputs) if row is None else jobs[row]
+            self.view.assigned.append((job, self.grid.places[site]))
+        self.view.added.extend(state.added)
+        for at in state.alarms:
             self._wake_at(at)
-        if due:
+        if state.policy.due:
             self._wake()
 
     def _source(self, file: str, size: float, sources: list[Site], site: Site) -> Site:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError
 from simmodel.resources.network.shared_channel import SharedChannel
+from simmodel.snapshots.grid import DiskState
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.grid import SiteSpec
+    from simmodel.resources.alarm import Alarm
     from simmodel.resources.data.storage import Storage
-    from simmodel.resources.network.shared_channel import Access
+    from simmodel.resources.network.shared_channel import Access, ChannelState
 
 __all__ = ["Disks"]
 
@@ -76,3 +78,25 @@ class Disks:
             kind = "write" if writes else "read"
             channel = self._channels[host, writes] = SharedChannel(self._env, rate, self._spec.name, kind=kind)
         return channel
+
+    # ------------------------------------------------------------------ snapshots
+
+    def alarms(self) -> Iterator[tuple[int, bool, Alarm]]:
+        """Yield what ends the accesses of each disk: (host, whether they write, alarm)."""
+        for (host, writes), channel in self._channels.items():
+            yield host, writes, channel.alarm
+
+    def state(self, rows: Callable[[SharedChannel], tuple[int, ...]]) -> tuple[DiskState, ...]:
+        """Return the disks that are accessed; ``rows`` returns the rows of the jobs whose accesses a channel has."""
+        return tuple(
+            DiskState(host, writes, channel.state(), rows(channel))
+            for (host, writes), channel in self._channels.items()
+            if len(channel)
+        )
+
+    def restore(
+        self, disks: Iterable[DiskState], resume: Callable[[SharedChannel, ChannelState, tuple[int, ...], bool], object]
+    ) -> None:
+        """Restore the disks; ``resume`` restores a channel: see :meth:`Stays.resume`."""
+        for disk in disks:
+            resume(self._channel(disk.host, disk.writes), disk.channel, disk.rows, disk.writes)

@@ -12,7 +12,7 @@ from simmodel.platform.grid import GridSpec
 from simmodel.platform.options import GridOptions, Options
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.scheduling.scheduler import check_decides
-from simmodel.systems.grid.data_policy_state import chosen_data_policy
+from simmodel.systems.grid.data_scheduler import chosen_data_policy
 from simmodel.systems.grid.system import Grid
 from simmodel.systems.kinds import Kind
 from simmodel.systems.submissions import read_submissions

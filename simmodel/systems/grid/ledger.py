@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.records.broker_record import joined
+from simmodel.snapshots.grid import TraceState, TryState
 from simmodel.systems.broker.ledger import Ledger
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
+
+    from simmodel.systems.destination import BrokeredJob
 
 __all__ = ["INSTANTS", "GridLedger", "StreamedLedger", "Try"]
 
@@ -80,6 +83,49 @@ class GridLedger(Ledger):
         """Return the number of a final state."""
         return self.words.setdefault(status, len(self.words))
 
+    # ------------------------------------------------------------------ snapshots
+
+    def state(self, jobs: Iterable[BrokeredJob]) -> tuple[tuple[TraceState, ...], tuple[TryState, ...]]:
+        """Return what it has of jobs that have been assigned and have not ended, and their earlier executions."""
+        there = {job.row: job for job in jobs}
+        traces = tuple(self._trace(job) for row, job in there.items() if self.attempts[row])
+        return traces, tuple(TryState(*each) for each in self.tries if each[0] in there)
+
+    def _trace(self, job: BrokeredJob) -> TraceState:
+        row = job.row
+        return TraceState(
+            row,
+            self.site[row],
+            self.attempts[row],
+            _known(self.assigned[row]),
+            _known(self.queued[row]),
+            _known(self.start[row]),
+            _known(self.executing[row]),
+            _known(self.end[row]),
+            self.bytes_in[row],
+            self.bytes_out[row],
+            None if job.started is None else float(job.started),
+            job.attempts,
+        )
+
+    def restore(self, traces: Iterable[TraceState], tries: Iterable[TryState], jobs: Mapping[int, BrokeredJob]) -> None:
+        """Restore what it had of unfinished jobs, which are given by their rows in the snapshot."""
+        for each in traces:
+            job = jobs[each.row]
+            row = job.row
+            columns = self.assigned, self.queued, self.start, self.executing, self.end
+            instants = each.assigned, each.queued, each.start, each.executing, each.end
+            for column, at in zip(columns, instants, strict=True):
+                if at is not None:
+                    column[row] = at
+            self.site[row], self.attempts[row] = each.site, each.attempts
+            self.bytes_in[row], self.bytes_out[row] = each.bytes_in, each.bytes_out
+            job.started, job.attempts = each.started, each.starts
+        for row, attempt, start, end, site, status in tries:
+            self.tries.append((jobs[row].row, attempt, start, end, site, status))
+
+    # ------------------------------------------------------------------ columns
+
     def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return a column of some rows as an array, a copy."""
         kind, _ = _COLUMNS[name]
@@ -96,6 +142,10 @@ _COLUMNS: dict[str, tuple[str, float]] = {
 }
 """The columns: the type of each, and its value in a new row."""
 _TYPES = {"d": np.float64, "h": np.int16, "b": np.int8}
+
+
+def _known(at: float) -> float | None:
+    return at if at == at else None
 
 
 class _Sparse(dict[int, Any]):

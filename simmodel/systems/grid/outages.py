@@ -55,7 +55,12 @@ class Outages:
         self.grid = grid
         self.calls: dict[tuple[int, str], Call] = {}
 
-    def plan(self, past: Collection[tuple[int, str]] = ()) -> None:
+    def state(self) -> tuple[tuple[int, str], ...]:
+        """Return the events of outages that were planned for this instant and are over, by number of the outage."""
+        now = self.grid.env.now
+        return tuple(key for key, call in self.calls.items() if call.at == now and not call.pending)
+
+    def restore(self, past: Collection[tuple[int, str]] = ()) -> None:
         """Plan the outages of the spec that are still to come, except those of this instant that are ``past``."""
         now = self.grid.env.now
         for i, outage in enumerate(self.grid.spec.outages):
@@ -64,11 +69,6 @@ class Outages:
                 self.calls[i, "begin"] = self.grid.plan(outage.at, partial(self.begin, site, outage.kind))
             if now <= outage.until < float("inf") and (i, "end") not in past:
                 self.calls[i, "end"] = self.grid.plan(outage.until, partial(self.end, site, outage.kind))
-
-    def past(self) -> list[tuple[int, str]]:
-        """List the events of outages that were planned for this instant and are over, by number of the outage."""
-        now = self.grid.env.now
-        return [key for key, call in self.calls.items() if call.at == now and not call.pending]
 
     def begin(self, site: Site, kind: Literal["down", "closed"]) -> None:
         """Take a site down or close it; each call needs its own :meth:`end`."""

@@ -53,10 +53,7 @@ def _alarms(grid: GridCore) -> Iterator[Item]:
         found += [(("read", site.number), site.storage.reading.alarm)]
         found += [(("write", site.number), site.storage.writing.alarm)]
         found += [(("storage", site.number, i), alarm) for i, alarm in enumerate(site.storage.alarms)]
-        found += [
-            (("disk", site.number, host, int(writes)), channel.alarm)
-            for (host, writes), channel in site.disks._channels.items()
-        ]
+        found += [(("disk", site.number, host, int(writes)), alarm) for host, writes, alarm in site.disks.alarms()]
     found += zip((("transfers",), ("latencies",)), grid.data.network.alarms, strict=True)
     for key, alarm in found:
         if alarm.planned is not None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from simmodel.foundation.errors import SnapshotError
 from simmodel.scheduling.protocol import Load, LoadLine, work_units
+from simmodel.snapshots.grid import SiteState
 from simmodel.systems.cluster.destination import ClusterDestination
 from simmodel.systems.destination import BrokeredJob
 
 if TYPE_CHECKING:
     from simmodel.platform.grid import SiteSpec
     from simmodel.resources.data.storage import Storage
+    from simmodel.resources.network.shared_channel import ChannelState, SharedChannel
     from simmodel.systems.cluster.system import Cluster
     from simmodel.systems.grid.disks import Disks
     from simmodel.systems.system import EstimateBasis
@@ -182,3 +185,37 @@ class Site(ClusterDestination):
         free, queued, queued_work, running_work = super().load
         way = self.on_the_way
         return Load(free, queued + way[0], queued_work + way[2], running_work)
+
+    # ------------------------------------------------------------------ snapshots
+
+    def state(self, rows: Callable[[SharedChannel], tuple[int, ...]]) -> SiteState:
+        """Return for how many reasons it is down and closed, and its files; ``rows`` as for :meth:`Disks.state`.
+
+        Raises
+        ------
+        SnapshotError
+            if its storage is of a model without snapshots
+        """
+        storage = self.storage
+        if not storage.snapshots:
+            model = type(storage).__name__
+            raise SnapshotError(f"storage {storage.name} cannot be copied: {model} has snapshots = False")
+        accesses = rows(storage.reading), rows(storage.writing), self.disks.state(rows)
+        return SiteState(self.down, self.closed, storage.state(), *accesses)
+
+    def restore(self, state: SiteState) -> None:
+        """Restore for how many reasons it is down and closed."""
+        self.down, self.closed = state.down, state.closed
+
+    def restore_files(
+        self,
+        state: SiteState,
+        calls: Mapping[str, Callable[[], object]],
+        resume: Callable[[SharedChannel, ChannelState, tuple[int, ...], bool], object],
+    ) -> None:
+        """Restore its files and their accesses: see :meth:`Storage.restore` and :meth:`Disks.restore`."""
+        storage = self.storage
+        storage.restore(state.storage, calls)
+        resume(storage.reading, state.storage.reading, state.readers, False)
+        resume(storage.writing, state.storage.writing, state.writers, True)
+        self.disks.restore(state.disks, resume)

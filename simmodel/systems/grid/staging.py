@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, SnapshotError
+from simmodel.snapshots.grid import IN_CLUSTER, StayState
 from simmodel.systems.grid.data import Hopeless
+from simmodel.systems.grid.hosts import grant_on
 from simmodel.systems.grid.site import GridJob
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment
     from simmodel.platform.grid import DelaySpec
-    from simmodel.resources.network.shared_channel import Access
+    from simmodel.resources.network.shared_channel import Access, ChannelState, SharedChannel
+    from simmodel.snapshots.grid import FetchState
     from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.data import Arrived, DataManager
@@ -33,6 +36,12 @@ class Keeper(Protocol):
     ledger: GridLedger
     reasons: dict[BrokeredJob, str]
     families: list[Dependencies]
+    restored: dict[int, BrokeredJob]
+
+    @property
+    def places(self) -> Sequence[Site]:
+        """The sites."""
+        ...
 
     def plan(self, at: float, call: Callable[[], object], /) -> Call:
         """Schedule a call at an instant (s)."""
@@ -452,6 +461,111 @@ class Stays:
         """Go on with what waited for a site."""
         self.data.site_is_back(site)
 
+    # ------------------------------------------------------------------ snapshots
+
+    def state(self) -> tuple[StayState, ...]:
+        """Return the stays as plain values.
+
+        Raises
+        ------
+        SnapshotError
+            if a job has a body, or what it reads or writes ends at this instant
+        """
+        for job, stay in self.present.items():
+            spec = job._job
+            if spec is not None and spec.has_body:
+                raise SnapshotError(f"job {job.id} cannot be copied: {spec.program}")
+            if stay.access is not None and stay.access.end is not None:
+                message = "its access ends at this instant; take the snapshot between events"
+                raise SnapshotError(f"job {job.id} cannot be copied: {message}")
+        return tuple(_state_of(stay) for stay in self.present.values())
+
+    def rows(self) -> dict[Arrived, int]:
+        """Return the rows of the jobs that wait for files, by the calls that tell them."""
+        return {call: stay.job.row for stay in self.present.values() for call in stay.missing.values()}
+
+    def accessing(self, channel: SharedChannel) -> tuple[int, ...]:
+        """Return the rows of the jobs that access a channel; raises ``SnapshotError`` if others do."""
+        found: list[int] = []
+        for access in channel.under_way():
+            about: Any = access.about
+            if not (isinstance(about, tuple) and about and isinstance(about[0], Stay)):
+                raise SnapshotError(f"{access.describe()} cannot be copied: it is none of a job")
+            found.append(about[0].job.row)
+        return tuple(found)
+
+    def restore(self, states: Iterable[StayState], fetches: Iterable[FetchState]) -> None:
+        """Restore the stays of a snapshot without their accesses and their calls: see :meth:`plan`."""
+        targets: dict[tuple[int, str], int] = {}  # where the file goes that a job waits for
+        for fetch in fetches:
+            for row in fetch.callers:
+                targets.setdefault((row, fetch.file), fetch.site)
+        for state in states:
+            stay = self._stay_again(state)
+            for file in state.missing:
+                if state.phase == "staging out":
+                    stay.target = self.grid.places[targets[state.row, file]]
+                    stay.missing[file] = partial(self._delivered, stay, stay.target)
+                else:
+                    stay.missing[file] = partial(self._arrived, stay, file)
+
+    def _stay_again(self, state: StayState) -> Stay:
+        job, site = self.grid.restored[state.row], self.grid.places[state.site]
+        stay = self.present[job] = Stay(job, site)
+        stay.phase = state.phase  # type: ignore[assignment]
+        stay.host, stay.index, stay.since = state.host, state.position, state.since
+        stay.pinned, stay.moved = dict.fromkeys(state.pinned), dict.fromkeys(state.moved)
+        job._outcome = state.outcome
+        if state.phase in ("overhead", "staging in"):
+            job.state = "staging in"
+            site.sent(job)
+            if state.host is not None:
+                job.remember().bind(grant_on(site, state.host, job))
+        elif state.phase in IN_CLUSTER:
+            stay.run = job.run
+        else:
+            job.state = "staging out"
+        if isinstance(job, GridJob):
+            job.stay = stay
+            job.course = self._started if job.inputs else None
+        if stay.holds:
+            self._holding[site] = self._holding.get(site, 0) + 1
+        return stay
+
+    def _restored(self, row: int) -> Stay:
+        """Return the stay of the job of a row of the snapshot."""
+        return self.present[self.grid.restored[row]]
+
+    def arrival(self, row: int, file: str) -> Arrived:
+        """Return the call that tells the job of a row of the snapshot that a file has arrived."""
+        return self._restored(row).missing[file]
+
+    def writer(self, file: str, site: Site) -> Arrived | None:
+        """Return the call that tells the job that writes a file at a site that there is room; ``None``: no job does."""
+        for job, stay in self.present.items():
+            writes = isinstance(job, GridJob) and stay.phase == "writing" and stay.site is site
+            if writes and job.outputs[stay.index].name == file:  # type: ignore[attr-defined]
+                return partial(self._has_room, stay)
+        return None
+
+    def resume(self, channel: SharedChannel, state: ChannelState, rows: tuple[int, ...], writes: bool) -> None:
+        """Restore the accesses of a channel, given the rows of their jobs in the snapshot."""
+        stays = [self._restored(row) for row in rows]
+        then = self._written if writes else self._has_read
+        calls = [partial(then, stay) for stay in stays]
+        for stay, access in zip(stays, channel.restore(state, calls), strict=True):
+            job: Any = stay.job
+            stay.access = access
+            access.about = (stay, job.outputs[stay.index].name if writes else job.inputs[stay.index])
+
+    def plan(self, states: Iterable[StayState]) -> None:
+        """Plan the ends of overheads and the begins of ``inside`` of restored stays."""
+        for state in states:
+            if state.ends is not None:
+                stay = self._restored(state.row)
+                then = self._ready if state.phase == "overhead" else self.bring_inside
+                stay.call = self.grid.plan(state.ends, partial(then, stay))
+
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each job that waits for files or for room."""
         for stay in self.present.values():
@@ -459,3 +573,23 @@ class Stays:
                 some = ", ".join(list(stay.missing)[:3]) + (" ..." if len(stay.missing) > 3 else "")
                 yield f"job {stay.job.id} waits at {stay.site.name} since {stay.since:g} for {some}"
         yield from self.data.waiting_report()
+
+
+def _state_of(stay: Stay) -> StayState:
+    job = stay.job
+    away = stay.phase not in IN_CLUSTER
+    return StayState(
+        job.row,
+        stay.site.number,
+        stay.phase,
+        stay.since,
+        ends=None if stay.call is None else float(stay.call.at),
+        host=stay.host,
+        position=stay.index,
+        pinned=tuple(stay.pinned),
+        missing=tuple(stay.missing),
+        moved=tuple(stay.moved),
+        spec=job._job if away else None,
+        length=float(job._length) if away else None,
+        outcome=job._outcome,
+    )
