@@ -9,30 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
-from heapq import heapify, heappop
 from itertools import chain
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.ordering import FCFS, SJF, at_each_place
 from simmodel.policies.orders import order
 from simmodel.policies.preference import heads_of, start_heads_in_order
-from simmodel.resources.pools.node_states import NodePromise
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
-from simmodel.scheduling.waiting import entry_of
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import Order
     from simmodel.policies.orders import GivenOrder
-    from simmodel.resources.pools.hosts import HostPool
-    from simmodel.resources.pools.node_ends import Numbers
-    from simmodel.resources.pools.node_states import NodeStates
     from simmodel.resources.pools.pool import Pool
-    from simmodel.scheduling.waiting import WaitingQueue
+    from simmodel.resources.pools.promises import Promise
     from simmodel.work.job import LiveJob
 
 __all__ = ["BACKFILLS", "Backfill", "Easy"]
@@ -74,9 +66,9 @@ class Easy(Policy):
         self.name = _easy_name(self.order, self.candidates)
         # Decide after each submission, even of a job that does not fit now: see Cluster(decide_on="event").
         self.tries_every_submission = self.candidates is not self.order
-        # By place: version, head, promised time, extra, and whether the last two hold for a job that starts beside it.
+        # By counted place: version, head, promised time, extra, and whether the last two hold for a job that starts.
         self._blocked: dict[Pool, tuple[int, LiveJob, float, int, bool]] = {}
-        self._promised: dict[Pool, tuple[int, LiveJob, NodePromise | None]] = {}  # the same on nodes
+        self._promised: dict[Pool, Promise] = {}  # where the free processors are not the whole state
 
     def forget(self) -> None:
         """Discard the state of the last decision: another policy has decided since."""
@@ -94,22 +86,17 @@ class Easy(Policy):
         if last is not None and last[0] == place.version:
             return self._with_new(view, place, last)
         promised = self._promised.get(place)
-        if promised is not None and promised[0] == place.version and self._none_fits(view, place, *promised[1:]):
+        if promised is not None and promised.version == place.version and self._stands(view, promised):
             return ()
         waiting = view.waiting
         if waiting.count == 1 and place.fits(job := waiting.head()):
             return (new_start((job, place, None, None, None)),)
         return self._at(view, place)
 
-    def _none_fits(self, view: View, place: Pool, head: LiveJob, promise: NodePromise | None) -> bool:
-        """Whether no job can start on nodes, because the only changes since are new jobs that do not fit."""
-        waiting = view.waiting.at(place)
-        return (
-            not self.promises
-            and (promise is None or view.env._now < promise.at)
-            and waiting.by(self.order).head() is head
-            and not any(map(place.fits, waiting.new))
-        )
+    def _stands(self, view: View, promise: Promise) -> bool:
+        """Whether no job can start, because the only changes since are new jobs that do not fit."""
+        waiting = view.waiting
+        return not self.promises and waiting.by(self.order).head() is promise.head and promise.bars(waiting.new)
 
     def _with_new(self, view: View, place: Pool, last: tuple[int, LiveJob, float, int, bool]) -> Iterable[Decision]:
         """Decide when the only changes since the last decision are new jobs.
@@ -140,13 +127,8 @@ class Easy(Policy):
         return (new_start((found, place, None, None, None)),)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide by counts if the place allows it, else by the states of its nodes, else by profile."""
-        if place.simple:
-            return self._counted(view, place)
-        if place.counts_hosts(view.waiting.at(place)):
-            return self._on_hosts(view, place)  # type: ignore[arg-type]
-        states = place.states(view.waiting.at(place))
-        return self._planned(view, place) if states is None else self._on_nodes(view, place, states)
+        """Decide by counting if the free processors are the whole state of the place, else by its own promise."""
+        return self._counted(view, place) if place.simple else self._beside(view, place)
 
     def _heads(self, view: View, place: Pool, queue: Any) -> Generator[Decision, None, LiveJob | None]:
         """Start heads while they fit; return the job for which the place is held then, or ``None``."""
@@ -155,137 +137,27 @@ class Easy(Policy):
             yield Start(head, place)
         return heads_of(self.order, view).get(place) if head in view.choices else head
 
-    def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide at a pool of any kind, by its profile: the reference rule.
-
-        The head is promised an instant, not nodes: a job that can only start on nodes planned for the head does start
-        if the head can have other nodes at the same instant.
-        """
-        waiting = view.waiting.at(place)
-        queue = waiting.by(self.order)
-        head = yield from self._heads(view, place, queue)
-        if head is None:
-            return
-        lanes = waiting.lanes(self.candidates)
-        if place.free < lanes.narrowest and not self.promises:
-            return
-        profile = place.profile()
-        at, allocation = profile.earliest(head, head.planned)
-        now, promised = place.env.now, at < INFINITY
-        if promised:
-            profile.take(head, at, head.planned, allocation)
-            if self.promises:
-                yield Reserve(head, place, profile.instant(at))
-        holds = True
-        for job in waiting.by(self.candidates) if self.candidates is not self.order else queue:
-            if place.free < lanes.narrowest:
-                break
-            if job is head or not place.fits(job):
-                continue
-            allocation = profile.fits(job, job.planned)
-            if allocation is None and promised:
-                allocation = profile.make_room(job, job.planned, head)
-            if allocation is not None:
-                yield Start(job, place, None, allocation)
-                profile.take(job, now, job.planned, allocation)
-                holds = holds and job.expected == job.planned and not place.paced
-        if holds and not self.promises and not place.consumables.capacity:
-            # While nothing else changes, only new jobs with few enough processors need another look.
-            self._blocked[place] = (place.version, head, profile.instant(at), place.capacity, False)
-
-    def _on_hosts(self, view: View, place: HostPool) -> Iterator[Decision]:
-        """Decide on counted hosts, each job on one of them: as on nodes, with three numbers."""
+    def _beside(self, view: View, place: Pool) -> Iterator[Decision]:
+        """Decide at a pool of any kind: start heads, promise a start to the next, and start other jobs beside it."""
         waiting = view.waiting.at(place)
         head = yield from self._heads(view, place, waiting.by(self.order))
-        lanes = waiting.lanes(self.candidates)
-        if head is None or (place.free < lanes.narrowest and not self.promises):
+        if head is None:
             return
-        promise = place.promise(head)
-        limit = promise.at - view.env._now
+        promise = self._promised[place] = place.promise(head, waiting, self.candidates, self._promised.get(place))
         if self.promises:
             yield Reserve(head, place, promise.at)
-        first_fitting = lanes.first_fitting
-        while (job := first_fitting(promise.free, limit, promise.room)) is not None:
-            host = promise.take(job.processors) if job.planned > limit else None
-            yield Start(job, place, None, None if host is None else place.offer_host(job, host))
-            promise.renew()
-        if not self.promises:
-            self._blocked[place] = -1 if place.paced else place.version, head, promise.at, promise.room, False
-
-    def _on_nodes(self, view: View, place: Pool, states: NodeStates) -> Iterator[Decision]:
-        """Decide on nodes that differ or are shared.
-
-        A job that runs past the promised instant starts if some choice of nodes leaves the head enough of them then. It
-        gets the nodes that this does not hurt first, in the order of the placement, then others as long as there are
-        nodes to spare.
-        """
-        waiting = view.waiting.at(place)
-        head = yield from self._heads(view, place, waiting.by(self.order))
-        if head is None:
-            return
-        now = view.env._now
-        version, before, promise = self._promised.get(place, (-1, None, None))
-        unchanged = version == place.version and before is head and (promise is None or now < promise.at)
-        rows = states.fitting(waiting.new if unchanged else None)
-        if self.promises or promise is None or not unchanged:
-            promise = NodePromise(states, head, now, promise) if self.promises or len(rows) else None
-        if promise is not None:
-            if self.promises:
-                yield Reserve(head, place, promise.at)
-            yield from self._beside(waiting, promise, rows, states)
-        self._promised[place] = -1 if place.paced else place.version, head, promise
-
-    def _beside(
-        self, waiting: WaitingQueue, promise: NodePromise, rows: Numbers, states: NodeStates
-    ) -> Iterator[Decision]:
-        """Start those jobs of some rows that fit and do not delay the promise."""
-        place = promise.job.place
-        now = place.env._now
-        rows = promise.possible(rows, now)
-        while len(rows):
-            tried = []
-            for job in self._in_order(states.jobs(rows), waiting):
-                row = states.row(job)
-                tried.append(row)
-                if not place.fits(job):
-                    continue
-                if job.planned <= promise.at - now:
-                    yield Start(job, place)
-                else:
-                    allocation = place.offer(job, promise.unhurt(row))
-                    if allocation is None:
-                        continue
-                    yield Start(job, place, None, allocation)
-                    promise.take(allocation)
-                break
-            else:
-                return
-            rows = rows[rows != tried[0]] if len(tried) == 1 else rows[~np.isin(rows, tried)]
-            if len(rows):
-                rows = promise.possible(rows, now)
-
-    def _in_order(self, jobs: list[LiveJob], waiting: WaitingQueue) -> Iterator[LiveJob]:
-        """Yield some waiting jobs in the order of the candidates, until one of them starts."""
-        order = self.candidates
-        if len(jobs) == 1:
-            yield jobs[0]
-        elif order.changes:
-            among = set(jobs)
-            yield from (job for job in waiting.by(order) if job in among)
-        else:
-            heap = [entry_of(job, order.key) for job in jobs]
-            heapify(heap)
-            while heap:
-                yield heappop(heap)[-1]
+        while (found := promise.next()) is not None:
+            job, allocation = found
+            yield Start(job, place, None, allocation)
 
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide for counted processors, with two numbers: the promised instant and ``extra``."""
+        """Do :meth:`_beside` with two numbers, the promised instant and ``extra``: nearly all decisions are these."""
         waiting = view.waiting.at(place)
         order, promises = self.order, self.promises
         if order.changes and not promises and place.free < waiting.lanes(self.candidates).narrowest:
             return  # without a look at the scores of all jobs
         queue = waiting.by(order)
-        # _heads, inlined: nearly all decisions are made here.
+        # _heads, inlined:
         while (head := queue.head()) is not None and head.width <= place.free and place.fits(head):
             yield new_start((head, place, None, None, None))
         if head in view.choices:

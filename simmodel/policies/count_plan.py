@@ -9,7 +9,7 @@ from math import nextafter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.scheduling.protocol import Decision, Reserve, Start
-from simmodel.scheduling.waiting import entry_of
+from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool

@@ -16,7 +16,7 @@ from simmodel.policies.ordering import FCFS, at_each_place, start_heads
 from simmodel.policies.orders import order as order_named
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.counts import COUNTED, CountPool
-from simmodel.resources.pools.node_times import NodeTimes
+from simmodel.resources.pools.node_gaps import NodeTimes
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.resources.pools.allocation import Allocation
-    from simmodel.resources.pools.claims import Claim
-    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.pools.claims import Claim, Grant
 
 __all__ = ["ClaimStretch", "Stretch", "allocation_columns", "claim_table", "held_by", "run_table"]
 

@@ -18,8 +18,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     import simpy
 
-    from simmodel.resources.pools.claims import Claim
-    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.processors.taskplace import TaskPlace
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run

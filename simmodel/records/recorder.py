@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.records.task_record import TaskRecord
-    from simmodel.resources.pools.claims import Claim
-    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason

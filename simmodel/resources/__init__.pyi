@@ -8,9 +8,8 @@ from .network.network import Network as Network
 from .network.shared_channel import SharedChannel as SharedChannel
 from .network.sharing_rule import SharingRule as SharingRule
 from .network.transfer import LinkFailed as LinkFailed, Transfer as Transfer
-from .pools.claims import Claim as Claim, Lost as Lost, Preempted as Preempted
+from .pools.claims import Claim as Claim, Grant as Grant, Growth as Growth, Lost as Lost, Preempted as Preempted
 from .pools.counts import CountPool as CountPool
-from .pools.grants import Grant as Grant, Growth as Growth
 from .pools.hosts import HostPool as HostPool
 from .pools.nodes import NodePool as NodePool
 from .pools.placements import NodeChoice as NodeChoice, register_placement as register_placement

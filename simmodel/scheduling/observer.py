@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from simmodel.resources.network.links import Link
     from simmodel.resources.network.shared_channel import Access
     from simmodel.resources.network.transfer import Transfer
-    from simmodel.resources.pools.claims import Claim
-    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.processors.host import Execution
     from simmodel.resources.processors.services import Moved
     from simmodel.resources.processors.taskplace import TaskPlace

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, Any, Protocol
 
+from simmodel.work.job import entry_of
+
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob
 
-__all__ = ["Lanes", "MergedQueues", "SortedJobs", "WaitingQueue", "entry_of"]
+__all__ = ["Lanes", "MergedQueues", "SortedJobs", "WaitingQueue"]
 
 _BLOCK = 128
 INFINITY = float("inf")
@@ -34,13 +36,6 @@ class Index(Protocol):
     def remove(self, job: LiveJob) -> None:
         """Remove a job."""
         ...
-
-
-def entry_of(job: LiveJob, key: Callable[[LiveJob], Any] | None) -> Entry:
-    """Return the sort key of a job: its priority, the key, its submission."""
-    if key is None:
-        return (-job.priority, job.submit, job.seq, job)
-    return (-job.priority, key(job), job.submit, job.seq, job)
 
 
 class SortedJobs:

@@ -32,6 +32,7 @@ __all__ = [
     "LiveJob",
     "Refusal",
     "Run",
+    "entry_of",
     "outcome_of",
     "partitions_in",
     "rule_of",
@@ -957,3 +958,10 @@ class Run(Occurrence):
 
     def __repr__(self) -> str:
         return f"<run of job {self.job.id} on {self.place.name} since {self.started:g}>"
+
+
+def entry_of(job: LiveJob, key: Callable[[LiveJob], Any] | None) -> tuple[Any, ...]:
+    """Return the sort key of a job: its priority, the key, its submission."""
+    if key is None:
+        return (-job.priority, job.submit, job.seq, job)
+    return (-job.priority, key(job), job.submit, job.seq, job)

@@ -17,13 +17,13 @@ from tests.helpers.paths import PACKAGE, ROOT
 
 LIMITS = {
     "lines": 115_590,
-    "files": 607,
+    "files": 602,
     "private names of others": 159,
     "questions after the kind": 0,
     "loose parameters, per mille": 71,
-    "loose roles": 101,
+    "loose roles": 100,
     "files in the largest folder": 32,
-    "exported names": 392,
+    "exported names": 390,
     "names at the top": 45,
     "files that two jobs enter": 54,
     "functions that two jobs enter": 310,

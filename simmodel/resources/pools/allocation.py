@@ -12,8 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.platform.switches import switch_numbers
-from simmodel.resources.pools.placements import fewest, placement_named
-from simmodel.resources.pools.switches import fewest_switches, unused_switches
+from simmodel.resources.pools.placements import fewest, fewest_switches, placement_named, unused_switches
 from simmodel.work.job import LiveJob, Refusal
 
 if TYPE_CHECKING:

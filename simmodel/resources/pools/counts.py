@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.allocation import probe
-from simmodel.resources.pools.grants import Grant
+from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.pool import Pool
 from simmodel.resources.pools.profile import CountProfile, ends_of
 from simmodel.work.job import Refusal

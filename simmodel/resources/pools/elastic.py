@@ -8,7 +8,7 @@ from simmodel.resources.pools.allocation import probe
 from simmodel.resources.pools.nodes import NodePool
 
 if TYPE_CHECKING:
-    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
 

@@ -8,41 +8,249 @@ fit.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import groupby
 from math import frexp
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simmodel.resources.pools.node_ends import NodeEnds, shape_of
+from simmodel.resources.pools.promises import INFINITY, Promise, Promising
+from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
-    from simmodel.resources.pools.node_ends import Amounts, Numbers, Part
+    from simmodel.resources.pools.promises import JobOrder, WaitingJobs
     from simmodel.resources.pools.running import Entry
     from simmodel.work.job import LiveJob
 
+    Amounts = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+    Numbers = NDArray[np.intp]
     Class = tuple[float, float, int]  # cores, GPUs, exponent of the bytes of memory
     Move = tuple[Class | None, Class | None]  # what is free of a node before and after; None: no cores
+    Part = tuple[float, int, float, float, float]  # expected end, number, cores, GPUs, bytes of memory
     Held = tuple[tuple[int, ...], Numbers, Part | None]  # nodes, twice; a part of each, None: all their cores
-    from simmodel.resources.pools.node_ends import Mask, Numbers
 
-__all__ = ["NodePromise", "NodeStates", "WaitingJobs"]
+__all__ = ["NodeEnds", "NodePromise", "NodeStates", "Shape", "shape_of"]
+
+Shape = tuple[float, float, float]
+"""What is asked of one node: cores, GPUs, bytes."""
+
+
+def shape_of(request: Request) -> Shape:
+    """Return the cores, GPUs and bytes of memory that a request is for on each node."""
+    return request.cores_per_node, request.gpus_per_node, request.memory_per_node
+
+
+class NodeEnds:
+    """The expected ends of the running work on each node.
+
+    A node on which one job has all cores has no parts: its last end is that of the job.
+
+    Parameters
+    ----------
+    table
+        the free capacity of each node
+    exclusive
+        whether jobs get whole nodes
+
+    Attributes
+    ----------
+    down
+        whether any node is down
+    first, last
+        the first and the last expected end on each node (s): infinite and 0 where nothing runs
+    """
+
+    __slots__ = ("_ables", "_capacity", "_exclusive", "_parts", "_table", "down", "first", "last")
+
+    def __init__(self, table: NodeTable, exclusive: bool) -> None:
+        self._table = table
+        self._exclusive = exclusive
+        self._capacity: list[list[float]] = table.capacity.T.tolist()
+        self._ables: dict[Shape, tuple[Mask, bool]] = {}
+        self.down = False
+        self.clear()
+
+    def clear(self) -> None:
+        """Note that nothing runs."""
+        count = len(self._table)
+        self._parts: list[list[Part]] = [[] for _ in range(count)]
+        self.first: Amounts = np.full(count, np.inf)
+        self.last: Amounts = np.zeros(count)
+
+    # ------------------------------------------------------------------ changes
+
+    def hold(self, nodes: Numbers, end: float) -> None:
+        """Note a job that has all cores of some nodes, until an expected end (s)."""
+        self.first[nodes] = self.last[nodes] = end
+
+    def leave(self, nodes: Numbers) -> None:
+        """Note that nothing runs on some nodes any more, on which a job had all cores."""
+        self.first[nodes] = INFINITY
+        self.last[nodes] = 0.0
+
+    def add(self, nodes: Sequence[int], part: Part) -> None:
+        """Note the same part of each of some nodes."""
+        first, last = self.first, self.last
+        for node in nodes:
+            parts = self._parts[node]
+            insort(parts, part)
+            first[node] = parts[0][0]
+            last[node] = parts[-1][0]
+
+    def remove(self, nodes: Sequence[int], part: Part) -> None:
+        """Forget a part of each of some nodes."""
+        first, last = self.first, self.last
+        for node in nodes:
+            parts = self._parts[node]
+            parts.remove(part)
+            if parts:
+                first[node] = parts[0][0]
+                last[node] = parts[-1][0]
+            else:
+                first[node] = INFINITY
+                last[node] = 0.0
+
+    # ------------------------------------------------------------------ questions about a shape
+
+    def satisfying(self, shape: Shape) -> Mask:
+        """Return the mask of nodes that satisfy a shape now."""
+        free = self._table.free
+        mask: Mask = free[0] >= shape[0]
+        if self._exclusive:
+            mask &= free[0] == self._table.capacity[0]
+        for amount, there in zip(shape[1:], free[1:], strict=True):
+            if amount:
+                mask &= there >= amount
+        return mask
+
+    def _able(self, shape: Shape) -> tuple[Mask, bool]:
+        """Return the nodes that satisfy a shape when nothing runs, and whether any job is in the way on all of them."""
+        found = self._ables.get(shape)
+        if found is None:
+            if len(self._ables) > 64:
+                self._ables.clear()
+            cores, gpus, memory = self._table.capacity
+            able = (cores >= shape[0]) & (gpus >= shape[1]) & (memory >= shape[2])
+            alone = self._exclusive or not (cores[able] >= shape[0] + 1).any()
+            found = self._ables[shape] = able, bool(alone)
+        return found
+
+    def alone(self, shape: Shape) -> bool:
+        """Whether any job is in the way of a shape, on each node that is large enough for it."""
+        return self._able(shape)[1]
+
+    def earliest(self, shape: Shape, nodes: int, now: float, hint: float) -> tuple[float, Mask]:
+        """Return the earliest instant (s) at which so many nodes satisfy a shape, and which do then.
+
+        The instant is infinite if too few ever do by the expected ends. Work past its expected end is expected to end
+        now.
+
+        Parameters
+        ----------
+        shape, nodes
+            what is asked for
+        now
+            seconds
+        hint
+            an instant (s) that is tried first
+        """
+        able, alone = self._able(shape)
+        if self.down:
+            able = able & (self._table.free[0] >= 0)
+        if not alone:
+            return self._beside_others(shape, nodes, now, able)
+        last = self.last
+        if hint > now:
+            then: Mask = last <= hint
+            then &= able
+            if np.count_nonzero(then) >= nodes > np.count_nonzero((last < hint) & able):
+                return hint, then
+        ends = last[able]
+        if len(ends) < nodes:
+            return INFINITY, able
+        at = max(float(np.partition(ends, nodes - 1)[nodes - 1]), now)
+        return at, (last <= at) & able
+
+    def _beside_others(self, shape: Shape, nodes: int, now: float, able: Mask) -> tuple[float, Mask]:
+        """Do :meth:`earliest` for a shape that may fit beside other work; ends that cannot matter are not looked at."""
+        there = self.satisfying(shape)
+        missing = nodes - int(np.count_nonzero(there))
+        if missing <= 0:
+            return now, there
+        candidates = (able & ~there).nonzero()[0]
+        if len(candidates) < missing:
+            return INFINITY, there
+        last = self.last[candidates]
+        latest = max(float(np.partition(last, missing - 1)[missing - 1]), now)
+        tight = self._table.capacity[0, candidates] < shape[0] + 1
+        ends = np.full(len(self._table), np.inf)
+        by = candidates[tight]
+        ends[by] = self.last[by]
+        loose = candidates[~tight]
+        loose = loose[self.first[loose] <= latest]
+        self._search(shape, loose, last[tight].tolist(), missing, now, ends)
+        at = max(float(np.partition(ends, missing - 1)[missing - 1]), now)
+        return at, there | (ends <= at) if at < INFINITY else there
+
+    def _search(
+        self, shape: Shape, nodes: Numbers, found: list[float], missing: int, now: float, ends: Amounts
+    ) -> None:
+        """Set when the shape fits on shared nodes, as far as that may be among the first ``missing`` ends."""
+        firsts = self.first[nodes]
+        order = np.argsort(firsts, kind="stable")
+        latest = sorted(found)[:missing]
+        heap = [-end for end in latest]
+        heapify(heap)
+        for node, first in zip(nodes[order].tolist(), firsts[order].tolist(), strict=True):
+            if len(heap) == missing and first > max(-heap[0], now):
+                return
+            end = ends[node] = self.free_from(node, shape)
+            if len(heap) < missing:
+                heappush(heap, -end)
+            elif end < -heap[0]:
+                heapreplace(heap, -end)
+
+    def free_from(self, node: int, shape: Shape) -> float:
+        """Return the expected end (s) from which a shared node satisfies a shape; 0 if it does now."""
+        parts = self._parts[node]
+        if not parts:
+            return float(self.last[node])
+        cores, gpus, memory = self._capacity[node]
+        cores -= shape[0]
+        gpus -= shape[1]
+        memory -= shape[2]
+        for end, _, c, g, m in reversed(parts):
+            cores -= c
+            gpus -= g
+            memory -= m
+            if cores < 0 or gpus < 0 or memory < 0:
+                return end
+        return 0.0
+
+    def rest(self, shape: Shape, at: float, nodes: Mask) -> Amounts:
+        """Return what is left of each node at an instant (s) beside a shape on these nodes: infinite on the others."""
+        rest = np.full(self._table.free.shape, np.inf)
+        numbers = np.flatnonzero(nodes)
+        rest[:, numbers] = self._table.capacity[:, numbers] - np.array(shape)[:, None]
+        for node in numbers[self.last[numbers] > at].tolist():
+            column = rest[:, node]
+            for end, _, cores, gpus, memory in reversed(self._parts[node]):
+                if end <= at:
+                    break
+                column -= (cores, gpus, memory)
+        return rest
+
 
 _NEVER = 2**62  # nodes requested by a row without a job
-
-
-class WaitingJobs(Protocol):
-    """A queue that keeps indexes of its jobs."""
-
-    def keep(self, index: Any) -> None:
-        """Fill an index with the waiting jobs, and keep it up to date from now on."""
-        ...
 
 
 class NodeStates:
@@ -310,58 +518,114 @@ def _class(cores: float, gpus: float, memory: float) -> Class:
     return cores, gpus, frexp(memory)[1]
 
 
-INFINITY = float("inf")
+class _Offering(Promising, Protocol):
+    def offer(self, job: LiveJob, prefer: Numbers) -> Allocation | None: ...
 
 
-class NodePromise:
-    """The earliest instant at which a job can have its nodes, and the room beside it for jobs that run past then.
+class NodePromise(Promise):
+    """A promise on nodes that differ or are shared.
 
-    A node is hurt by a job if it would satisfy the promise at that instant, and does not with the job on it. As many
-    nodes may be hurt as there are to spare.
+    A node is hurt by a job if it would satisfy the promise at the promised instant, and does not with the job on it. As
+    many nodes may be hurt as there are to spare. A job that runs past the instant gets the nodes that this does not
+    hurt first, in the order of the placement, then others.
 
     Parameters
     ----------
+    place, head, waiting, order
+        as for any promise
     states
         the nodes
-    job
-        the promised job, which does not fit now
-    now
-        seconds
     before
-        an earlier promise: if it was to the same job, its instant is likely to hold
+        an earlier promise to the same job: its instant is likely to hold
 
     Attributes
     ----------
-    at
-        the promised instant (s); infinite if the expected ends never free enough nodes
     extra
-        number of nodes to spare at that instant
+        number of nodes to spare at the promised instant
     """
 
-    __slots__ = ("_found", "_rest", "_spared", "_states", "at", "extra", "job")
+    __slots__ = ("_found", "_hint", "_rest", "_rows", "_spared", "_states", "extra")
+    place: _Offering
 
-    def __init__(self, states: NodeStates, job: LiveJob, now: float, before: NodePromise | None = None) -> None:
+    def __init__(
+        self,
+        place: _Offering,
+        head: LiveJob,
+        waiting: WaitingJobs,
+        order: JobOrder,
+        states: NodeStates,
+        before: NodePromise | None = None,
+    ) -> None:
+        super().__init__(place, head, waiting, order)
         self._states = states
-        self.job = job
-        request: Request = job.request
-        assert request.nodes is not None
-        shape = shape_of(request)
-        hint = before.at if before is not None and before.job is job else 0.0
-        self.at: float
-        self.at, nodes = states.ends.earliest(shape, request.nodes, now, hint)
+        self._rows = states.fitting()  # of the jobs that are still to be tried
+        self._hint: float = 0.0 if before is None else before._hint
         self.extra = 0
         self._spared: Mask | None = None  # the nodes that no job hurts; or what is left of each beside the promise
         self._rest: Amounts | None = None
-        if self.at < INFINITY:
+
+    def _earliest(self) -> float:
+        states, request = self._states, self.head.request
+        shape = shape_of(request)
+        at, nodes = states.ends.earliest(shape, request.nodes, self.place.env._now, self._hint)
+        if at < INFINITY:
             self.extra = int(np.count_nonzero(nodes)) - request.nodes
             if states.ends.alone(shape):
                 self._spared = ~nodes
             else:
-                self._rest = states.ends.rest(shape, self.at, nodes)
+                self._rest = states.ends.rest(shape, at, nodes)
+        self._hint = at
+        return at
 
-    def possible(self, rows: Numbers, now: float) -> Numbers:
+    def stands(self) -> bool:
+        """Whether only new jobs have come since all starts were found, and the promised instant has not."""
+        return self.version == self.place.version and (self._at is None or self.place.env._now < self._at)
+
+    def renew(self, jobs: Sequence[LiveJob]) -> None:
+        """Try jobs that have come since."""
+        self._rows = self._states.fitting(jobs)
+        self.version = -1
+
+    def _find(self) -> tuple[LiveJob, Allocation | None] | None:
+        place, states, rows = self.place, self._states, self._rows
+        if not len(rows):
+            return None
+        at, now = self.at, place.env._now
+        rows = self._possible(rows, now)
+        tried = []
+        for job in self._in_order(states.jobs(rows)):
+            row = states.row(job)
+            tried.append(row)
+            if not place.fits(job):
+                continue
+            allocation = None
+            if job.planned > at - now:
+                allocation = place.offer(job, self._unhurt(row))
+                if allocation is None:
+                    continue
+                self._take(allocation)
+            self._rows = rows[rows != tried[0]] if len(tried) == 1 else rows[~np.isin(rows, tried)]
+            return job, allocation
+        self._rows = rows[:0]
+        return None
+
+    def _in_order(self, jobs: list[LiveJob]) -> Iterator[LiveJob]:
+        """Yield some waiting jobs in the order of the candidates, until one of them starts."""
+        order = self._order
+        if len(jobs) < 2:
+            yield from jobs
+        elif order.changes:
+            among = set(jobs)
+            yield from (job for job in self._waiting.by(order) if job in among)
+        else:
+            heap = [entry_of(job, order.key) for job in jobs]
+            heapify(heap)
+            while heap:
+                yield heappop(heap)[-1]
+
+    def _possible(self, rows: Numbers, now: float) -> Numbers:
         """Return those of some rows of jobs that do not delay the promise, each by itself, if they fit."""
-        if self.at == INFINITY:
+        if self.at == INFINITY or not len(rows):
             return rows
         states = self._states
         free = states.table.free
@@ -388,13 +652,13 @@ class NodePromise:
         self._found = past, nodes, met
         return rows[may]
 
-    def unhurt(self, row: int) -> Numbers:
+    def _unhurt(self, row: int) -> Numbers:
         """Return the nodes that the job of a row does not hurt, which was found possible last and runs past then."""
         rows, nodes, met = self._found
         found: Numbers = nodes[met[int((rows == row).argmax())]]
         return found
 
-    def take(self, allocation: Allocation) -> None:
+    def _take(self, allocation: Allocation) -> None:
         """Note that a job takes these parts of nodes and runs past the promised instant."""
         nodes = allocation.nodes
         if self._spared is not None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError, PolicyError
-from simmodel.resources.pools.claims import Claims
+from simmodel.resources.pools.claims import Claims, Grant
 from simmodel.resources.pools.consumables import Consumables
-from simmodel.resources.pools.grants import Grant
 from simmodel.resources.pools.profile import CountProfile, Profile
+from simmodel.resources.pools.promises import PlannedPromise, Promise
 from simmodel.resources.pools.running import RunningIndex
 from simmodel.resources.pools.windows import Windows
 from simmodel.work.job import Refusal
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import OutageSpec, ReservationSpec
     from simmodel.resources.pools.allocation import Allocation, Request
+    from simmodel.resources.pools.promises import JobOrder, WaitingJobs
     from simmodel.work.job import Job, LiveJob, Run
 
 __all__ = ["Pool"]
@@ -144,17 +145,19 @@ class Pool(Claims, Windows):
         """
         return 0
 
-    def counts_hosts(self, queue: Any) -> bool:
-        """Whether each job gets one host, and backfilling can decide by the counts of hosts now."""
-        return False
+    def promise(self, head: LiveJob, waiting: WaitingJobs, order: JobOrder, before: Promise | None = None) -> Promise:
+        """Return the promise of the earliest start of a waiting job that does not fit now.
 
-    def states(self, queue: Any) -> Any:
-        """Return the states of its nodes, if backfilling can decide by them now; else ``None``."""
-        return None
-
-    def offer(self, job: LiveJob, prefer: Any) -> Any:
-        """Return the allocation of a job now, on some nodes first; nothing is taken. For pools that have states."""
-        raise NotImplementedError
+        Parameters
+        ----------
+        head
+            the job
+        waiting, order
+            the jobs that wait for the pool, and the order in which those beside the head are tried
+        before
+            the last promise at the pool, which may answer this question too
+        """
+        return PlannedPromise(self, head, waiting, order)
 
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""

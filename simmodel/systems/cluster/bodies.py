@@ -10,8 +10,7 @@ from simpy.exceptions import Interrupt
 
 from simmodel.foundation.errors import JobFailed
 from simmodel.resources.pools.allocation import probe
-from simmodel.resources.pools.claims import Lost, Preempted
-from simmodel.resources.pools.grants import Grant, Growth, Holder, LiveGrant
+from simmodel.resources.pools.claims import Grant, Growth, Holder, LiveGrant, Lost, Preempted
 from simmodel.resources.processors.processor import kill
 from simmodel.systems.cluster.workflows_in_jobs import run_inside
 

@@ -21,7 +21,7 @@ from simmodel.work.malleable import MalleableJob
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Handler
     from simmodel.systems.cluster.core import ClusterCore

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.recorder import JobRecorder
+from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.counts import COUNTED
-from simmodel.resources.pools.grants import Grant
 from simmodel.resources.pools.windows import CapacityWindow, Purpose
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Past, WorkState, expected_end

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from simmodel.environment import Call
-    from simmodel.resources.pools.grants import Grant
+    from simmodel.resources.pools.claims import Grant
     from simmodel.scheduling.prediction import Predictor
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import LiveJob, Run

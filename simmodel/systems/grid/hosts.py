@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import PolicyError, unknown
 from simmodel.resources.pools.allocation import Allocation
-from simmodel.resources.pools.grants import Grant
+from simmodel.resources.pools.claims import Grant
 
 if TYPE_CHECKING:
     from simmodel.systems.destination import BrokeredJob
