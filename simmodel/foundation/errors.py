@@ -107,7 +107,7 @@ _WORD = 240
 _LONG_WORD = re.compile(rf"\S{{{_WORD + 1},}}")
 
 
-def of_class(value: object, wanted: type[_T], what: str, place: str) -> _T:
+def of_class(value: object, wanted: type[_T], what: str, place: str | None = None) -> _T:
     """Return a value that must be of a class.
 
     Raises
@@ -119,7 +119,7 @@ def of_class(value: object, wanted: type[_T], what: str, place: str) -> _T:
     4
     """
     if not isinstance(value, wanted):
-        raise InputError(f"must be {what}, got {shown(value)}", place)
+        raise InputError(f"must be {what}, got {shown(value)}", place=place)
     return value
 
 

@@ -292,8 +292,7 @@ class GridSpec(Fields):
     def __attrs_post_init__(self) -> None:
         if not self.sites:
             raise InputError("must not be empty", place="sites")
-        given: tuple[Any, ...] = self.sites
-        for i, each in enumerate(given):
+        for i, each in enumerate(self.sites):
             of_class(each, SiteSpec, "a SiteSpec (BrokerSpec(places=...) joins grids)", f"sites[{i}]")
         names = _unique("sites", (site.name for site in self.sites))
         _unique("files", (file.name for file in self.files))

@@ -14,7 +14,7 @@ import attrs
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from simmodel.foundation.errors import InputError, Plain, shown, unknown
+from simmodel.foundation.errors import InputError, Plain, of_class, shown, unknown
 
 __all__ = ["inside", "made_from", "strict_converter"]
 
@@ -125,15 +125,11 @@ def _keys(value: Plain, _type: type) -> dict[str, Plain]:
 
 
 def _text(value: Plain, _type: type) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"must be a text, got {shown(value)}")
-    return value
+    return of_class(value, str, "a text")
 
 
 def _truth(value: Plain, _type: type) -> bool:
-    if not isinstance(value, bool):
-        raise InputError(f"must be true or false, got {shown(value)}")
-    return value
+    return of_class(value, bool, "true or false")
 
 
 def _whole(value: Plain | Integral, _type: type) -> int:

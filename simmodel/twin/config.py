@@ -198,9 +198,8 @@ class TwinConfig(Fields):
         InputError
             it is unknown, or no cluster
         """
-        ready = self.platform in bundled_names("platforms")
-        spec = load_platform(self.platform if ready else self.path(self.platform), trust=trust)
-        return of_class(spec, ClusterSpec, "a cluster", "platform")
+        found = self.platform if self.platform in bundled_names("platforms") else self.path(self.platform)
+        return of_class(load_platform(found, trust=trust), ClusterSpec, "a cluster", "platform")
 
 
 def read_config(path: str | Path, *, trust: bool = False) -> TwinConfig:

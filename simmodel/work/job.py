@@ -833,8 +833,12 @@ class LiveJob(LiveWork):
         self.place, self.request, self.rules, self.priority = other.place, other.request, other.rules, other.priority
         self._job, self._spec = other._job, None
 
+    def changed(self) -> None:
+        """Discard its entries in snapshots, which are kept while it does not change."""
+        self._work = self._seen = None
+
     def remember(self) -> History:
-        """Return its history, for changes, and discard its cached snapshot entries."""
+        """Return its history, for changes, and discard its entries in snapshots."""
         self._work = self._seen = None
         if self.past is None:
             self.past = History()

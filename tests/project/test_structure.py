@@ -18,7 +18,7 @@ from tests.helpers.paths import PACKAGE, ROOT
 LIMITS = {
     "lines": 115_590,
     "files": 602,
-    "private names of others": 159,
+    "private names of others": 39,
     "questions after the kind": 0,
     "loose parameters, per mille": 71,
     "loose roles": 100,
@@ -49,6 +49,13 @@ SIMPY = {
     "_resume",
     "_active_proc",
 }
+HIDDEN = {"_job", "_outcome", "_duration", "_length", "_whole", "_end"}
+"""What a live job is and how it will end: systems need it, and policies must not see it.
+
+One slot for all of them would make an object, and call a function of Python, for each of millions of jobs.
+"""
+FRIENDS = ("simmodel.systems.", "simmodel.work.", "simmodel.resources.pools.nodes")
+"""Modules that know what is hidden; the last asks whether a job has a body, which takes its own time on any node."""
 TREES = {name: parsed(path) for name, path in MODULES.items()}
 
 
@@ -78,6 +85,8 @@ def private_names() -> Iterator[str]:
         known = own_names(tree) | NAMED_TUPLES | SIMPY
         for node in ast.walk(tree):
             if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.startswith("__"):
+                continue
+            if node.attr in HIDDEN and name.startswith(FRIENDS):
                 continue
             if ast.unparse(node.value) not in ("self", "cls") and node.attr not in known:
                 yield f"{name}:{node.lineno}: {ast.unparse(node)}"

@@ -56,7 +56,7 @@ def bind(job: LiveJob, place: Pool) -> None:
     job.width = job.processors
     if job._job is not None:
         job.request = place.request_of(job._job)
-    job._work = job._seen = None
+    job.changed()
 
 
 def able(job: LiveJob, places: Sequence[Pool]) -> tuple[list[Pool], Refusal]:

@@ -177,7 +177,7 @@ class Queueing:
         if job is not entry:
             job.place, job.priority, job.width, job.request = entry.place, entry.priority, entry.width, entry.request
             job._priority = entry._priority
-            job._work = job._seen = None
+            job.changed()
         self._core.wake()
         return job
 

@@ -94,7 +94,7 @@ class Predictions:
         if job.predicted and job.expected <= 0:
             left = max(_LEAST, (run.expected_end - self._core.env.now) * self._speed(run))
             job.plan(left, left, job._duration)
-            job._work = job._seen = None
+            job.changed()
 
     def _withdraw(self, run: Run) -> None:
         call = self._calls.pop(run, None)

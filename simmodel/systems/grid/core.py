@@ -300,7 +300,8 @@ class GridCore(Broker):
             for name in ("queued", "start", "executing", "end"):
                 getattr(ledger, name)[row] = float("nan")
         self._hold(job)
-        job._work = job._seen = job.past = None  # it starts anew
+        job.changed()
+        job.past = None  # it starts anew
         job.priority = 0.0 if job._job is None else job._job.priority
         job.submit = job.came
         job.seq = job.index = row
