@@ -15,7 +15,7 @@ from simmodel.foundation.units import show_quantity
 from simmodel.futures.asking import started_now
 from simmodel.referee.explanation_parts import Change
 from simmodel.snapshots.jobs import Choice
-from simmodel.systems.cluster.choices import places_to_wait
+from simmodel.systems.cluster.queueing import places_to_wait
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +18,7 @@ from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.snapshots.job_system import JobSystemSnapshot
 from simmodel.snapshots.jobs import RunningWork, WorkState, expected_end
-from simmodel.systems.cluster.replay import check_specs, name_of, specs
+from simmodel.systems.arrivals import check_specs, name_of, prepared_of, specs
 from simmodel.systems.job_states import job_of, work_of
 from simmodel.systems.policy_state import (
     check_instant,
@@ -31,7 +31,7 @@ from simmodel.systems.policy_state import (
 from simmodel.systems.system import System
 from simmodel.work.given_work import as_workload
 from simmodel.work.job import Job, LiveJob, Refusal, Run, rule_of
-from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
+from simmodel.work.prepare import distinct_jobs, prepare
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -143,8 +143,11 @@ class JobSystem(System[LiveJob]):
             if its id is in use
         """
         if isinstance(work, Job):
-            check_specs([(work.id, work)], self._ids, self.check_names)
+            self._check([(work.id, work)])
         return self.accept(work)
+
+    def _check(self, jobs: Iterable[tuple[object, Job]]) -> None:
+        check_specs(jobs, self._ids, self.check_names)
 
     def accept(self, work: Job) -> LiveJob:
         """Submit a job whose id may occur again, as that of a job from a broker."""
@@ -204,12 +207,8 @@ class JobSystem(System[LiveJob]):
     def replay(self, workload: JobsGiven, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects."""
         workload, repeated = distinct_jobs(as_workload(workload))
-        if workload.specs is not None:
-            check_specs(zip(workload["job"].tolist(), workload.specs, strict=True), self._ids, self.check_names)
-            self._ids.update(job.id for job in workload.specs)
-        prepared = prepare(workload, max(int(place.capacity) for place in self.places))
-        if repeated:
-            prepared.report.repaired[REPEATED] += repeated
+        prepared = prepared_of(workload, repeated, self._check, lambda jobs: prepare(jobs, self.largest))
+        self._ids.update(job.id for job in workload.specs or ())
         for row, job in specs(workload, prepared, on_nodes=False):
             if job.dependencies and workload.specs is None:
                 prepared.report.repaired["preceding job: dependency ignored"] += 1

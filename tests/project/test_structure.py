@@ -17,7 +17,7 @@ from tests.helpers.paths import PACKAGE, ROOT
 
 LIMITS = {
     "lines": 115_590,
-    "files": 602,
+    "files": 595,
     "private names of others": 39,
     "questions after the kind": 0,
     "loose parameters, per mille": 71,
@@ -25,7 +25,7 @@ LIMITS = {
     "files in the largest folder": 32,
     "exported names": 390,
     "names at the top": 45,
-    "files that two jobs enter": 54,
+    "files that two jobs enter": 51,
     "functions that two jobs enter": 310,
 }
 """What each figure is at most: to be lowered with the figure, never raised."""

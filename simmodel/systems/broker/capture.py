@@ -22,8 +22,7 @@ from simmodel.systems.submissions import set_columns
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
-    from simmodel.systems.broker.arrivals import Coming
-    from simmodel.systems.broker.core import BrokerCore
+    from simmodel.systems.broker.core import BrokerCore, Coming
     from simmodel.systems.destination import BrokeredJob, Destination
     from simmodel.work.job import Job
 
@@ -36,9 +35,9 @@ def capture(broker: BrokerCore) -> BrokerSnapshot:
     """Return the snapshot of a broker and its systems."""
     env = broker.env
     numbers = {family: number for number, family in enumerate(broker.families)}
-    left = [source for source in broker.sources if source.to_come()]
+    left = [source for source in broker.sources if source.pending]
     arrivals = tuple(
-        tuple(_arriving(job, numbers[source.family]) for job in source.to_come())
+        tuple(_arriving(job, numbers[source.family]) for job in source.left())
         for source in sorted(left, key=lambda source: source.order)
     )
     return BrokerSnapshot(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, unknown
@@ -15,9 +15,9 @@ from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
-from simmodel.systems.broker.arrivals import BrokerQueue, Later, Source
+from simmodel.scheduling.waiting import WaitingQueue
+from simmodel.systems.arrivals import Arrivals, check_specs, name_of
 from simmodel.systems.broker.ledger import Fate, Ledger
-from simmodel.systems.cluster.replay import check_specs, name_of
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
 from simmodel.systems.system import EstimateBasis, System, Timing
@@ -28,15 +28,122 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
-    from simmodel.systems.broker.arrivals import Coming
     from simmodel.work.live import LiveWork
 
-__all__ = ["BrokerCore"]
+__all__ = ["BrokerCore", "BrokerQueue", "Coming"]
 
 Home: TypeAlias = "System[Any] | Destination | str | None"
 """The home of work: a system or its name."""
 
 INFINITY = float("inf")
+
+
+class Coming(NamedTuple):
+    """A job or a set of tasks that is still to be submitted to a broker.
+
+    ``row``: its row in the record; ``limit`` and ``length``: planned and run time (s) without a slowdown;
+    ``unrequested``: whether it has no requested time; ``spec``: the full request, only of sets of tasks and of jobs
+    that request more than processors and time.
+    """
+
+    row: int
+    submit: float
+    processors: int
+    limit: float
+    length: float
+    unrequested: bool
+    id: int | str
+    user: int | str | None = None
+    home: Destination | None = None
+    spec: Job | TaskSet | None = None
+
+
+class BrokerQueue(WaitingQueue):
+    """The waiting jobs of a broker; skips jobs handed over meanwhile, whose links then belong to another queue."""
+
+    __slots__ = ()
+
+    def add(self, job: Any) -> None:
+        """Add a job, whose requested time and home its policy cannot change from now on."""
+        job._limit, job._origin = job.limit, job.home
+        super().add(job)
+
+    def __iter__(self) -> Iterator[BrokeredJob]:
+        seen: set[Any] = set()
+        job: Any = self._first
+        while job is not None:
+            after: Any = job.later
+            if job.state == "waiting" and job.destination is None and job not in seen:
+                seen.add(job)
+                yield job
+            if after is not None and (after.destination is not None or after.state != "waiting"):
+                after = self._first  # it has left meanwhile: once more, without those seen
+            job = after
+
+
+class Source(Arrivals[Coming]):
+    """Submits the jobs of a log to a broker.
+
+    Attributes
+    ----------
+    family
+        the dependencies among its jobs
+    """
+
+    __slots__ = ("broker", "family")
+
+    def __init__(self, broker: BrokerCore, blocks: Iterable[Sequence[Coming]], family: Dependencies) -> None:
+        self.broker = broker
+        self.family = family
+        super().__init__(broker.env, blocks, broker.timing.submits)
+
+    def _push(self, at: float) -> None:
+        super()._push(max(at, self.env._now))
+
+    def _fire(self, _event: object) -> None:
+        broker, jobs, i, family = self.broker, self._jobs, self._i, self.family
+        at = jobs[i].submit
+        each = broker.timing.by_event
+        self.number = INFINITY
+        while True:
+            row, _, processors, limit, length, unrequested, name, user, home, spec = jobs[i]
+            if spec is not None:
+                job = broker.live(spec, row, home, family)
+                job.widen(processors)
+                if isinstance(job, BrokeredSet):
+                    broker.ledger.alone.append(job)
+            else:
+                job = BrokeredJob(name, row, at, processors, limit, length, family)
+                job.user, job.home, job.unrequested = user, home, unrequested
+            i += 1
+            if i == len(jobs):
+                jobs, i = self._next_block(), 0
+            self._i = i
+            broker.arrive(job)
+            if not jobs:
+                return
+            then = jobs[i].submit
+            if then != at or each:
+                break
+        self._push(then)
+
+
+class Later(Source):
+    """Submits one job or set of tasks whose live object exists already."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, broker: BrokerCore, job: BrokeredJob) -> None:
+        self.job = job
+        spec = job.tasks if isinstance(job, BrokeredSet) else job._job
+        numbers = job.processors, job.limit, job._length, job.unrequested
+        coming = Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)
+        super().__init__(broker, [[coming]], job.family)
+
+    def _fire(self, _event: object) -> None:
+        self._i = 1
+        if self.job.state not in OVER:  # else it was cancelled before it came
+            self.broker.take_in(self.job)
 
 
 class BrokerCore(System[BrokeredJob]):

@@ -11,13 +11,22 @@ import numpy as np
 from simpy.events import URGENT
 
 from simmodel.environment import WAKE_UP
-from simmodel.systems.broker.arrivals import Coming
-from simmodel.systems.chunks import ChunkReader, follows
-from simmodel.systems.cluster.replay import check_specs, known_here, needs_specs, note_left_out, specs
+from simmodel.systems.arrivals import (
+    BLOCK,
+    ChunkReader,
+    check_specs,
+    follows,
+    known_here,
+    needs_specs,
+    note_left_out,
+    prepared_of,
+    specs,
+)
+from simmodel.systems.broker.core import Coming
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob
 from simmodel.work.given_work import as_workload
-from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
+from simmodel.work.prepare import distinct_jobs, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,18 +41,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ChunkedReplay", "replay_workload"]
 
-BLOCK = 16_384
-"""How many arriving jobs are made at once."""
-
 
 def replay_workload(broker: BrokerCore, workload: JobsGiven, home: Destination | None) -> Prepared:
     """Schedule the jobs of a workload, all of one home, on a broker: see :meth:`Broker.replay`."""
     workload, repeated = distinct_jobs(as_workload(workload))
-    if workload.specs is not None:
-        _check(broker, home, zip(workload["job"].tolist(), workload.specs, strict=True))
-    prepared = _prepare(broker, home, workload)
-    if repeated:
-        prepared.report.repaired[REPEATED] += repeated
+    prepared = prepared_of(workload, repeated, partial(_check, broker, home), partial(_prepare, broker, home))
     note_left_out(workload, broker.offers, prepared.report)
     family = Dependencies(broker)
     family.forgets = not follows(workload).any()

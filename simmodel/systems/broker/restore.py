@@ -12,7 +12,7 @@ import numpy as np
 from simmodel.foundation.errors import InputError
 from simmodel.scheduling.protocol import Estimate
 from simmodel.snapshots.broker import Arriving, BrokerSnapshot, Handed
-from simmodel.systems.broker.arrivals import Coming
+from simmodel.systems.broker.core import Coming
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet

@@ -22,7 +22,7 @@ from simmodel.snapshots.jobs import (
     expected_plans,
     seen_work,
 )
-from simmodel.systems.cluster.arrivals import Arrivals
+from simmodel.systems.cluster.intake import PlainArrivals
 from simmodel.systems.job_states import work_of
 from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.work.prepare import planned_seconds
@@ -201,14 +201,13 @@ def _arrivals(cluster: Cluster, coming: list[ToCome]) -> list[WorkState]:
     """Return the jobs that have not been submitted; add the position of each source's jobs to ``coming``."""
     works: list[WorkState] = []
     intake, core = cluster.intake, cluster.core
-    sources = [(source.at, source.number, source) for source in intake.sources if source.at is not None]
-    found: list[tuple[float, float, float, Arrivals | Submission]] = [
-        *((max(at, core.env._now), core.submit_priority, number, source) for at, number, source in sources),
+    found: list[tuple[float, float, float, PlainArrivals | Submission]] = [
+        *((*source.order, source) for source in intake.sources if source.pending),
         *((call.at, call.priority, call.number, each) for call, each in intake.submissions.items()),
     ]
     for at, priority, number, source in sorted(found, key=_ORDER):
         first = len(works)
-        if isinstance(source, Arrivals):
+        if isinstance(source, PlainArrivals):
             works += _plain_works(source, core)
             coming.append(ToCome(at, priority, number, "arrivals", (first, len(works) - first)))
         else:
@@ -217,25 +216,22 @@ def _arrivals(cluster: Cluster, coming: list[ToCome]) -> list[WorkState]:
     return works
 
 
-def _plain_works(source: Arrivals, core: ClusterCore) -> Iterator[WorkState]:
+def _plain_works(source: PlainArrivals, core: ClusterCore) -> Iterator[WorkState]:
     assert core.only_pool is not None
     place = core.only_pool.name
     numbers = source.numbers
-    for jobs in source.left():
-        for row, submit, processors, planned, expected, duration, *rest in zip(*jobs, strict=True):
-            name, user, cut, blind, elastic = rest
-            number = row if numbers is None else numbers[row]
-            outcome = "timeout" if cut else "completed"
-            asked = number, submit, processors, planned, expected, duration
-            yield WorkState(name, *asked, user, 0.0, place, outcome, elastic=elastic, unrequested=blind)
+    for row, submit, processors, planned, expected, duration, name, user, cut, blind, elastic in source.left():
+        number = row if numbers is None else numbers[row]
+        outcome = "timeout" if cut else "completed"
+        asked = number, submit, processors, planned, expected, duration
+        yield WorkState(name, *asked, user, 0.0, place, outcome, elastic=elastic, unrequested=blind)
 
 
 def to_come(cluster: Cluster) -> Iterator[tuple[int | str, float]]:
     """Yield the ids of the jobs that have not been submitted, each with the instant of its submission (s)."""
     intake = cluster.intake
     for source in intake.sources:
-        for jobs in source.left() if source.at is not None else ():
-            yield from zip(jobs.ids, jobs.submit, strict=True)
+        yield from ((name, at) for _, at, _, _, _, _, name, *_ in source.left())
     for call, submission in intake.submissions.items():
         yield _id_of(submission), float(call.at)
 

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import END, SUBMIT, Environment, heard
+from simmodel.foundation.errors import InputError
 from simmodel.platform.options import ESTIMATES
-from simmodel.systems.cluster.build import build_pools
+from simmodel.resources.pools.counts import CountPool
+from simmodel.resources.pools.pool import Pool
 from simmodel.systems.cluster.shared_io import SharedIO
 from simmodel.systems.system import Offers
 
 if TYPE_CHECKING:
-    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.platform.cluster import ClusterSpec, PartitionSpec
     from simmodel.platform.options import ClusterOptions
-    from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.consumables import Consumables
     from simmodel.scheduling.usage import Usage
     from simmodel.work.prepare import Estimates
 
@@ -84,7 +86,7 @@ class ClusterCore:
         self.predictions: object = None
         self.overrun = options.overrun
         self.io = SharedIO(env, spec)
-        self.pools: dict[str, Pool] = build_pools(env, spec, self.io.amounts)
+        self.pools: dict[str, Pool] = _pools(env, spec, self.io.amounts)
         self.places = tuple(self.pools.values())
         for pool in self.places:
             pool.system = name
@@ -155,3 +157,45 @@ class ClusterCore:
         """Call a hook."""
         for call in self._hooks[hook]:
             call(*what)
+
+
+def _pools(env: Environment, spec: ClusterSpec, consumables: Consumables) -> dict[str, Pool]:
+    """Return the pools of a cluster by name: one per partition, then one per reservation; all share the consumables.
+
+    Raises
+    ------
+    InputError
+        if a reservation names nodes that its partition does not have
+    """
+    pools: dict[str, Pool] = {}
+    for partition in spec.partitions:
+        pools[partition.name] = _pool(env, partition, consumables)
+    for reservation in spec.reservations:
+        from simmodel.systems.cluster.reservations import reserve
+
+        pools[reservation.name] = reserve(env, reservation, pools[spec.partition(reservation.partition).name])
+    return pools
+
+
+def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) -> Pool:
+    pool: Pool
+    if partition.one_host:
+        from simmodel.resources.pools.hosts import HostPool
+        from simmodel.resources.pools.placements import placement_named
+
+        if placement_named(partition.placed_by).enough is not None:
+            message = f"must be another one with one_host, got {partition.placed_by!r}"
+            raise InputError(message, place=f"partition {partition.name}, placement")
+        pool = HostPool(env, partition.name, partition, consumables)
+    elif partition.nodes:
+        from simmodel.resources.pools.nodes import NodePool
+
+        pool = NodePool(env, partition.name, partition, consumables)
+    else:
+        assert partition.processors is not None
+        pool = CountPool(env, partition.name, partition.processors, consumables)
+        pool.spec = partition
+    pool.priority = float(partition.priority)
+    pool.max_processors = partition.max_processors
+    pool.max_requested = partition.max_requested
+    return pool

@@ -12,8 +12,8 @@ from simmodel.scheduling.protocol import Preempt, Resize, Start
 from simmodel.scheduling.scheduler import handle_preempt
 from simmodel.systems.cluster.bodies import Bodies
 from simmodel.systems.cluster.checkpoints import count_kept, plan_rest
-from simmodel.systems.cluster.choices import places_to_wait
 from simmodel.systems.cluster.elastic import carry_resize, carry_sized_start
+from simmodel.systems.cluster.queueing import Queueing, places_to_wait
 from simmodel.systems.cluster.saves import Saves
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.malleable import MalleableJob
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Handler
     from simmodel.systems.cluster.core import ClusterCore
-    from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.dependencies import Dependencies
 
 __all__ = ["Ending", "JobExecution"]

@@ -16,7 +16,7 @@ from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.usage import Usage
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.capture import capture
-from simmodel.systems.cluster.choices import places_to_wait
+from simmodel.systems.cluster.queueing import places_to_wait
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.given_work import Frame
 from simmodel.work.job import Job, LiveJob, Run

@@ -1,37 +1,138 @@
-"""The submission of jobs to a cluster: creation of live jobs, rejection, and planned arrivals."""
+"""How jobs come into a cluster: live jobs, rejection, planned submissions of single jobs, of logs and of chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.systems.cluster.arrivals import Arrivals, PlainJobs, chunks_of
-from simmodel.systems.cluster.choices import able, check_partitions, places_of
-from simmodel.systems.cluster.replay import (
+from simmodel.systems.arrivals import (
+    BLOCK,
+    Arrivals,
+    ChunkReader,
     as_queue,
     check_names,
     check_specs,
     known_here,
     name_of,
     needs_specs,
-    note_left_out,
     specs,
 )
+from simmodel.systems.cluster.queueing import able, places_of
 from simmodel.work.job import Job, LiveJob, rule_of
 from simmodel.work.malleable import MalleableJob
-from simmodel.work.prepare import planned_seconds, prepare
+from simmodel.work.prepare import Prepared, planned_seconds, prepare
+from simmodel.work.rows import elastics_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
+    from simmodel.records.streamed_recorder import StreamedRecorder
     from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.dependencies import Dependencies
-    from simmodel.work.prepare import Prepared
+    from simmodel.work.chunks import ChunkedWorkload
+    from simmodel.work.elastic import Elastic
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["Intake", "Submission"]
+__all__ = ["ChunkedReplay", "Intake", "PlainArrivals", "PlainJob", "Submission", "columns_of_log"]
+
+
+PlainJob: TypeAlias = "tuple[int, float, int, float, float, float, Any, Any, bool, bool, Elastic | None]"
+"""A future job of a log that requests only processors and time, as a plain tuple, which costs the collector nothing.
+
+Its row in the record; the instant of its submission, in s; its processors; the seconds that it is planned with, is
+expected to run and runs (see :class:`~simmodel.work.job.LiveJob`); its id and user; whether it is stopped at its
+requested time; whether it has none; its sizes, if it may have several.
+"""
+
+
+class PlainArrivals(Arrivals[PlainJob]):
+    """Submits the plain jobs of a log to a cluster.
+
+    The number of a job in the order of submission is its row, unless ``numbers`` maps the row to another.
+    """
+
+    __slots__ = ("_fixed", "_queueing", "numbers")
+
+    def __init__(
+        self,
+        core: ClusterCore,
+        queueing: Queueing,
+        blocks: Iterable[Sequence[PlainJob]],
+        numbers: Mapping[int, int] | None,
+    ) -> None:
+        self._queueing = queueing
+        assert queueing.only_queue is not None
+        each = core.by_event or bool(core.on_submitted)
+        self.numbers = numbers
+        self._fixed = (core, queueing.only_queue.add, core.only_pool, each, numbers)  # for each event
+        super().__init__(core.env, blocks, core.submit_priority)
+
+    def _fire(self, _event: object) -> None:
+        core, admit, pool, each, numbers = self._fixed
+        one_by_one = core.by_event or core.on_submitted
+        if one_by_one:
+            admit = self._queueing.admit
+        watched = bool(core.usages)
+        jobs, i = self._jobs, self._i
+        at = jobs[i][1]
+        self.number = inf
+        while True:
+            row, _, processors, planned, expected, duration, name, user, cut, blind, elastic = jobs[i]
+            if elastic is None:
+                job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, watched)
+            else:
+                job = MalleableJob(name, row, at, processors, planned, expected, duration, user, pool, True)
+                job.elastic = elastic
+            if numbers is not None:
+                job.seq = numbers[row]
+            if cut:
+                job._outcome = "timeout"
+            if blind:
+                job.unrequested = True
+            i += 1
+            if i == len(jobs):
+                jobs, i = self._next_block(), 0
+            self._i = i
+            admit(job)
+            if not jobs:
+                break
+            then = jobs[i][1]
+            if each or then != at:
+                self._push(then)
+                break
+        if not one_by_one:
+            core.wake_last()
+
+
+def plain_blocks(workload: Workload, prepared: Prepared, first: int = 0) -> Iterator[list[PlainJob]]:
+    """Yield the rows that can run in blocks of plain Python values, in order of submission.
+
+    ``first`` is the record's row of the workload's first job.
+    """
+    for begin in range(0, len(prepared.rows), BLOCK):
+        rows = prepared.rows[begin : begin + BLOCK]
+        ids, users = (
+            workload[name][rows].tolist() if name in workload else [None] * len(rows) for name in ("job", "user")
+        )
+        columns: tuple[list[Any], ...] = (
+            (rows + first).tolist(),
+            prepared.submit[rows].tolist(),
+            prepared.processors[rows].tolist(),
+            prepared.requested[rows].tolist(),
+            prepared.expected[rows].tolist(),
+            prepared.duration[rows].tolist(),
+            ids,
+            users,
+            prepared.cut[rows].tolist(),
+            prepared.unrequested[rows].tolist(),
+            elastics_of(workload.table, rows, prepared.processors),
+        )
+        yield list(zip(*columns, strict=True))
 
 
 class Submission:
@@ -79,7 +180,7 @@ class Intake:
         self._over = over
         self.submitted = 0
         self.offset = 0
-        self.sources: list[Arrivals] = []
+        self.sources: list[PlainArrivals] = []
         self.submissions: dict[Call, Submission] = {}
         self._cancellations: dict[LiveJob, Call] = {}
 
@@ -104,7 +205,7 @@ class Intake:
         )
         if spec.has_body:
             requested, expected, duration = limit, limit, float("inf")
-        name = self._name_of(spec, number)
+        name = name_of(spec, number + 1, self._dependencies.known)
         kind = LiveJob if spec.elastic is None else MalleableJob
         job = kind(name, index, core.env.now, spec.processors, requested, expected, duration)
         if spec.elastic is not None:
@@ -141,13 +242,9 @@ class Intake:
             reason = why_not_inside(spec)
         return job, reason or core.io.why_not(spec)
 
-    def _name_of(self, spec: Job, number: int) -> int | str:
-        """Return the name of a job: its id, its own name, or the next number that is no id of a submitted job."""
-        return name_of(spec, number + 1, self._dependencies.known)
-
     def check_one(self, spec: Job) -> None:
         """Check a job that is submitted now (see :meth:`check`)."""
-        self.check(((self._name_of(spec, self.submitted), spec),))
+        self.check(((name_of(spec, self.submitted + 1, self._dependencies.known), spec),))
 
     # ------------------------------------------------------------------ submission
 
@@ -162,10 +259,14 @@ class Intake:
         check_specs(jobs, self._dependencies.known, self.check_names)
 
     def check_names(self, job: Job, label: object) -> None:
-        """Check that the queue and the partitions of a job exist here."""
-        job = as_queue(job, self._queueing.rules, self._core.pools)
-        check_names(job, label, self._queueing.rules, self._core.pools)
-        check_partitions(job, self._core, label)
+        """Check that the queue and the partitions of a job exist here, and that it names reservations alone."""
+        pools = self._core.pools
+        job = as_queue(job, self._queueing.rules, pools)
+        check_names(job, label, self._queueing.rules, pools)
+        for name in job.partitions if len(job.partitions) > 1 else ():
+            if pools[str(name)].part_of is not None:
+                message = f"must name reservation {name} alone, got {job.partition_text}"
+                raise InputError(f"job {label}: partitions: {message}")
 
     def take_in(self, job: LiveJob) -> None:
         """Submit a live job, which joins the queue, is held by a limit, or is blocked by dependencies."""
@@ -182,15 +283,11 @@ class Intake:
         self._queueing.enqueue(job)
 
     def prepare(self, workload: Workload) -> Prepared:
-        """Return the jobs of a workload as simulated here, with a report of repairs and rejects."""
+        """Return the jobs of a workload as simulated here."""
         core = self._core
-        if workload.specs is not None:
-            self.check(zip(workload["job"].tolist(), workload.specs, strict=True))
-        prepared = prepare(
+        return prepare(
             workload, core.largest, core.estimates, core.overrun, too_large=core.too_large, timed=core.io.timed
         )
-        note_left_out(workload, core.offers, prepared.report)
-        return prepared
 
     def replay(self, workload: Workload, prepared: Prepared) -> None:
         """Plan the submission of the jobs of a workload."""
@@ -201,7 +298,7 @@ class Intake:
         else:
             rows = range(first, first + len(workload))
             numbers = {row: row + self.offset for row in rows} if self.offset else None
-            self.expect(chunks_of(workload, prepared, first), numbers)
+            self.expect(plain_blocks(workload, prepared, first), numbers)
 
     def one_by_one(self, workload: Workload) -> bool:
         """Whether each job of a workload becomes a ``Job``, since it may request more than processors and time."""
@@ -237,9 +334,9 @@ class Intake:
 
     # ------------------------------------------------------------------ planned submissions and cancellations
 
-    def expect(self, chunks: Iterable[PlainJobs], numbers: Mapping[int, int] | None) -> None:
+    def expect(self, blocks: Iterable[Sequence[PlainJob]], numbers: Mapping[int, int] | None) -> None:
         """Plan the submission of plain jobs."""
-        self.sources.append(Arrivals(self._core, self._queueing, chunks, numbers))
+        self.sources.append(PlainArrivals(self._core, self._queueing, blocks, numbers))
 
     def expect_one(self, coming: Submission) -> None:
         """Plan the submission of a job; if it can never run, it is recorded as rejected and counted."""
@@ -303,3 +400,111 @@ def _place_of(job: LiveJob, spec: Job, core: ClusterCore) -> Pool:
         if pool.why_not(job) is None and pool.limits_why_not(job) is None:
             return pool
     return core.places[0]
+
+
+def columns_of_log(workload: Workload, prepared: Prepared) -> dict[str, Any]:
+    """Return the columns of a workload for the record."""
+    columns = {name: workload[name] for name in workload.table.names if name not in ("wait", "status", "run")}
+    return columns | {
+        "processors": prepared.processors,
+        "requested": np.where(prepared.unrequested, np.nan, prepared.requested),
+        "recorded_run": workload["run"],
+    }
+
+
+class ChunkedReplay:
+    """Submits the jobs of a workload chunk by chunk: a chunk is read when the last job of the one before is due.
+
+    Then the rows of all jobs that have ended are written, too.
+
+    Parameters
+    ----------
+    core, intake
+        the parts of the cluster that runs the jobs
+    count_coming
+        counts jobs that will be submitted; negative: so many fewer will be
+    workload
+        the workload, sorted by submit time
+    recorder
+        the record of the cluster
+
+    Attributes
+    ----------
+    report
+        counts of what was skipped, repaired and rejected so far
+    """
+
+    def __init__(
+        self,
+        core: ClusterCore,
+        intake: Intake,
+        count_coming: Callable[[int], object],
+        workload: ChunkedWorkload,
+        recorder: StreamedRecorder,
+    ) -> None:
+        self._core = core
+        self._intake = intake
+        self._count_coming = count_coming
+        self._recorder = recorder
+        self._reader = ChunkReader(workload, core.offers, intake.check, intake.prepare)
+        self.report = self._reader.report
+        self._read = False  # whether all chunks have been read
+
+    def begin(self) -> None:
+        """Plan the submission of the first chunk."""
+        self._count_coming(1)  # until all has been read
+        self._intake.expect(self._plain(), None)
+
+    def read_the_rest(self) -> None:
+        """Read the chunks that were not due before the end of the run, whose jobs are unsubmitted, and write them."""
+        while (chunk := self._next()) is not None:
+            self._intake.admit(*chunk)
+            self._reader.add(chunk[1].report)
+            self._recorder.drain(everything=True)
+
+    # ------------------------------------------------------------------ submission
+
+    def _plain(self) -> Iterator[list[PlainJob]]:
+        """Yield the jobs, as long as they request only processors and time; plan the submission of all others."""
+        while (chunk := self._next()) is not None:
+            workload, prepared = chunk
+            if self._intake.one_by_one(workload):
+                self._plan(workload, prepared)
+                return
+            first = self._intake.admit(workload, prepared)
+            self._count_coming(len(prepared.rows))
+            self._reader.add(prepared.report)
+            yield from plain_blocks(workload, prepared, first)
+
+    def _plan(self, workload: Workload, prepared: Prepared) -> None:
+        """Plan the submission of a chunk, and to plan the next one when the last job of this one is due."""
+        intake = self._intake
+        first = intake.admit(workload, prepared)
+        coming = list(intake.submissions_of(workload, prepared, first))
+        self._count_coming(len(coming))
+        self._reader.add(prepared.report)
+        for each in coming:
+            each.report = self.report
+            intake.expect_one(each)
+        if coming:
+            coming[-1].before = self._plan_next
+        else:
+            self._plan_next()
+
+    def _plan_next(self) -> None:
+        chunk = self._next()
+        if chunk is not None:
+            self._plan(*chunk)
+
+    # ------------------------------------------------------------------ reading
+
+    def _next(self) -> tuple[Workload, Prepared] | None:
+        """Write what has ended, read the next chunk and open its rows of the record; ``None`` after the last."""
+        self._recorder.drain()
+        chunk = None if self._read else self._reader.next()
+        if chunk is not None:
+            self._recorder.expect(columns_of_log(*chunk))
+        elif not self._read:
+            self._read = True
+            self._count_coming(-1)
+        return chunk

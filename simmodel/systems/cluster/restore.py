@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from operator import attrgetter
 from types import MappingProxyType
@@ -15,7 +15,6 @@ from simmodel.resources.pools.counts import COUNTED
 from simmodel.resources.pools.windows import CapacityWindow, Purpose
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Past, WorkState, expected_end
-from simmodel.systems.cluster.arrivals import PlainJobs
 from simmodel.systems.cluster.intake import Submission
 from simmodel.systems.cluster.reservations import Reserved
 from simmodel.systems.cluster.system import Cluster
@@ -26,6 +25,7 @@ from simmodel.work.malleable import MalleableJob
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.cluster.intake import PlainJob
 
 __all__ = ["Restored", "restore", "restoring"]
 
@@ -275,8 +275,9 @@ class Restored:
             elif what == "arrivals":
                 first, count = about
                 works = arrivals[first : first + count]
-                numbers = {self.snapshot.rows[work.number]: work.number for work in works}
-                cluster.intake.expect([self._plain_jobs(works)] if works else [], numbers)
+                numbers = {snapshot.rows[work.number]: work.number for work in works}
+                rows = [_plain_job(work, row) for work, row in zip(works, numbers, strict=True)]
+                cluster.intake.expect([rows] if rows else [], numbers)
             elif what == "submission":
                 work = arrivals[about[0]]
                 assert work.spec is not None
@@ -310,20 +311,22 @@ class Restored:
             if end < inf:
                 self.cluster.execution.plan_end(run, end)
 
-    def _plain_jobs(self, works: Sequence[WorkState]) -> PlainJobs:
-        return PlainJobs(
-            [self.snapshot.rows[work.number] for work in works],
-            [work.submit for work in works],
-            [work.processors for work in works],
-            [work.requested for work in works],
-            [work.expected for work in works],
-            [work.expected if work.duration is None else work.duration for work in works],
-            [work.id for work in works],
-            [work.user for work in works],
-            [work.outcome == "timeout" for work in works],
-            [work.unrequested for work in works],
-            [work.elastic for work in works],
-        )
+
+def _plain_job(work: WorkState, row: int) -> PlainJob:
+    """Return a job of a log that is still to be submitted, with its row in the record."""
+    return (
+        row,
+        work.submit,
+        work.processors,
+        work.requested,
+        work.expected,
+        work.expected if work.duration is None else work.duration,
+        work.id,
+        work.user,
+        work.outcome == "timeout",
+        work.unrequested,
+        work.elastic,
+    )
 
 
 def _history(past: Past) -> History:

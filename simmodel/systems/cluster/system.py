@@ -17,16 +17,16 @@ from simmodel.scheduling.prediction import PredictorLike, predictor
 from simmodel.scheduling.protocol import Estimate, Load, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler
+from simmodel.systems.arrivals import note_left_out, prepared_of
 from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
-from simmodel.systems.cluster.intake import Intake
+from simmodel.systems.cluster.intake import ChunkedReplay, Intake, columns_of_log
 from simmodel.systems.cluster.queueing import Queueing
-from simmodel.systems.cluster.record import columns_of_log
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.given_work import as_workload
 from simmodel.work.job import OVER, Job, LiveJob
-from simmodel.work.prepare import REPEATED, Estimates, Overrun, Prepared, distinct_jobs
+from simmodel.work.prepare import Estimates, Overrun, Prepared, distinct_jobs
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.calendar import Calendar
-    from simmodel.systems.cluster.chunks import ChunkedReplay
     from simmodel.systems.cluster.future.guest import Forecast
     from simmodel.systems.cluster.run_times import Predictions
     from simmodel.systems.system import EstimateBasis
@@ -329,9 +328,8 @@ class Cluster(System[LiveJob]):
         if home is not None:
             raise InputError(f"must be None for a cluster, whose jobs have no home, got {home!r}", place="home")
         workload, repeated = distinct_jobs(as_workload(workload))
-        prepared = self.intake.prepare(workload)
-        if repeated:
-            prepared.report.repaired[REPEATED] += repeated
+        prepared = prepared_of(workload, repeated, self.intake.check, self.intake.prepare)
+        note_left_out(workload, self.core.offers, prepared.report)
         self._reports += [workload.report, prepared.report]
         self._expect_records(columns_of_log(workload, prepared))
         self._active += len(prepared.rows)
@@ -348,8 +346,6 @@ class Cluster(System[LiveJob]):
         InputError
             if the record is not streamed, jobs have been submitted, or a job comes too late or waits for another
         """
-        from simmodel.systems.cluster.chunks import ChunkedReplay
-
         if not isinstance(self.recorder, StreamedRecorder) or self.intake.submitted:
             message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
             raise InputError(f"{message}, got {workload!r}", place="workload")

@@ -1,35 +1,145 @@
-"""Logs whose jobs request more than processors and time: each row becomes a ``Job`` before its submission."""
+"""How jobs come into a system: checked, one after another at their instants, from a workload that may be in chunks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from itertools import chain
+from math import inf
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 import numpy as np
 
+from simmodel.environment import Occurrence
 from simmodel.foundation.errors import InputError, unknown
+from simmodel.work.chunks import KnownIds
 from simmodel.work.job import ANY, Job
+from simmodel.work.prepare import REPEATED, Stopped
 from simmodel.work.rows import jobs_of_rows, shares_in
 from simmodel.work.task import SHARE
+from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Iterator
+    from numpy.typing import NDArray
 
+    from simmodel.environment import Environment
     from simmodel.systems.system import Offers
+    from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.prepare import Prepared
-    from simmodel.work.workload import Report, Workload
+    from simmodel.work.workload import Workload
 
 __all__ = [
+    "BLOCK",
+    "Arrivals",
+    "Check",
+    "ChunkReader",
     "LeftOut",
     "as_queue",
     "check_names",
     "check_specs",
+    "follows",
     "known_here",
     "name_of",
     "needs_specs",
     "note_left_out",
+    "prepared_of",
     "specs",
 ]
+
+BLOCK = 16_384
+"""How many arriving jobs are made at once."""
+
+Check = Callable[[Iterable[tuple[object, Job]]], object]
+"""Checks jobs of a script, given with their names."""
+
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+"""A job that will be submitted: its row in the record, the instant (s), and whatever its system needs."""
+
+
+class Arrivals(Occurrence, Generic[Row]):
+    """Submits jobs, each at its instant, with one event per instant (per job, if each submission brings a decision).
+
+    The jobs are rows, in blocks: a block is made when the last job of the one before is due, and a live job when it is
+    submitted, so that a log of a million jobs makes neither objects nor events before. A kind of system derives its own
+    class, whose ``_fire`` submits the rows that are due.
+
+    Parameters
+    ----------
+    env
+        the environment
+    blocks
+        the rows, in order of submission
+    priority
+        of submissions within an instant
+
+    Attributes
+    ----------
+    number
+        event number of the next submission; infinite while it submits, since the rest follows all planned events
+    """
+
+    __slots__ = ("_blocks", "_callbacks", "_i", "_jobs", "_plan", "env", "number", "priority")
+
+    def __init__(self, env: Environment, blocks: Iterable[Sequence[Row]], priority: float) -> None:
+        self.env = env
+        self.priority = priority
+        self._plan = env.plan
+        self.number: float = inf
+        self._callbacks = (self._fire,)
+        self._blocks = iter(blocks)
+        if self._next_block():
+            self._push(self._jobs[0][1])
+
+    def _next_block(self) -> Sequence[Row]:
+        """Make the next rows; none are left if it is empty."""
+        self._i = 0
+        self._jobs: Sequence[Row] = next(self._blocks, ())
+        return self._jobs
+
+    def _push(self, at: float) -> None:
+        self.callbacks = self._callbacks
+        self.number = self._plan(self, at, self.priority)
+
+    def _fire(self, _event: object) -> None:
+        raise NotImplementedError
+
+    def left(self) -> list[Row]:
+        """Return the rows that have not been submitted."""
+        later = list(self._blocks)
+        self._blocks = iter(later)
+        return [*self._jobs[self._i :], *chain.from_iterable(later)]
+
+    @property
+    def pending(self) -> bool:
+        """Whether rows are left."""
+        return self._i < len(self._jobs)
+
+    @property
+    def order(self) -> tuple[float, float, float]:
+        """Position of its next submission in the event queue: instant (s), priority, number; only if it is pending."""
+        return max(self._jobs[self._i][1], self.env._now), self.priority, self.number
+
+
+def prepared_of(workload: Workload, repeated: int, check: Check, prepare: Callable[[Workload], Prepared]) -> Prepared:
+    """Return the jobs of a workload as simulated by a system, with a report of repairs and rejects.
+
+    Parameters
+    ----------
+    workload, repeated
+        the workload with distinct ids, and how many occurred again
+    check
+        checks the jobs of a script
+    prepare
+        returns the jobs as simulated
+    """
+    if workload.specs is not None:
+        check(zip(workload["job"].tolist(), workload.specs, strict=True))
+    prepared = prepare(workload)
+    if repeated:
+        prepared.report.repaired[REPEATED] += repeated
+    return prepared
+
 
 _DETAILS = ("preceding", "priority", "cancel", "checkpoint_interval")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
@@ -198,3 +308,103 @@ def check_names(job: Job, label: object, queues: Collection[str], partitions: Co
     for kind, name, names in (("queue", job.queue, queues), *named):
         if name is not None and str(name) not in names:
             raise InputError(f"job {label}: {unknown(kind, str(name), names).message}")
+
+
+class ChunkReader:
+    """The chunks of a workload that is sorted by submit time and whose jobs do not wait for each other.
+
+    Parameters
+    ----------
+    workload
+        the workload
+    offers
+        what the system supports
+    check
+        checks jobs of a script, given with their names
+    prepare
+        returns the jobs of a chunk as simulated
+
+    Attributes
+    ----------
+    report
+        counts of what was skipped, repaired and rejected so far; notes of the whole after the last chunk
+    """
+
+    def __init__(
+        self,
+        workload: ChunkedWorkload,
+        offers: Offers,
+        check: Check,
+        prepare: Callable[[Workload], Prepared],
+    ) -> None:
+        self.report = Report()
+        self._name = workload.name
+        self._chunks: Iterator[Workload] = iter(workload)
+        self._offers, self._check, self._prepare = offers, check, prepare
+        self._ids = KnownIds()
+        self._left_out = LeftOut()
+        self._stopped = Stopped()
+        self._latest = -inf  # the last submit time so far, s
+
+    def next(self) -> tuple[Workload, Prepared] | None:
+        """Return the next chunk and its jobs as simulated; ``None`` after the last.
+
+        The report of the jobs is not added yet: what submits them may repair more.
+        """
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            self._stopped.note(self.report)
+            self._left_out.note(self.report)
+            return None
+        workload, repeated = self._ids.distinct(chunk)
+        prepared = prepared_of(workload, repeated, self._check, self._prepare)
+        prepared.report.notes = ()  # those that count jobs are made at the end, of all chunks
+        self._check_order(workload, prepared)
+        self._left_out.add(workload, self._offers, prepared.report)
+        self._stopped += prepared.stopped
+        self.add(workload.report)
+        return workload, prepared
+
+    def add(self, more: Report) -> None:
+        """Add the counts of a report."""
+        report = self.report
+        report.skipped.update(more.skipped)
+        report.repaired.update(more.repaired)
+        report.rejected.update(more.rejected)
+        for sentence in more.notes:
+            report.note(sentence)
+
+    def _check_order(self, workload: Workload, prepared: Prepared) -> None:
+        """Refuse jobs that are not sorted by submit time, or that follow other jobs."""
+        submit = prepared.submit[np.sort(prepared.rows)]
+        before = np.append(self._latest, submit[:-1]) if len(submit) else submit
+        late = np.flatnonzero(submit < before)
+        if len(late):
+            job = workload["job"][np.sort(prepared.rows)[late[0]]]
+            raise InputError(
+                f"must be sorted by submit time to be read in chunks, got {submit[late[0]]:.10g} s after "
+                f"{before[late[0]]:.10g} s; a log that is not sorted is simulated in memory (without stream)",
+                source=self._name,
+                place=f"job {job}",
+            )
+        if len(submit):
+            self._latest = float(submit[-1])
+        dependent = np.flatnonzero(follows(workload))
+        if len(dependent):
+            raise InputError(
+                "must not wait for other jobs to be read in chunks; such a log is simulated in memory (without stream)",
+                source=self._name,
+                place=f"job {workload['job'][dependent[0]]}",
+            )
+
+
+def follows(workload: Workload) -> NDArray[np.bool_]:
+    """Return a mask of the jobs that wait for others."""
+    if workload.specs is not None:
+        return np.array([bool(job.dependencies) for job in workload.specs], dtype=bool)
+    if "preceding" not in workload:
+        return np.zeros(0, dtype=bool)
+    column = workload["preceding"]
+    if column.dtype.kind in "iuf":
+        return np.asarray(column > 0)
+    return np.array([value not in (None, "", -1) for value in column.tolist()], dtype=bool)
