@@ -16,7 +16,7 @@ from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
 LIMITS = {
-    "lines": 115_590,
+    "lines": 115_493,
     "files": 595,
     "private names of others": 39,
     "questions after the kind": 0,
@@ -26,7 +26,7 @@ LIMITS = {
     "exported names": 390,
     "names at the top": 45,
     "files that two jobs enter": 51,
-    "functions that two jobs enter": 310,
+    "functions that two jobs enter": 309,
 }
 """What each figure is at most: to be lowered with the figure, never raised."""
 
