@@ -16,7 +16,6 @@ from simmodel.commands.values import output, source
 if TYPE_CHECKING:
     from simmodel.results.machine import MachineResult
 
-
 __all__ = ["work_label"]
 
 

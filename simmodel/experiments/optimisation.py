@@ -29,7 +29,6 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-
 __all__ = ["METHODS", "Optimisation", "optimise"]
 
 METHODS = ("nsga-ii", "random", "all")

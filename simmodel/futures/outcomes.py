@@ -17,7 +17,6 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 __all__ = ["Outcome", "Sample", "Starting"]
 
 

@@ -2,8 +2,7 @@ from .backfilling import Backfill as Backfill, Easy as Easy
 from .data import DataPolicy as DataPolicy, Transfers as Transfers
 from .estimates import EarliestFinish as EarliestFinish, GreedyDS as GreedyDS
 from .mapping import MappingPolicy as MappingPolicy
-from .ordering import Order as Order
-from .orders import order as order
+from .ordering import Order as Order, order as order
 from .planners import CPOP as CPOP, HEFT as HEFT, PEFT as PEFT, Planner as Planner
 from .planning import Conservative as Conservative
 from .portfolio import Portfolio as Portfolio

@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.policies.ordering import FCFS, SJF, at_each_place
-from simmodel.policies.orders import order
-from simmodel.policies.preference import heads_of, start_heads_in_order
+from simmodel.policies.ordering import FCFS, SJF, at_each_place, heads_of, order as order_named, start_heads_in_order
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 if TYPE_CHECKING:
-    from simmodel.policies.ordering import Order
-    from simmodel.policies.orders import GivenOrder
+    from simmodel.policies.ordering import GivenOrder, Order
     from simmodel.resources.pools.pool import Pool
     from simmodel.resources.pools.promises import Promise
     from simmodel.work.job import LiveJob
@@ -60,8 +57,8 @@ class Easy(Policy):
     def __init__(
         self, order: GivenOrder = FCFS, *, candidates: GivenOrder | None = None, promises: bool = False
     ) -> None:
-        self.order = _order(order)
-        self.candidates = self.order if candidates is None else _order(candidates)
+        self.order = order_named(order)
+        self.candidates = self.order if candidates is None else order_named(candidates)
         self.promises = promises
         self.name = _easy_name(self.order, self.candidates)
         # Decide after each submission, even of a job that does not fit now: see Cluster(decide_on="event").
@@ -214,7 +211,7 @@ def Backfill(
         if kind != "easy":
             raise InputError(f"candidates: must be used with kind 'easy', got {kind!r}")
         options["candidates"] = candidates
-    return BACKFILLS[kind](_order(order), **options)
+    return BACKFILLS[kind](order_named(order), **options)
 
 
 BACKFILLS = Entries[Callable[..., Any]](
@@ -226,10 +223,6 @@ BACKFILLS = Entries[Callable[..., Any]](
     }
 )
 """How jobs overtake, by name: the policy for an order of the queue."""
-
-
-def _order(given: GivenOrder) -> Any:
-    return order(given)
 
 
 def _easy_name(queue: Order, candidates: Order) -> str:

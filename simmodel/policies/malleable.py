@@ -18,7 +18,7 @@ from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Resize, Start, View
 
 if TYPE_CHECKING:
-    from simmodel.policies.orders import GivenOrder
+    from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.waiting import SortedJobs
     from simmodel.work.job import LiveJob

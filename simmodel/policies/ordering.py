@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, takewhile
 from math import log2, log10, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
 
-from simmodel.foundation.entries import load
-from simmodel.policies.preference import by_preference, start_heads_in_order
+from simmodel.foundation.entries import Entries, load
+from simmodel.foundation.errors import unknown
+from simmodel.foundation.named_calls import call_with, split_call
 from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.protocol import Decision, OrderLike, Start, View
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
@@ -30,10 +31,26 @@ if TYPE_CHECKING:
 
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.column_index import ColumnIndex
-    from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob
 
-__all__ = ["BUILT_IN", "FCFS", "LJF", "SJF", "UNICEF", "WFP", "Order", "at_each_place", "start_heads", "start_in_order"]
+__all__ = [
+    "BUILT_IN",
+    "FCFS",
+    "LJF",
+    "ORDERS",
+    "SJF",
+    "UNICEF",
+    "WFP",
+    "GivenOrder",
+    "Order",
+    "at_each_place",
+    "by_preference",
+    "heads_of",
+    "order",
+    "start_heads",
+    "start_heads_in_order",
+    "start_in_order",
+]
 
 
 @attrs.frozen(eq=False)
@@ -182,3 +199,134 @@ F4 = Order(
     description="requested x sqrt(processors) + 530000 log10(submit)",
 )
 BUILT_IN = (FCFS, SJF, LJF, SMALLEST, LARGEST, WFP, UNICEF, F1, F2, F3, F4)
+
+
+def _itself(value: Order) -> Callable[[], Order]:
+    return lambda: value
+
+
+GivenOrder: TypeAlias = "str | Order | Callable[[LiveJob], Any]"
+"""An order, its name, or a key function."""
+ORDERS = Entries[Callable[[], Any]](
+    {
+        **{value.name: _itself(value) for value in BUILT_IN},
+        "multifactor": "simmodel.policies.multifactor:Multifactor",
+    }
+)
+"""Functions that return the orders, by name."""
+
+
+def order(name: GivenOrder) -> Any:
+    """Return the order with this name, the order itself if one is given, or an order with this key function.
+
+    Raises
+    ------
+    InputError
+        the name or a parameter of it is unknown
+
+    >>> order("sjf").description, order("multifactor(age=5)").age
+    ('shortest requested time first', 5)
+    """
+    if not isinstance(name, str):
+        return name if hasattr(name, "changes") else Order(getattr(name, "__name__", "order"), key=name)
+    place = f"order {name!r}"
+    kind, values, options = split_call(name, place)
+    if kind not in ORDERS:
+        raise unknown("order", kind, ORDERS)
+    return call_with(ORDERS[kind], values, options, place)
+
+
+def by_preference(view: View, decide: Callable[[View, Pool], Iterable[Decision]]) -> Iterator[Decision]:
+    """Yield the decisions of ``decide(view, place)`` for all places, so that jobs start where they prefer to.
+
+    A place that would start a job is put aside until the places that the job prefers have decided without starting it,
+    and then decides again. Of places that are put aside for each other, the one with the first job goes first.
+    """
+    undecided = list(view.places)
+    allowed: set[LiveJob] = set()
+    while undecided:
+        wanted: list[LiveJob] = []
+        before = tuple(undecided)
+        for place in before:
+            for decision in decide(view, place) or ():
+                work: Any = decision.work if type(decision) is Start else None
+                if work in view.choices and work not in allowed and _prefers(view.choices[work], place, undecided):
+                    wanted.append(work)
+                    break
+                yield decision
+            else:
+                undecided.remove(place)
+        if len(wanted) == len(before):
+            allowed.add(min(wanted, key=_rank))
+
+
+def _prefers(entries: Iterable[LiveJob], place: Pool, undecided: list[Pool]) -> bool:
+    """Whether a job prefers a place that has not decided yet to this one."""
+    return any(each.place in undecided for each in takewhile(lambda each: each.place is not place, entries))
+
+
+def _rank(job: LiveJob) -> tuple[Any, ...]:
+    return -job.priority, job.submit, job.seq
+
+
+def heads_of(order: OrderLike, view: View) -> dict[Pool, LiveJob]:
+    """Return the head of each queue: the first job for which no other place is held; none of them fits.
+
+    For a job that is first in several queues one place is held: that with the earliest start by the expected ends of
+    running jobs; of equal ones, the preferred one. In the other queues the next job is the first.
+    """
+    return _settled(order, view, passing=True)[1]
+
+
+def start_heads_in_order(order: OrderLike, view: View, *, passing: bool = False) -> Iterator[Decision]:
+    """Start the first of all jobs, where it prefers to, as long as it fits at a place where it is first.
+
+    Parameters
+    ----------
+    order, view
+        the order of the queues; the view
+    passing
+        whether a job that fits nowhere lets others pass except where a place is held for it (see :func:`heads_of`)
+    """
+    while (entry := _settled(order, view, passing=passing)[0]) is not None:
+        yield Start(entry, entry.place)
+
+
+def _settled(order: OrderLike, view: View, *, passing: bool) -> tuple[LiveJob | None, dict[Pool, LiveJob]]:
+    """Return the first job that can start, and the jobs ahead of it that wait, by the places that are held for them."""
+    cursors = {place: iter(view.waiting.at(place).by(order)) for place in view.places}
+    firsts: dict[Pool, LiveJob | None] = {place: next(cursor, None) for place, cursor in cursors.items()}
+    held: dict[Pool, LiveJob] = {}
+    passed: set[LiveJob] = set()
+    while True:
+        for place, first in firsts.items():
+            while first in passed:
+                first = firsts[place] = next(cursors[place], None)
+        left = [first for place, first in firsts.items() if first is not None and place not in held]
+        if not left:
+            return None, held
+        first = min(left, key=lambda job: _key(order, job, view))
+        entries = view.choices.get(first, (first,))
+        here = [each for each in entries if each in left]
+        for each in here:
+            if each.place.fits(each):
+                return each, held
+        holding = [min(here, key=_earliest)] if passing and len(here) > 1 else here
+        held.update((each.place, each) for each in holding)
+        if passing:
+            passed.update(each for each in entries if each not in holding)
+
+
+def _key(order: OrderLike, job: LiveJob, view: View) -> tuple[Any, ...]:
+    if order.key is None:
+        return _rank(job)
+    return -job.priority, order.key(job, view.now) if order.changes else order.key(job), job.submit, job.seq
+
+
+def _earliest(entry: LiveJob) -> float:
+    """Return the earliest start of an entry at its place (s), as if it were next."""
+    place: Pool = entry.place
+    if place.simple:
+        return place.earliest(entry)[0]
+    profile = place.profile()
+    return profile.instant(profile.earliest(entry, entry.planned)[0])

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any, Literal
 
-from simmodel.policies.ordering import FCFS, at_each_place
-from simmodel.policies.orders import order as order_named
+from simmodel.policies.ordering import FCFS, at_each_place, order as order_named
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
-    from simmodel.policies.orders import GivenOrder
+    from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
 

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from simmodel.foundation.errors import Plain
-from simmodel.records.executions import ClaimStretch, Stretch, claim_table, held_by, run_table
 from simmodel.records.job_columns import Column, job_columns, joined, kept_columns
 from simmodel.records.job_record import JobRecord
-from simmodel.records.place_tables import Change, change_table, node_table, place_table
-from simmodel.records.reasons import reason_table
+from simmodel.records.tables import (
+    Change,
+    ClaimStretch,
+    Stretch,
+    change_table,
+    claim_table,
+    held_by,
+    node_table,
+    place_table,
+    reason_table,
+    run_table,
+)
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 from simmodel.work.word_columns import Words

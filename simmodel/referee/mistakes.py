@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from simmodel.policies.ordering import FCFS
-from simmodel.policies.orders import order as order_of
+from simmodel.policies.ordering import FCFS, order as order_of
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
-    from simmodel.policies.orders import GivenOrder
+    from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.pool import Pool
 
 __all__ = ["Mistake", "MistakenEasy", "mistakes_of"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.records.job_record import ENDED_WELL
-from simmodel.records.reasons import REASONS
+from simmodel.records.tables import REASONS
 from simmodel.results.stores import LISTS
 from simmodel.work.table import Table
 

@@ -13,9 +13,9 @@ from simpy.events import Event
 
 from simmodel.environment import END, SUBMIT
 from simmodel.foundation.errors import InputError, SnapshotError
-from simmodel.records.place_tables import place_table
 from simmodel.records.recorder import Chooser
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
+from simmodel.records.tables import place_table
 from simmodel.scheduling.protocol import Load, work_units
 
 if TYPE_CHECKING:

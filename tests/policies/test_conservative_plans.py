@@ -9,8 +9,7 @@ from simmodel.environment import quiet_garbage_collector
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative
 from simmodel.policies.count_plan import CountPlan
-from simmodel.policies.kept_profile import KeptProfile
-from simmodel.policies.planning import ConservativeKeep
+from simmodel.policies.planning import ConservativeKeep, KeptProfile
 from simmodel.policies.preemption import Preemptive
 from simmodel.resources import NodePool
 from simmodel.resources.pools import profile

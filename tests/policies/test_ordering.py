@@ -11,8 +11,7 @@ from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError
 from simmodel.policies import Backfill
 from simmodel.policies.multifactor import Multifactor
-from simmodel.policies.ordering import Order
-from simmodel.policies.orders import ORDERS, order
+from simmodel.policies.ordering import ORDERS, Order, order
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.column_index import ColumnIndex
 from simmodel.scheduling.registry import policy

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.allocation import Allocation, Request
     from simmodel.resources.pools.running import RunningIndex
 
-
 __all__ = ["Claim", "Claims", "Grant", "Growth", "Holder", "LiveGrant", "Lost", "Preempted", "Waiter"]
 
 

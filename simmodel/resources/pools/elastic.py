@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simmodel.resources.pools.allocation import probe
-from simmodel.resources.pools.nodes import NodePool
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.claims import Grant
@@ -27,19 +26,15 @@ def can_resize(pool: Pool, job: LiveJob, processors: int) -> bool:
     """Whether a running elastic job could have another number of processors now."""
     if job.elastic is None or job.run is None or job.elastic.why_not(processors) is not None:
         return False
-    if not isinstance(pool, NodePool) and not pool.windows:
-        return processors - job.processors <= pool.free
     return pool.why_rigid is None and resized(pool, job, job.run.grant, processors) is not None
 
 
 def resized(pool: Pool, job: LiveJob, grant: Grant, processors: int) -> Any:
     """Return what a running elastic job would hold on another number of processors; ``None``: too few are free."""
-    left = _left(pool, job, processors) if pool.windows else 0.0
+    left = 0.0
+    if pool.windows:  # the requested seconds that are left then
+        assert job.elastic is not None
+        elapsed = (pool.env.now - (job.started or 0.0)) if job.run is not None else 0.0
+        longer = job.elastic.speed(job.processors) / job.elastic.speed(processors)
+        left = max(0.0, job.planned - elapsed) * longer
     return pool.resized(job, grant, processors, left)
-
-
-def _left(pool: Pool, job: LiveJob, processors: int) -> float:
-    """Return the requested seconds that a running job has left on another number of processors."""
-    assert job.elastic is not None
-    elapsed = (pool.env.now - (job.started or 0.0)) if job.run is not None else 0.0
-    return max(0.0, job.planned - elapsed) * job.elastic.speed(job.processors) / job.elastic.speed(processors)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.promises import JobOrder, Promise, WaitingJobs
     from simmodel.work.job import Job, LiveJob
 
-
 __all__ = ["CoresAnywhere", "NodePool", "WholeNodes"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.records.broker_record import joined, renamed
-from simmodel.records.reasons import reason_table
+from simmodel.records.tables import reason_table
 from simmodel.results.broker import BrokerResult
 from simmodel.results.task_broker import TaskBrokerResult
 from simmodel.systems.broker.ledger import CARRIED

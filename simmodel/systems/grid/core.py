@@ -24,7 +24,7 @@ from simmodel.work.job import OVER, Job
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.records.place_tables import Change
+    from simmodel.records.tables import Change
     from simmodel.scheduling.protocol import Estimate, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.records.job_record import runs_of
-from simmodel.records.place_tables import change_table
-from simmodel.records.reasons import reason_table
+from simmodel.records.tables import change_table, reason_table
 from simmodel.results.grid import GridResult
 from simmodel.systems.broker.ledger import CARRIED
 from simmodel.systems.grid.ledger import INSTANTS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.foundation.display import counted
-from simmodel.records.reasons import reason_table
+from simmodel.records.tables import reason_table
 from simmodel.records.task_moments import CPU_USE, STOPPED, TRANSFERS
 from simmodel.resources.processors.services import STAMPS
 from simmodel.results.machine import MachineResult

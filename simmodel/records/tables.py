@@ -1,8 +1,8 @@
-"""Stretches of execution, and the table of executions built from them and the jobs that ran once."""
+"""Tables of the record beside that of jobs: places, nodes and changes, executions and claims, reasons of policies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,8 +14,117 @@ if TYPE_CHECKING:
 
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
+    from simmodel.scheduling.protocol import Place
+    from simmodel.scheduling.scheduler import GivenReason
 
-__all__ = ["ClaimStretch", "Stretch", "allocation_columns", "claim_table", "held_by", "run_table"]
+__all__ = [
+    "REASONS",
+    "Change",
+    "ClaimStretch",
+    "Stretch",
+    "allocation_columns",
+    "change_table",
+    "claim_table",
+    "held_by",
+    "node_table",
+    "place_table",
+    "reason_table",
+    "run_table",
+]
+
+Change = tuple[float, str, str, float, tuple[int, ...]]
+"""Instant (s), place, cause, processors from then on, nodes that are down."""
+
+
+def place_table(places: Sequence[Place], sizes: Sequence[int] | None = None) -> Table:
+    """Return one row per place: ``place, processors, nodes, idle_power, load_power`` (W per processor or node).
+
+    ``sizes``: the processors of each place; default: the present ones.
+
+    >>> from types import SimpleNamespace as Some
+    >>> place_table([Some(name="pool", capacity=4)])["processors"]
+    array([4])
+    """
+    nodes = node_table(places)
+    rows = []
+    for i, place in enumerate(places):
+        size = int(place.capacity) if sizes is None else sizes[i]
+        spec = getattr(place, "spec", None)
+        count, idle, load = 0, getattr(spec, "idle_power", 0.0), getattr(spec, "load_power", 0.0)
+        if nodes is not None and (here := nodes["place"] == place.name).any():
+            count, idle, load = int(here.sum()), nodes["idle_power"][here].mean(), nodes["load_power"][here].mean()
+        rows.append((place.name, size, count, float(idle), float(load)))
+    names = ("place", "processors", "nodes", "idle_power", "load_power")
+    return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def node_table(places: Sequence[Place]) -> Table | None:
+    """Return one row per identified node, numbered as in ``grant.nodes``; ``None`` if no place has identified nodes.
+
+    >>> from types import SimpleNamespace as Some
+    >>> node_table([Some(name="pool", capacity=4)]) is None
+    True
+    """
+    rows = []
+    for place in places:
+        kinds = getattr(getattr(place, "spec", None), "nodes", ())
+        each = [kind for kind in kinds for _ in range(kind.count)]
+        rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
+    names = ("place", "node", "processors", "idle_power", "load_power")
+    return Table(dict(zip(names, zip(*rows, strict=True), strict=True))) if rows else None
+
+
+def change_table(changes: Sequence[Change]) -> Table | None:
+    """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None`` if there are none.
+
+    >>> change_table([(5.0, "pool", "failure", 3, (1,))])["down"]
+    array([(1,)], dtype=object)
+    """
+    if not changes:
+        return None
+    time, place, cause, up, nodes = zip(*changes, strict=True)
+    down = np.full(len(time), None, dtype=object)
+    down[:] = nodes
+    return Table(
+        {"time": np.array(time, dtype=np.float64), "place": place, "cause": cause, "processors": up, "down": down}
+    )
+
+
+REASONS = ("time", "decision", "work", "place", "at", "reason")
+"""The columns of the table: see :class:`~simmodel.scheduling.scheduler.GivenReason`."""
+
+
+def reason_table(given: Sequence[GivenReason], names: Collection[str] | None = None) -> Table | None:
+    """Return one row per reason, or ``None`` if there is none.
+
+    Parameters
+    ----------
+    given
+        the reasons, in order
+    names
+        those of the jobs of a broker, whose ids may repeat: an id that is none of them is that of a job of its home
+
+    >>> from simmodel.scheduling.scheduler import GivenReason
+    >>> reason_table([GivenReason(0.0, "Start", 7, "batch", float("nan"), "the narrowest")])["work"].tolist()
+    ['7']
+    """
+    if not given:
+        return None
+    time, decision, work, place, at, reason, home = zip(*given, strict=True)
+    ids = ["" if each is None else str(each) for each in work]
+    if names is not None:
+        pairs = zip(ids, home, strict=True)
+        ids = [each if each in names or not each else f"{origin}:{each}" for each, origin in pairs]
+    return Table(
+        {
+            "time": np.array(time, dtype=np.float64),
+            "decision": np.array(decision, dtype=str),
+            "work": np.array(ids, dtype=str),
+            "place": np.array(place, dtype=str),
+            "at": np.array(at, dtype=np.float64),
+            "reason": np.array(reason, dtype=object),
+        }
+    )
 
 
 class Stretch(NamedTuple):
