@@ -123,7 +123,7 @@ class DataLocality(IndexedLowest):
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the first of the least loaded places with most bytes."""
         if work.needs_files:
-            held = _held(index.places, work)
+            held = _held(view, work, len(index.places))
             if among is not None:
                 held[~among] = -1.0
             among = held == held.max()
@@ -163,7 +163,7 @@ class Panda(IndexedLowest):
         index.refresh(view.env._now)
         weights = _weight(index.running, index.queued, index.assigned, np.maximum(index.free // work.processors, 0))
         if work.needs_files:
-            weights = weights * _locality(_held(index.places, work), _bytes_of(view, work))
+            weights = weights * _locality(_held(view, work, len(weights)), _bytes_of(view, work))
         if among is not None:
             weights[~among] = -1.0
         return [int(weights.argmax())]
@@ -174,7 +174,8 @@ class Panda(IndexedLowest):
         running, queued, assigned, slots = np.array(columns, dtype=np.float64).T
         weights = _weight(running, queued, assigned, np.maximum(slots, 0))
         if work.needs_files:
-            weights = weights * _locality(_held(places, work), _bytes_of(view, work))
+            held = np.array([place.held(work) for place in places])
+            weights = weights * _locality(held, _bytes_of(view, work))
         return [-float(weight) for weight in weights]
 
 
@@ -190,9 +191,15 @@ def _locality(held: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     return (1.0 + held / total) / 2 if total else np.ones(len(held))
 
 
-def _held(places: Sequence[Any], work: Any) -> NDArray[np.float64]:
-    """Return the bytes of the inputs of a job that each place holds."""
-    return np.array([place.held(work) for place in places], dtype=np.float64)
+def _held(view: View, work: Any, sites: int) -> NDArray[np.float64]:
+    """Return the bytes of the inputs of a job that each site of a grid holds, from the catalogue of replicas."""
+    held, files = np.zeros(sites), view.files
+    for name in work.inputs:
+        if name in files:
+            size = files.size(name)
+            for number in files.numbers_of(name):
+                held[number] += size
+    return held
 
 
 def _bytes_of(view: View, work: Any) -> float:
