@@ -6,7 +6,7 @@ Times are in seconds, sizes in bytes, powers in watts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import gamma, inf
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -114,6 +114,18 @@ class WholeCheck(Protocol):
         ...
 
 
+def _each(kind: type[Fields]) -> Callable[[object, attrs.Attribute[Any], tuple[object, ...]], None]:
+    """A validator of a tuple of specs."""
+
+    def check(_spec: object, attribute: attrs.Attribute[Any], value: tuple[object, ...]) -> None:
+        for number, each in enumerate(value):
+            if not isinstance(each, kind):
+                place = f"{attribute.name}[{number}]"
+                raise InputError(f"must be a {kind.__name__}, got {each!r}", place=place)
+
+    return check
+
+
 def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:  # mypy does not support generic converters
     if not isinstance(values, Iterable):
         raise InputError(f"must be several specs, as in a list, got {shown(values)}")
@@ -215,7 +227,7 @@ class PartitionSpec(Fields):
 
     name: str = "batch"
     processors: int | None = attrs.field(default=None, validator=_whole(1))
-    nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
+    nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple, validator=_each(NodeSpec))
     placement: str | None = attrs.field(default=None, converter=placement_text, validator=_known_placement)
     exclusive: bool = False
     one_host: bool = False
@@ -496,12 +508,14 @@ class ClusterSpec(Fields):
     """
 
     name: str = "cluster"
-    partitions: tuple[PartitionSpec, ...] = attrs.field(converter=_tuple)
-    queues: tuple[QueueSpec, ...] = attrs.field(default=(), converter=_tuple)
-    consumables: tuple[ConsumableSpec, ...] = attrs.field(default=(), converter=_tuple)
-    outages: tuple[OutageSpec, ...] = attrs.field(default=(), converter=_tuple)
-    failures: tuple[FailureModel, ...] = attrs.field(default=(), converter=_tuple)
-    reservations: tuple[ReservationSpec, ...] = attrs.field(default=(), converter=_tuple)
+    partitions: tuple[PartitionSpec, ...] = attrs.field(converter=_tuple, validator=_each(PartitionSpec))
+    queues: tuple[QueueSpec, ...] = attrs.field(default=(), converter=_tuple, validator=_each(QueueSpec))
+    consumables: tuple[ConsumableSpec, ...] = attrs.field(default=(), converter=_tuple, validator=_each(ConsumableSpec))
+    outages: tuple[OutageSpec, ...] = attrs.field(default=(), converter=_tuple, validator=_each(OutageSpec))
+    failures: tuple[FailureModel, ...] = attrs.field(default=(), converter=_tuple, validator=_each(FailureModel))
+    reservations: tuple[ReservationSpec, ...] = attrs.field(
+        default=(), converter=_tuple, validator=_each(ReservationSpec)
+    )
     on_failure: Literal["resubmit", "lose"] = attrs.field(default="resubmit", validator=_one_of("resubmit", "lose"))
     default_partition: str | None = None
     description: str = ""

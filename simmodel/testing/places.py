@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from simmodel.policies.ordering import FCFS
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.resources.pools.pool import Pool
+from simmodel.scheduling.waiting import WaitingQueue
+
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
@@ -21,7 +26,7 @@ def check_place(place: Place, work: Iterable[LiveJob | LiveTask] = ()) -> None:
     place
         the place
     work
-        live work for the questions
+        live work for the questions; if it is the queue of a pool, its promises are asked for, too
 
     Raises
     ------
@@ -48,3 +53,26 @@ def check_place(place: Place, work: Iterable[LiveJob | LiveTask] = ()) -> None:
         )
         assert (place.free, place.version) == before, f"a question about {each} changes {place.name}"
         assert able or not fits, f"{each} fits in {place.name}, which can never run it"
+    if isinstance(place, Pool):
+        _check_pool(place, work)
+
+
+def _check_pool(pool: Pool, work: Iterable[LiveJob | LiveTask]) -> None:
+    """Check what backfilling asks of a pool: the promise of a start to a job that does not fit."""
+    for name in () if isinstance(pool, NodePool) else ("counts_hosts", "offer", "states"):
+        assert not hasattr(pool, name), (
+            f"{type(pool).__name__} has {name!r}, which no policy asks of a pool: override 'promise' instead"
+        )
+    if not isinstance(work, WaitingQueue):
+        return
+    for head in work:
+        if pool.fits(head) or not pool.can_run(head):
+            continue
+        before = pool.free, pool.version
+        promise = pool.promise(head, work, FCFS)
+        assert promise.at >= pool.env.now, f"{pool.name} promises {head} a start in the past, at {promise.at:g} s"
+        found = promise.next()
+        assert (pool.free, pool.version) == before, f"the promise to {head} changes {pool.name}"
+        assert found is None or (found[0] is not head and pool.fits(found[0])), (
+            f"{pool.name} starts {found and found[0]} beside {head}, though it does not fit"
+        )

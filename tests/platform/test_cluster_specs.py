@@ -45,3 +45,16 @@ def test_nodes_of_counts_of_numpy_run_jobs() -> None:
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=[nodes])])
     result = simulate(spec, [Job(nodes=2, cores_per_node=4, gpus_per_node=1, run=5.0)], "fcfs")
     assert result.metrics()["makespan"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "place", "kind"),
+    [
+        (PartitionSpec, {"nodes": [NodeSpec(), {"cores": 8}]}, "nodes[1]", "a NodeSpec"),
+        (ClusterSpec, {"partitions": [{"processors": 8}]}, "partitions[0]", "a PartitionSpec"),
+    ],
+)
+def test_parts_of_a_spec_are_specs(spec: Any, options: Any, place: str, kind: str) -> None:
+    with pytest.raises(InputError, match=f"must be {kind}, got {{'") as caught:
+        spec(**options)
+    assert caught.value.place == place

@@ -10,6 +10,7 @@ from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.policies.backfilling import Easy
 from simmodel.resources.pools.counts import CountPool
+from simmodel.resources.pools.promises import PlannedPromise
 from simmodel.runs import simulate
 from simmodel.scheduling import registry
 from simmodel.scheduling.policy_base import DecidingObject, Policy
@@ -195,6 +196,38 @@ def test_places_are_checked():
 
     with pytest.raises(AssertionError, match="changes slots"):
         check_place(Writes(env, "slots", 4), cluster.view.waiting)
+
+
+def test_promises_of_pools_are_checked(monkeypatch):
+    class Early(PlannedPromise):
+        at = -1.0
+
+    class Hasty(CountPool):
+        def promise(self, head, waiting, order, before=None):
+            return Early(self, head, waiting, order)
+
+    for kind in (CountPool, Hasty):
+        monkeypatch.setattr("simmodel.systems.cluster.core.CountPool", kind)
+        env = Environment()
+        cluster = busy(Cluster(env, 4))
+        env.run(until=10)
+        place = cluster.places[0]
+        waiting = cluster.view.waiting.at(place)
+        assert not any(map(place.fits, waiting))
+        if kind is CountPool:
+            check_place(place, waiting)
+            continue
+        with pytest.raises(AssertionError, match=r"promises .* a start in the past, at -1 s"):
+            check_place(place, waiting)
+
+
+def test_a_pool_with_the_former_questions_of_backfilling_is_told():
+    class Former(CountPool):
+        def states(self, queue):
+            return None
+
+    with pytest.raises(AssertionError, match="Former has 'states', which no policy asks of a pool: override 'promise'"):
+        check_place(Former(Environment(), "slots", 4))
 
 
 class Shelf:

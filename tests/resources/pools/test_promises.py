@@ -102,6 +102,6 @@ def test_a_pool_without_a_promise_of_its_own_is_planned_by_its_profile() -> None
             return job.processors < self.free and super().fits(job)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simmodel.systems.cluster.build.CountPool", OneLess)
+        patch.setattr("simmodel.systems.cluster.core.CountPool", OneLess)
         jobs = [Job(processors=3, run=10), Job(processors=4, run=10), Job(run=10), Job(processors=2, run=10)]
         assert simulate(5, jobs, Easy()).jobs["start"].tolist() == [0, 10, 0, 20]
