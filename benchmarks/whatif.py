@@ -20,11 +20,11 @@ import numpy as np
 from simmodel import Cluster, Environment, Workload
 from simmodel.environment import quiet_garbage_collector
 from simmodel.formats.swf import read_swf
+from simmodel.futures.light import predict
 from simmodel.futures.whatif import what_if
 from simmodel.runs.simulating import simulate
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.studies.metascheduling import CQSIM, fitting
-from simmodel.systems.cluster.future.replay import predict
 
 DATA = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -4,23 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
+from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.futures.executors import run_all
 from simmodel.futures.watch import Watch
 from simmodel.scheduling.policy_base import Policy
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import PolicyState
-from simmodel.systems.cluster.future.replay import Course, Prediction, memory_of, predict
+from simmodel.systems.cluster.future.replay import Course, Prediction, follow, memory_of
+from simmodel.systems.cluster.system import Cluster
 
-__all__ = ["FutureMissed", "LightFutures"]
+if TYPE_CHECKING:
+    from simmodel.scheduling.registry import PolicyLike
+
+__all__ = ["FutureMissed", "LightFutures", "predict"]
 
 
 class FutureMissed(SimmodelError):
     """A future is missing: its deadline passed, or its policy failed."""
+
+
+def predict(
+    snapshot: ClusterSnapshot,
+    policy: PolicyLike | None = None,
+    *,
+    until: float | None = None,
+    observers: Sequence[object] = (),
+) -> Prediction:
+    """Simulate from a snapshot to its end, or to an instant (s), and record starts and ends only.
+
+    Uses everything in the snapshot, including actual run times; pass ``snapshot.expected()`` to exclude information
+    that policies do not have.
+
+    Parameters
+    ----------
+    snapshot
+        the snapshot to start from
+    policy
+        default: that of the snapshot
+    until
+        instant at which to stop, in s; excludes events at that instant
+    observers
+        objects with the hooks of schedulers, such as ``decided``
+
+    >>> from simmodel import Job
+    >>> env = Environment(); cluster = Cluster(env, 4)
+    >>> for size in (3, 3, 1): _ = cluster.submit(Job(processors=size, run=5, requested=10))
+    >>> env.run(until=1)
+    >>> predict(cluster.snapshot(actual=False), "easy").starts
+    [(3, 'batch', 1.0), (2, 'batch', 10.0)]
+    """
+    env = Environment(snapshot.now, snapshot.seed)
+    for observer in observers:
+        env.observe(observer)
+    return follow(Cluster.from_snapshot(env, snapshot, policy, record=False), snapshot, until)
 
 
 class _Task(NamedTuple):

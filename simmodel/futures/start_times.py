@@ -13,10 +13,10 @@ import numpy as np
 from simmodel.environment import quiet_garbage_collector
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.futures.executors import run_all
+from simmodel.futures.light import predict
 from simmodel.futures.run_times import draw_run_times, predictor_for
 from simmodel.metrics.statistics import replication_seeds
 from simmodel.runs.simulation import Simulation
-from simmodel.systems.cluster.future.replay import predict
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

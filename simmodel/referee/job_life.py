@@ -16,7 +16,7 @@ from simmodel.referee.explanation import Explanation
 from simmodel.referee.explanation_parts import span_table, told_of
 from simmodel.referee.obstacles import waiting_parts, why_waits
 from simmodel.referee.watching import Happened, Promise, Watch
-from simmodel.systems.cluster.capture import to_come
+from simmodel.systems.cluster.snapshots import to_come
 from simmodel.systems.cluster.system import Cluster
 
 if TYPE_CHECKING:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = ["Usage"]
 
 LN2 = 0.6931471805599453
@@ -64,6 +66,15 @@ class Usage:
     def users(self) -> list[int | str | None]:
         """Return the users with any usage, in order of appearance."""
         return list(self.by_user)
+
+    def state(self) -> tuple[float, tuple[tuple[int | str | None, float, float, float], ...]]:
+        """Return the half-life (s) and, of each user, usage, processors held and since when (s)."""
+        users = self.by_user.items()
+        return float(self.half_life), tuple((user, float(a), float(b), float(at)) for user, (a, b, at) in users)
+
+    def restore(self, users: Iterable[tuple[int | str | None, float, float, float]]) -> None:
+        """Restore what :meth:`state` returned of the users."""
+        self.by_user.update({user: (used, held, since) for user, used, held, since in users})
 
     def __repr__(self) -> str:
         return f"<Usage of {len(self.by_user):,} users, half-life {self.half_life:g} s>"

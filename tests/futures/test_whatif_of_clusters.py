@@ -17,12 +17,12 @@ import pytest
 from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
 from simmodel.futures.branches import Branch
 from simmodel.futures.executors import stop_workers
+from simmodel.futures.light import predict
 from simmodel.futures.outcomes import Outcome, Starting
 from simmodel.futures.what_if_result import scored
 from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
-from simmodel.systems.cluster.future.replay import predict
 from simmodel.work.job import Run
 from simmodel.work.transformations import between
 from tests.helpers.small_snapshots import QUEUE, drawn, small, starts, week as small_week

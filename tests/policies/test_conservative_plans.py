@@ -6,6 +6,7 @@ import pytest
 
 from simmodel import Environment, Job, simulate
 from simmodel.environment import quiet_garbage_collector
+from simmodel.futures.light import predict
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative
 from simmodel.policies.count_plan import CountPlan
@@ -14,7 +15,6 @@ from simmodel.policies.preemption import Preemptive
 from simmodel.resources import NodePool
 from simmodel.resources.pools import profile
 from simmodel.systems import Cluster
-from simmodel.systems.cluster.future.replay import predict
 from simmodel.work import Workload
 from tests.helpers.drawn_queues import drawn_queues
 

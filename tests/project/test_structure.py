@@ -16,8 +16,8 @@ from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
 LIMITS = {
-    "lines": 115_441,
-    "files": 590,
+    "lines": 115_408,
+    "files": 579,
     "private names of others": 39,
     "questions after the kind": 0,
     "loose parameters, per mille": 71,

@@ -10,6 +10,7 @@ import pytest
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SnapshotError
+from simmodel.futures.light import predict
 from simmodel.platform.cluster import (
     ClusterSpec,
     FailureModel,
@@ -24,7 +25,6 @@ from simmodel.runs.scenario import Scenario
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.snapshots.cluster import ClusterSnapshot
-from simmodel.systems.cluster.future.replay import predict
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload

@@ -86,6 +86,10 @@ class Consumables:
             if name in self._told:
                 self._tell(name)
 
+    def state(self) -> tuple[tuple[str, float], ...]:
+        """Return the free amounts by name."""
+        return tuple((name, float(free)) for name, free in self.free.items())
+
     def restore(self, free: Iterable[tuple[str, float]]) -> None:
         """Take over the free amounts of a snapshot, to the last bit, whose holders have taken theirs."""
         self.free.update(free)

@@ -10,11 +10,10 @@ from simmodel.platform.broker import Slowdowns
 from simmodel.records.broker_record import joined, renamed
 from simmodel.records.streamed_recorder import EVERY
 from simmodel.scheduling.protocol import Estimate, Load, work_units
-from simmodel.systems.broker.capture import capture
 from simmodel.systems.broker.core import BrokerCore
 from simmodel.systems.broker.record import broker_result, task_broker_result
 from simmodel.systems.broker.replay import replay_workload
-from simmodel.systems.broker.restore import restore
+from simmodel.systems.broker.snapshots import capture, restore
 from simmodel.systems.broker.streamed import BrokerStream
 from simmodel.systems.system import Offers
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import insort
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from simmodel.foundation.errors import SnapshotError
 from simmodel.resources.pools.windows import CapacityWindow, Purpose
+from simmodel.snapshots.jobs import PlaceState, WindowState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,6 +105,56 @@ class Calendar:
         """List the planned actions, including the capacity windows of the pools."""
         windows = [each for pool in self._core.places for each in pool.to_come()]
         return windows + [call.to_come(what, *about) for call, (what, about) in self._coming.items()]
+
+    # ------------------------------------------------------------------ snapshots
+
+    def state(self, *, actual: bool) -> tuple[PlaceState, ...]:
+        """Return the capacity of the places; ``actual``: as needed to continue, not only as policies see it.
+
+        Raises
+        ------
+        SnapshotError
+            with ``actual``, if a window of capacity calls a function of a script
+        """
+        return tuple([self._place_state(pool, actual) for pool in self._core.places])
+
+    def _place_state(self, pool: Any, actual: bool) -> PlaceState:
+        windows = []
+        for window in pool.windows:
+            if actual and window.purpose.tell is not None and not window.why:
+                message = f"{window!r} of {pool.name} cannot be copied: it calls a function but has no reason"
+                raise SnapshotError(message)
+            what = window.what if isinstance(window.what, int) else tuple(map(int, window.what))
+            windows.append(WindowState(float(window.start), float(window.end), what, window.begun, window.why))
+        is_open = pool.part_of is not None and pool in self._reserved.get(pool.part_of, ())
+        return PlaceState(
+            pool.name, pool.away, tuple(windows), is_open, self._pending.get(pool, ""), pool.size, pool.drained
+        )
+
+    def restore(self, places: Iterable[PlaceState]) -> None:
+        """Restore the capacity of the places; what is planned is planned again with :meth:`plan_again`."""
+        for state in places:
+            pool = self._core.pools[state.name]
+            pool.take_size(state.size)
+            if state.down:
+                pool.take_away(state.down)
+                pool.drained = state.drained or pool.drained
+            for start, end, what, begun, why in state.windows:
+                window = CapacityWindow(start, end, what, self.purpose(pool, why) if why else Purpose())
+                window.begun = begun
+                insort(pool.windows, window)
+            if state.windows:
+                pool.altered()
+            if state.open and pool.part_of is not None:
+                self._resume(pool, state.pending)  # type: ignore[arg-type]  # as in begin()
+
+    def plan_again(self, at: float, what: str, *about: Any) -> None:
+        """Plan an event of a snapshot, of a window or one of :meth:`plan`, for an instant (s)."""
+        if what in ("begin", "over", "told") and isinstance(about[1], int):
+            pool = self._core.pools[about[0]]
+            pool.plan_window(pool.windows[about[1]], what, at)
+        else:
+            self.plan(at, what, *about)
 
     # ------------------------------------------------------------------ failures, maintenance, drains
 
@@ -223,11 +276,7 @@ class Calendar:
             self._execution.after_each(self._hand_over)
         self._reserved.setdefault(place.part_of, []).append(place)
 
-    def is_open(self, place: Reserved) -> bool:
-        """Whether failures in the partition of a reservation also affect the reservation."""
-        return place in self._reserved.get(place.part_of, ())
-
-    def resume(self, place: Reserved, pending: str) -> None:
+    def _resume(self, place: Reserved, pending: str) -> None:
         """Continue a reservation of a snapshot; ``pending``: as in :meth:`pending`."""
         waits = {window.why for window in place.windows}
         reserved = {window.why for window in place.part_of.windows if window.begun}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import inf
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from simmodel.environment import ToCome
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
 from simmodel.scheduling.protocol import Preempt, Resize, Start
 from simmodel.scheduling.scheduler import handle_preempt
 from simmodel.systems.cluster.bodies import Bodies
-from simmodel.systems.cluster.checkpoints import count_kept, plan_rest
 from simmodel.systems.cluster.elastic import carry_resize, carry_sized_start
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
-from simmodel.systems.cluster.saves import Saves
+from simmodel.systems.cluster.saves import Saves, count_kept, plan_rest
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.malleable import MalleableJob
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Handler
+    from simmodel.snapshots.jobs import RunningWork, WorkState
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.dependencies import Dependencies
 
@@ -407,3 +410,68 @@ class JobExecution:
             for run in (*runs, *self._released)
             if run.callbacks is not None
         ]
+
+    def state(
+        self, work_of: Callable[[LiveJob], WorkState], *, ends: bool
+    ) -> tuple[tuple[RunningWork, ...], list[ToCome]]:
+        """Return the executions and, with ``ends``, their planned ends, each with the position of its execution."""
+        from simmodel.snapshots.jobs import RunningWork
+
+        runs = [entry[3] for pool in self._core.places for entry in sorted(pool.running.entries(), key=itemgetter(1))]
+        endings = sorted(self.endings(), key=itemgetter(0, 1, 2)) if ends else []
+        at = {ending.run: ending.at for ending in endings}
+        runs += [run for run in at if run.released]
+        rows = {run: row for row, run in enumerate(runs)}
+        coming = [ToCome(*ending[:3], "end", (rows[ending.run],)) for ending in endings]
+        return tuple(
+            [
+                RunningWork(
+                    work_of(run.job),
+                    float(run.started),
+                    float(run.expected_end),
+                    at.get(run),
+                    run.grant.allocation,
+                    max(1, run.job.attempts),
+                    getattr(run, "released", False),
+                )
+                for run in runs
+            ]
+        ), coming
+
+    def restore(self, running: Sequence[RunningWork], jobs: Iterable[LiveJob]) -> list[Run]:
+        """Restore the executions of live jobs, whose ends are planned with :meth:`plan_end`; return them."""
+        from simmodel.systems.job_states import grant_of
+
+        runs: list[Run] = []
+        there: dict[Pool, list[tuple[Run, int]]] = {place: [] for place in self._core.places}
+        for each, job in zip(running, jobs, strict=True):
+            place = job.place
+            grant = grant_of(each.held) if each.released else place.take(job, each.held)
+            run = Run(job, place, each.started, each.expected_end, grant)
+            runs.append(run)
+            if each.released:
+                self.release(run)
+            else:
+                there[place].append((run, job.width))
+            job.state = "running"
+            job.run = run
+            job.started = each.started
+            job.attempts = each.attempt
+            self._dependencies.know(job)
+            if job.rules is not None:
+                job.rules.runs(job)
+            self.malleable += job.elastic is not None
+        for place, held in there.items():
+            place.running.fill(held)
+        return runs
+
+    def expect_ends(self, runs: Iterable[Run]) -> None:
+        """Plan the expected ends of restored executions whose actual ends are unknown."""
+        from simmodel.snapshots.jobs import expected_end
+
+        for run in sorted(runs, key=attrgetter("expected_end")):
+            end = expected_end(self.env.now, run.expected_end)
+            if end != run.expected_end:
+                run.job._duration = (end - run.started) * run.place.speed_of(run.job, run.grant.nodes)
+            if end < inf:
+                self.plan_end(run, end)

@@ -15,8 +15,8 @@ from simmodel.resources.pools.allocation import Allocation, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.usage import Usage
 from simmodel.snapshots.cluster import ClusterSnapshot
-from simmodel.systems.cluster.capture import capture
 from simmodel.systems.cluster.queueing import places_to_wait
+from simmodel.systems.cluster.snapshots import capture
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.given_work import Frame
 from simmodel.work.job import Job, LiveJob, Run
@@ -220,7 +220,7 @@ class _Builder:
         job.run = run
         job.started = started
         job.attempts = 1
-        self.cluster._active += 1
+        self.cluster.count_coming(1)
         for usage in self.cluster.core.usages:
             usage.change(job.user, job.processors, self.now)
         if job.rules is not None:
@@ -272,7 +272,7 @@ class _Builder:
         """Add a waiting job; it joins the queue once all jobs are known."""
         job, _ = self._job(given, place)
         self.waiting.append((job, place))
-        self.cluster._active += 1
+        self.cluster.count_coming(1)
 
     def down(self, name: str, what: Plain) -> None:
         """Take part of a place down."""

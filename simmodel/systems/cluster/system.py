@@ -117,6 +117,7 @@ class Cluster(System[LiveJob]):
 
     kind = "cluster"
     destination_class = "simmodel.systems.cluster.destination:ClusterDestination"
+    places: tuple[Pool, ...]
 
     def __init__(
         self,
@@ -593,7 +594,7 @@ class Cluster(System[LiveJob]):
         >>> cluster.snapshot()
         <ClusterSnapshot of cluster at 5 s: 2 running, 1 waiting, 0 to arrive>
         """
-        from simmodel.systems.cluster.capture import capture
+        from simmodel.systems.cluster.snapshots import capture
 
         return capture(self, actual)
 
@@ -634,9 +635,9 @@ class Cluster(System[LiveJob]):
         >>> later.run(); again.result().jobs["end"]
         array([10., 10., 20.])
         """
-        from simmodel.systems.cluster.restore import restore
+        from simmodel.systems.cluster.snapshots import restore
 
-        return restore(env, snapshot, policy, record=record, rank=rank)
+        return restore(Cluster, env, snapshot, policy, record=record, rank=rank)
 
     def _simulate(self, policy: PolicyLike, **options: Any) -> Any:
         from simmodel.systems.cluster.future.replay import simulate_from

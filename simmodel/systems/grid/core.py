@@ -15,10 +15,9 @@ from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.data import DataManager, Hopeless
 from simmodel.systems.grid.data_scheduler import DataScheduler
 from simmodel.systems.grid.disks import Disks
-from simmodel.systems.grid.hosts import grant_on
 from simmodel.systems.grid.ledger import GridLedger
 from simmodel.systems.grid.outages import Outages
-from simmodel.systems.grid.site import GridJob, Site
+from simmodel.systems.grid.site import GridJob, Site, grant_on
 from simmodel.systems.grid.staging import Stays
 from simmodel.work.job import OVER, Job
 

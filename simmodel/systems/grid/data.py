@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import attrs
@@ -13,21 +14,82 @@ from simmodel.resources.data.catalogue import Catalogue
 from simmodel.resources.data.storage import make_storage
 from simmodel.resources.network.network import Network
 from simmodel.snapshots.grid import FetchState, FilesState, TransferState
-from simmodel.systems.grid.transfer_times import Ways
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from simpy.events import Event
 
     from simmodel.environment import Environment
     from simmodel.platform.grid import GridSpec
     from simmodel.platform.storage import StorageSpec
+    from simmodel.resources.network.network import Network
     from simmodel.resources.network.shared_channel import ChannelState, SharedChannel
     from simmodel.resources.network.transfer import Transfer
     from simmodel.snapshots.grid import GridSnapshot
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.site import Site
 
-__all__ = ["Arrived", "DataManager", "Fetch", "Hopeless", "no_replica"]
+__all__ = ["Arrived", "DataManager", "Fetch", "Hopeless", "Ways", "no_replica"]
+
+
+class Ways:
+    """The ways between the sites of a grid.
+
+    Parameters
+    ----------
+    network
+        the network
+    sites
+        the sites, in the order of the catalogue, which is that of their numbers
+    """
+
+    def __init__(self, network: Network, sites: Sequence[Site]) -> None:
+        self._network = network
+        self._sites = sites
+        self._number = {site: number for number, site in enumerate(sites)}
+        # To each site, by source; None: not looked up yet.
+        self._joined: dict[Site, list[bool | None]] = {}  # whether there is a route
+        self._idle: dict[Site, list[tuple[float, float] | None]] = {}  # wait (s) and rate (bytes/s)
+        network.on_link_change(lambda _link: self._idle.clear())
+
+    def sources(self, numbers: Sequence[int], site: Site) -> list[Site]:
+        """Return the sites with these numbers that can send files to a site now: up, and joined by a route."""
+        sites, joined = self._sites, self._joined.get(site)
+        if joined is None:
+            joined = self._joined[site] = [None] * len(sites)
+            joined[self._number[site]] = False
+        for number in numbers:
+            if joined[number] is None:
+                joined[number] = self.joined(sites[number], site)
+        return [sites[number] for number in numbers if joined[number] and not sites[number].down]
+
+    def joined(self, source: Site, site: Site) -> bool:
+        """Return whether there is a route from a site to another."""
+        try:
+            self._network.route(source.name, site.name)
+        except InputError:
+            return False
+        return True
+
+    def seconds(self, size: float, sources: Sequence[Site], site: Site) -> list[float]:
+        """Return how long bytes take from each source to a site on idle links, infinity if one is down."""
+        row = self._idle.get(site)
+        if row is None:
+            row = self._idle[site] = [None] * len(self._sites)
+        numbers = [source.number for source in sources]
+        try:
+            return [wait + size / rate for wait, rate in [row[number] for number in numbers]]  # type: ignore[misc]
+        except (TypeError, ZeroDivisionError):  # some are unknown, or have a link that is down
+            return [self._between(row, number, size, site) for number in numbers]
+
+    def _between(self, row: list[tuple[float, float] | None], number: int, size: float, site: Site) -> float:
+        idle = row[number]
+        if idle is None:
+            idle = row[number] = self._network.idle(self._sites[number].name, site.name)
+        wait, rate = idle
+        return wait + size / rate if rate > 0 else inf if size else wait
+
 
 Arrived = Callable[[str | None], object]
 """Called when a file has arrived, or with the reason why it never will."""
@@ -89,19 +151,15 @@ class Callers(Protocol):
 
     def rows(self) -> Mapping[Arrived, int]:
         """Return the rows of the jobs that wait for files, by the calls that tell them."""
-        ...
 
     def arrival(self, row: int, file: str, /) -> Arrived:
         """Return the call that tells the job of a row of a snapshot that a file has arrived."""
-        ...
 
     def writer(self, file: str, site: Site, /) -> Arrived | None:
         """Return the call that tells the job that writes a file at a site that there is room for it."""
-        ...
 
     def resume(self, channel: SharedChannel, state: ChannelState, rows: tuple[int, ...], writes: bool, /) -> None:
         """Restore the accesses of a channel, given the rows of their jobs in the snapshot."""
-        ...
 
 
 class DataManager:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.snapshots.grid import IN_CLUSTER, StayState
 from simmodel.systems.grid.data import Hopeless
-from simmodel.systems.grid.hosts import grant_on
-from simmodel.systems.grid.site import GridJob
+from simmodel.systems.grid.site import GridJob, grant_on
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment

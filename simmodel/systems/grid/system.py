@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Self
 
 from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.records.streamed_recorder import EVERY
-from simmodel.systems.grid.capture import capture_grid
 from simmodel.systems.grid.core import GridCore
 from simmodel.systems.grid.record import grid_result, place_table
-from simmodel.systems.grid.restore import restore_grid
+from simmodel.systems.grid.snapshots import capture_grid, restore_grid
 from simmodel.systems.grid.streamed import GridStream
 
 if TYPE_CHECKING:

@@ -2,193 +2,30 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property
 from itertools import repeat
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from simpy.events import Event
 
 from simmodel.foundation.errors import ImpossibleWork
 from simmodel.foundation.units import show_quantity
-from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.processors.task_shares import TaskShares
+from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.machine.run_times import expected_speeds, need_of, speeds_of, stream_of
-from simmodel.work.live import LiveWork
+from simmodel.systems.machine.state import LiveSet, MachineState
 from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.precedence import topological_order
 from simmodel.work.task import shares_of
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.environment import Environment
     from simmodel.systems.machine.state import MachineState
 
-__all__ = ["LiveSet", "bring_to_life", "why_not"]
-
-
-class _Coming:
-    """Data of a set that wait for room; the pool treats them as a task that only occupies their bytes."""
-
-    inputs: tuple[LiveData, ...] = ()
-    outputs: tuple[LiveData, ...] = ()
-
-    def __init__(self, data: LiveData, pool: MemoryPool, readers: list[LiveTask]) -> None:
-        self.data = data
-        self.pool = pool
-        self.memory = data.size
-        self.children = readers
-
-
-class LiveSet(LiveWork):
-    """A task set submitted to a machine: an event that happens when all its tasks have ended.
-
-    Attributes
-    ----------
-    set, tasks
-        the submitted task set, and its live tasks, row by row
-    at
-        submission instant, s
-    speeds, rows
-        tasks x kinds of processors: expected seconds, ``inf`` if a task cannot run; the same as a tuple per task
-    inputs, outputs
-        what each task reads and writes
-    left, withdrawn
-        number of tasks that have not ended; whether any task has been withdrawn
-    """
-
-    def __init__(self, machine: MachineState, tasks: TaskSet, at: float) -> None:
-        self.machine = machine
-        self.set = tasks
-        self.at = at
-        self.tasks: list[LiveTask] = []
-        self.data: list[LiveData] = []
-        self.given: list[LiveData] = []  # initial data: they exist before any task writes them
-        self.speeds = np.zeros((0, len(machine.kinds)))
-        self.rows: Sequence[tuple[float, ...]] = ()
-        self.inputs: Sequence[tuple[LiveData, ...]] = ()
-        self.outputs: Sequence[tuple[LiveData, ...]] = ()
-        self.coming: list[_Coming] = []  # initial data that wait for room
-        self.left = len(tasks)
-        self.event = None
-        self.withdrawn = False
-        self._above: dict[LiveTask, int] | None = None
-
-    def __repr__(self) -> str:
-        return f"<LiveSet {self.set.name}: {len(self.tasks) - self.left} of {len(self.tasks)} tasks done>"
-
-    @property
-    def env(self) -> Environment:  # type: ignore[override]
-        """The environment of the machine."""
-        return self.machine.env
-
-    @property
-    def over(self) -> bool:
-        """Whether all its tasks are done or withdrawn."""
-        return not self.left
-
-    @cached_property
-    def units(self) -> list[int]:
-        """The work of each task in units of 2^-20 core seconds: its least expected run time times its cores."""
-        least = self.speeds.min(axis=1, initial=inf)
-        cores = np.array([task.cores for task in self.tasks], dtype=float)
-        found: list[int] = np.rint(least * cores * 2.0**20).astype(np.int64).tolist()
-        return found
-
-    def begin(self) -> None:
-        """Schedule the arrival of each task at its instant."""
-        env = self.machine.env
-        groups: dict[float, list[LiveTask]] = {self.at: []}
-        if self.set.submit is None:
-            groups[self.at] = self.tasks
-        else:
-            for task, after in zip(self.tasks, self.set.submit, strict=True):
-                groups.setdefault(self.at + after, []).append(task)
-        for at in sorted(groups):
-            if at <= env.now:
-                self.arrive(at, groups[at])
-            else:
-                for task in groups[at]:
-                    task.submit = at
-                env.call_at(at, lambda at=at, tasks=groups[at]: self.arrive(at, tasks))  # type: ignore[misc]
-
-    def arrive(self, at: float, tasks: list[LiveTask]) -> None:
-        """Let tasks arrive; at the instant of the submission, place the initial data too."""
-        if self.withdrawn:
-            tasks = [task for task in tasks if task.state == "to come"]
-        if at == self.at and (tasks or self.left):
-            for data in self.given:
-                self._give(data)
-        self.machine.arrive(tasks)
-
-    def queueable(self, arrived: Sequence[LiveTask]) -> list[LiveTask]:
-        """Return the tasks that can be queued before they are ready, in topological order.
-
-        A task is held back until all its ancestors have arrived: otherwise both could enter one queue in the wrong
-        order.
-        """
-        if self.set.parents is None:
-            return list(arrived)
-        if self._above is None:
-            self._above = self._count_above()
-        above = self._above
-        free = [(task.index, task) for task in arrived if not above.get(task)]
-        heapq.heapify(free)
-        found = []
-        while free:
-            task = heapq.heappop(free)[1]
-            found.append(task)
-            for child in task.children:
-                above[child] -= 1
-                if not above[child] and child.state == "blocked":  # otherwise it has not arrived
-                    heapq.heappush(free, (child.index, child))
-        return found
-
-    def _count_above(self) -> dict[LiveTask, int]:
-        """Return, for each task, how many of its parents cannot be queued yet."""
-        known = dict.fromkeys(self.machine.waiting)
-        above: dict[LiveTask, int] = {}
-        for task in self.tasks:
-            if task.place is None and task.state != "done" and task not in known:
-                for child in task.children:
-                    above[child] = above.get(child, 0) + 1
-        return above
-
-    def _give(self, data: LiveData) -> None:
-        """Put initial data into the home pool, else into another pool with room, else wait for room."""
-        home = self.machine.home
-        for pool in (home, *(pool for pool in self.machine.pools.values() if pool is not home)):
-            pool.forget_unneeded(data.size)
-            if pool.room_for(data.size):
-                pool.put(data)
-                data.written = True
-                return
-        pool = home if data.size <= home.size else next(p for p in self.machine.pools.values() if data.size <= p.size)
-        self.await_room(data, pool)
-
-    def await_room(self, data: LiveData, pool: MemoryPool) -> None:
-        """Make initial data wait for room in a pool, and their readers wait for the data."""
-        coming: Any = _Coming(data, pool, [task for task in self.tasks if data in task.inputs])
-        for task in coming.children:
-            task.missing += 1
-        self.coming.append(coming)
-        claim = self.machine.mover.room.claim(pool, coming)
-
-        def landed(_: Event) -> None:
-            self.coming.remove(coming)
-            if data.copies:  # rewritten meanwhile
-                pool.give_back(coming, True)
-            else:
-                pool.land(data)
-                data.written = True
-            self.machine.release(coming)
-
-        assert claim.callbacks is not None
-        claim.callbacks.append(landed)
+__all__ = ["bring_to_life", "estimate_set", "why_not"]
 
 
 def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
@@ -395,3 +232,50 @@ def _why_not_set(
             sizes = ", ".join(f"{pool.name} has {show_quantity(pool.size, 'B')}" for pool in pools)
             return f"{tasks.data_name(d)} ({show_quantity(tasks.sizes[d], 'B')}) fits in no pool: {sizes}"
     return None
+
+
+def estimate_set(machine: MachineState, tasks: TaskSet) -> Estimate:
+    """Return when the first task of a set would start, and how long the whole set would take from then on.
+
+    Tasks are taken in topological order; each goes to the processor with the earliest expected finish, including
+    setup and the work already queued there. Transfers and reconfiguration are ignored; the work of tasks that wait for
+    a decision is shared evenly among the processors.
+
+    Raises
+    ------
+    ImpossibleWork
+        if the machine can never run the whole set
+    """
+    reason = why_not(machine, tasks)
+    if reason is not None:
+        raise ImpossibleWork(f"{machine.name}: {reason}")
+    now = machine.env.now
+    speeds = expected_speeds(machine, tasks).tolist()
+    cores = tasks.cores
+    waiting = sum(task.planned * task.cores for task in machine.waiting) / machine.capacity
+    free = [max(now, place.available) + waiting for place in machine.places]
+    ends = [now] * len(tasks)
+    first, last = inf, now
+    for i in _order(tasks):
+        ready = max([ends[parent] for parent in tasks.parents[i]], default=now) if tasks.parents is not None else now
+        wide = 1.0 if cores is None else float(cores[i])
+        best, chosen = (inf, inf), 0
+        for p, place in enumerate(machine.places):
+            start = max(ready, free[p])
+            end = start + place.spec.setup + speeds[i][place.kind]
+            if (end, start) < best:
+                best, chosen = (end, start), p
+        ends[i], start = best
+        free[chosen] += (ends[i] - start) * wide / machine.places[chosen].capacity
+        if machine.places[chosen].capacity == 1:
+            free[chosen] = ends[i]
+        first, last = min(first, start), max(last, ends[i])
+    first = min(first, last)
+    return Estimate(first, 0.0, 0.0, last - first)
+
+
+def _order(tasks: TaskSet) -> list[int]:
+    """Return the rows of a set in topological order."""
+    if tasks.parents is None or tasks.children is None:
+        return list(range(len(tasks)))
+    return list(topological_order(dict(enumerate(tasks.parents)), dict(enumerate(tasks.children))))

@@ -23,12 +23,11 @@ from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready_tasks import ReadyTasks
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
-from simmodel.systems.machine.arrivals import LiveSet, bring_to_life, why_not
+from simmodel.systems.machine.arrivals import bring_to_life, estimate_set, why_not
 from simmodel.systems.machine.build import build_pools, build_processors
-from simmodel.systems.machine.estimate import estimate_set
 from simmodel.systems.machine.mover import DataMover
 from simmodel.systems.machine.problem import problem_of
-from simmodel.systems.machine.state import CoreUse, CutExecution, MachineState
+from simmodel.systems.machine.state import CoreUse, CutExecution, LiveSet, MachineState
 from simmodel.systems.system import EstimateBasis
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.task import shares_of
@@ -434,11 +433,27 @@ class Machine(MachineState):
         10 ['done' 'cancelled']
         10
         """
-        from simmodel.systems.machine.closing import close_machine
+        if self.closed:
+            return
+        self.closed = True
+        for submission in self.sets:
+            if submission.left:
+                for task in submission.tasks:
+                    if task.state not in ("done", "cancelled"):
+                        self._break_off(task)
+        self.waiting.clear()
+        self.mover.abandon()
+        for place in self.places:
+            place.end()
+        self.scheduler.stop()
+        self.env.forget(self, self.scheduler, self.mover, self.network)
 
-        if not self.closed:
-            self.closed = True
-            close_machine(self)
+    def _break_off(self, task: LiveTask) -> None:
+        if task.stamps is not None:
+            self.stopped(task, task.place, goes_back=False)
+        task.state = "cancelled"
+        task.submission.withdrawn = True
+        self.over(task)
 
     def __enter__(self) -> Self:
         return self
@@ -545,7 +560,7 @@ class Machine(MachineState):
         SnapshotError
             if a custom processor is inside one of its own phases, or the policy cannot be copied
         """
-        from simmodel.systems.machine.capture import capture_machine
+        from simmodel.systems.machine.snapshots import capture_machine
 
         return capture_machine(self)
 
@@ -580,9 +595,9 @@ class Machine(MachineState):
         >>> again.result().tasks["end"]
         array([3., 4.])
         """
-        from simmodel.systems.machine.restore import restore_machine
+        from simmodel.systems.machine.snapshots import restore_machine
 
-        return restore_machine(env, snapshot, policy, record=record, rank=rank)
+        return restore_machine(Machine, env, snapshot, policy, record=record, rank=rank)
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each task that has not ended, and for data that wait for room."""

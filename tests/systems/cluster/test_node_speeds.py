@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel import Cluster, Environment, InputError, Job, simulate
+from simmodel.futures.light import predict
 from simmodel.metrics import energy
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, from_dict, to_dict
 from simmodel.snapshots import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
-from simmodel.systems.cluster.future.replay import predict
 from simmodel.work import Workload
 from tests.helpers.examples import up_to
 from tests.helpers.snapshot_cuts import check_cut

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simmodel.foundation.errors import InputError
+from simmodel.futures.light import predict
 from simmodel.platform.cluster import (
     ClusterSpec,
     NodeSpec,
@@ -15,7 +16,6 @@ from simmodel.platform.cluster import (
 )
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
-from simmodel.systems.cluster.future.replay import predict
 from simmodel.work.job import Dependency
 
 NODES = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4, gpus=1)])])

@@ -24,13 +24,12 @@ from simmodel.policies.planning import Conservative
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.cluster.future.plan import ProjectedJob, ProjectedPlan, Projection
-from simmodel.systems.cluster.restore import restore
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.protocol import Place
-    from simmodel.systems.cluster.system import Cluster
+    from simmodel.systems.cluster.snapshots import LiveCluster
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.job import Job
 
@@ -69,7 +68,7 @@ class Forecast(Observer, Shown):
     Estimate(start=10.0, setup=0.0, transfer=0.0, run=5.0)
     """
 
-    def __init__(self, cluster: Cluster, by: EstimateBasis = "requested", *, kept: bool = True) -> None:
+    def __init__(self, cluster: LiveCluster, by: EstimateBasis = "requested", *, kept: bool = True) -> None:
         if by not in ("requested", "actual"):
             raise InputError(f"must be 'requested' or 'actual', got {by!r}", place="by")
         self.cluster = cluster
@@ -169,7 +168,7 @@ class Forecast(Observer, Shown):
         cluster = self.cluster
         snapshot = cluster.snapshot().expected(actual=True) if self._actual else cluster.snapshot(actual=False)
         env = Environment(snapshot.now, snapshot.seed)
-        copy = restore(env, snapshot, cluster.scheduler.policy, record=False)
+        copy = cluster.from_snapshot(env, snapshot, cluster.scheduler.policy, record=False)
         guest = _guest(work, copy, copy.pools[place.name])
         copy.receive(guest)
         copy.intake.take_in(guest)
@@ -303,7 +302,7 @@ class Forecast(Observer, Shown):
         return f"<Forecast of {self.cluster.name} at {self.cluster.env.now:g} s by {self.by} times>"
 
 
-def _kind(cluster: Cluster) -> str | None:
+def _kind(cluster: LiveCluster) -> str | None:
     """Return the kind of projection for the cluster's policy, or ``None`` if its future cannot be projected."""
     spec, pool, policy = cluster.spec, cluster.places[0], cluster.scheduler.policy
     if len(cluster.places) > 1 or pool.paced or cluster.core.submits_first:
@@ -319,7 +318,7 @@ def _kind(cluster: Cluster) -> str | None:
     return None
 
 
-def _guest(work: ProjectedJob, cluster: Cluster, place: Pool) -> LiveJob:
+def _guest(work: ProjectedJob, cluster: LiveCluster, place: Pool) -> LiveJob:
     """Return work as a live job of a copy of the cluster, at one of its places."""
     job, processors, requested, expected, duration = work
     guest = LiveJob(job.id, 0, cluster.env._now, processors, requested, expected, duration)

@@ -17,8 +17,7 @@ from simmodel.environment import NEVER, Environment
 from simmodel.foundation.errors import Stalled
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.snapshots.snapshot import PolicyState
-from simmodel.systems.cluster.capture import capture
-from simmodel.systems.cluster.restore import restoring
+from simmodel.systems.cluster.snapshots import capture
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
-    from simmodel.systems.cluster.system import Cluster
+    from simmodel.systems.cluster.snapshots import LiveCluster
     from simmodel.work.job import Run
 
-__all__ = ["Course", "Prediction", "memory_of", "predict", "simulate_from"]
+__all__ = ["Course", "Prediction", "follow", "memory_of", "simulate_from"]
 
 
 class Course(NamedTuple):
@@ -97,40 +96,9 @@ def _column(values: Sequence[int | str | None]) -> NDArray[np.generic]:
     return np.array(values, dtype=object if any(isinstance(value, str) for value in values) else np.int64)
 
 
-def predict(
-    snapshot: ClusterSnapshot,
-    policy: PolicyLike | None = None,
-    *,
-    until: float | None = None,
-    observers: Sequence[object] = (),
-) -> Prediction:
-    """Simulate from a snapshot to its end, or to an instant (s), and record starts and ends only.
-
-    Uses everything in the snapshot, including actual run times; pass ``snapshot.expected()`` to exclude information
-    that policies do not have.
-
-    Parameters
-    ----------
-    snapshot
-        the snapshot to start from
-    policy
-        default: that of the snapshot
-    until
-        instant at which to stop, in s; excludes events at that instant
-    observers
-        objects with the hooks of schedulers, such as ``decided``
-
-    >>> from simmodel import Cluster, Job
-    >>> env = Environment(); cluster = Cluster(env, 4)
-    >>> for size in (3, 3, 1): _ = cluster.submit(Job(processors=size, run=5, requested=10))
-    >>> env.run(until=1)
-    >>> predict(cluster.snapshot(actual=False), "easy").starts
-    [(3, 'batch', 1.0), (2, 'batch', 10.0)]
-    """
-    env = Environment(snapshot.now, snapshot.seed)
-    for observer in observers:
-        env.observe(observer)
-    cluster = restoring(env, snapshot, policy).cluster
+def follow(cluster: LiveCluster, snapshot: ClusterSnapshot, until: float | None) -> Prediction:
+    """Run a cluster that continues from a snapshot, to its end or an instant (s), and record starts and ends only."""
+    env = cluster.env
     runs: list[Run] = []
     ends: dict[int, float] = {}
 
@@ -152,7 +120,7 @@ def predict(
     return Prediction(snapshot, Course(starts, ends, last))
 
 
-def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
+def _run(cluster: LiveCluster, until: float | None, endless: bool) -> None:
     """Run until an instant or until no events are left; jobs that never start remain waiting."""
     env = cluster.env
     end = cluster.idle() if until is None and cluster.calendar.endless else until
@@ -183,7 +151,7 @@ def _no_collections() -> Iterator[None]:
 
 
 def simulate_from(
-    cluster: Cluster,
+    cluster: LiveCluster,
     policy: PolicyLike,
     *,
     until: float | None = None,
@@ -209,7 +177,8 @@ def simulate_from(
         snapshot = attrs.evolve(snapshot, policy=memory_of(policy))
     if horizon is not None:
         until = min(snapshot.now + horizon, inf if until is None else until)
-    return predict(snapshot, policy, until=until)
+    env = Environment(snapshot.now, snapshot.seed)
+    return follow(cluster.from_snapshot(env, snapshot, policy, record=False), snapshot, until)
 
 
 def memory_of(policy: PolicyLike) -> PolicyState:

@@ -1,34 +1,67 @@
-"""Restore: a live grid that continues from a snapshot."""
+"""Snapshots of a live grid, taken and continued: its parts hand over their states, and take them back, in order."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import attrs
 
 from simmodel.foundation.errors import InputError, clipped
-from simmodel.snapshots.grid import GridSnapshot
+from simmodel.snapshots.broker import BrokerSnapshot
+from simmodel.snapshots.grid import IN_CLUSTER, GridSnapshot
 from simmodel.systems.broker.policies import policies_of_places
-from simmodel.systems.broker.restore import Restored, remember_all
-from simmodel.systems.cluster.restore import restoring
+from simmodel.systems.broker.snapshots import Restored, capture, remember_all
+from simmodel.systems.cluster.snapshots import restore as restore_cluster
+from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.data_scheduler import chosen_data_policy
-from simmodel.systems.grid.planned_events import keep_order
 from simmodel.systems.grid.site import GridJob
 from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.policy_state import check_instant, chosen_policy, restore_streams
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.resources.alarm import Alarm
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.broker import Handed
     from simmodel.snapshots.jobs import WorkState
-    from simmodel.systems.cluster.system import Cluster
     from simmodel.systems.grid.core import GridCore
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.work.job import Job
 
-__all__ = ["restore_grid"]
+__all__ = ["Item", "Key", "agenda", "capture_grid", "keep_order", "restore_grid"]
+
+
+def capture_grid(grid: GridCore) -> GridSnapshot:
+    """Return the snapshot of a grid: see ``Grid.snapshot``."""
+    files = grid.data.state(grid.stays, grid.handed)
+    sites = tuple(site.state(grid.stays.accessing) for site in grid.places)
+    stays = grid.stays.state()
+    base = capture(grid)
+    fields = {field.name: getattr(base, field.name) for field in attrs.fields(BrokerSnapshot)}
+    away = {stay.row for stay in stays if stay.phase not in IN_CLUSTER}
+    fields["handed"] = tuple(each._replace(number=-1) if each.row in away else each for each in base.handed)
+    traces, tries = grid.ledger.state(grid.present())
+    return GridSnapshot(
+        **fields,
+        **files._asdict(),
+        platform=grid.spec,
+        dispatching=grid.dispatching,
+        rests_until=None if grid.scheduler.rests_until <= grid.env._now else float(grid.scheduler.rests_until),
+        data=grid.data_scheduler.state(grid.handed),
+        new=tuple(job.row for job in grid.queue.new if job.state == "waiting"),  # type: ignore[attr-defined]
+        sites=sites,
+        traces=traces,
+        tries=tries,
+        stays=stays,
+        past=grid.outages.state(),
+        order=tuple(item.key for item in agenda(grid)),
+    )
+
+
+# ---------------------------------------------------------------------- continued
+
 
 G = TypeVar("G", bound="GridCore")
 
@@ -76,7 +109,7 @@ def _cluster(env: Environment, snapshot: GridSnapshot, i: int, policy: PolicyLik
             stay = stays.get(each.row)
             if stay is not None and (stay.phase in ("inside", "reading") or stay.ends is not None):
                 unplanned.add(each.number)
-    return restoring(env, place, policy, record=False, made=made, unplanned=unplanned).cluster
+    return restore_cluster(Cluster, env, place, policy, record=False, made=made, unplanned=unplanned)
 
 
 def _of_work(work: WorkState) -> tuple[Job | None, float]:
@@ -157,3 +190,61 @@ class _RestoredGrid(Restored):
             grid.ledger.eligible[job.row] = each.eligible
         grid.go_on_at(job, site)
         return job
+
+
+Key = tuple[int | str, ...]
+
+
+class Item(NamedTuple):
+    """A planned event: what it is, its number in the order of events, and where its owner keeps that number."""
+
+    key: Key
+    number: int
+    occurrence: Any
+    owner: Any
+    attribute: str
+
+
+def agenda(grid: GridCore) -> list[Item]:
+    """Return the planned ends, calls and alarms of a grid, in the order of events.
+
+    Jobs are named by their numbers at their site, those with overhead by their rows.
+    """
+    return sorted([*_ends(grid), *_calls(grid), *_alarms(grid)], key=lambda item: item.number)
+
+
+def _ends(grid: GridCore) -> Iterator[Item]:
+    for site in grid.places:
+        for _, _, number, run in site.system.execution.endings():
+            yield Item(("end", site.number, run.job.seq), number, run, run, "_number")
+
+
+def _calls(grid: GridCore) -> Iterator[Item]:
+    for job, stay in grid.stays.present.items():
+        if stay.call is not None and stay.call.pending:
+            yield Item(("overhead", job.row), stay.call.number, stay.call, stay.call, "number")
+    for (i, what), call in grid.outages.calls.items():
+        if call.pending:
+            yield Item(("outage", i, what), call.number, call, call, "number")
+
+
+def _alarms(grid: GridCore) -> Iterator[Item]:
+    found: list[tuple[Key, Alarm]] = []
+    for site in grid.places:
+        found += [(("read", site.number), site.storage.reading.alarm)]
+        found += [(("write", site.number), site.storage.writing.alarm)]
+        found += [(("storage", site.number, i), alarm) for i, alarm in enumerate(site.storage.alarms)]
+        found += [(("disk", site.number, host, int(writes)), alarm) for host, writes, alarm in site.disks.alarms()]
+    found += zip((("transfers",), ("latencies",)), grid.data.network.alarms, strict=True)
+    for key, alarm in found:
+        if alarm.planned is not None:
+            yield Item(key, alarm.number, alarm.planned, alarm, "number")
+
+
+def keep_order(grid: GridCore, order: Sequence[Key]) -> None:
+    """Put the planned events of a restored grid into the order that they had; those not in it come last."""
+    place = {key: i for i, key in enumerate(order)}
+    items = sorted(agenda(grid), key=lambda item: place.get(item.key, len(place)))
+    numbers = grid.env.put_in_order([item.occurrence for item in items])
+    for item, number in zip(items, numbers, strict=True):
+        setattr(item.owner, item.attribute, number)
