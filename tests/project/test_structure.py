@@ -16,7 +16,7 @@ from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
 LIMITS = {
-    "lines": 115_408,
+    "lines": 115_435,
     "files": 579,
     "private names of others": 39,
     "questions after the kind": 0,

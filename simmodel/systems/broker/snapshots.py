@@ -136,9 +136,6 @@ def _handed(broker: BrokerCore, job: BrokeredJob, family: int) -> Handed:
     )
 
 
-# ---------------------------------------------------------------------- dependencies
-
-
 def _waits(broker: BrokerCore) -> Iterator[WaitState]:
     for number, family in enumerate(broker.families):
         for job, which, other, what in family.waits():
@@ -157,9 +154,6 @@ def _over(broker: BrokerCore, arrivals: Iterable[Iterable[Arriving]]) -> Iterato
     for number, name in named:
         for _, state in broker.families[number].ended((name,)):
             yield OverState(number, name, state)
-
-
-# ---------------------------------------------------------------------- continued
 
 
 B = TypeVar("B", bound="BrokerCore")

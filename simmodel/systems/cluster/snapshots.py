@@ -181,9 +181,6 @@ def _refuse_claims(cluster: LiveCluster) -> None:
             raise SnapshotError(f"{who}, which has {claim.describe()}, cannot be copied: it is a generator")
 
 
-# ---------------------------------------------------------------------- jobs
-
-
 def _whole(job: LiveJob) -> WorkState:
     """Return the snapshot state of a job, cached until the job changes."""
     if job._work is None:
@@ -280,9 +277,6 @@ def _submission(cluster: LiveCluster, submission: Submission) -> WorkState:
 def _waits(cluster: LiveCluster) -> tuple[Wait, ...]:
     found = [(job.submit, job.seq, which, other, what) for job, which, other, what in cluster.dependencies.waits()]
     return tuple(Wait(other, what, number, which) for _, number, which, other, what in sorted(found, key=_ORDER))
-
-
-# ---------------------------------------------------------------------- continued
 
 
 def restore(

@@ -60,9 +60,6 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
     )
 
 
-# ---------------------------------------------------------------------- continued
-
-
 G = TypeVar("G", bound="GridCore")
 
 
