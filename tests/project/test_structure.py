@@ -17,7 +17,7 @@ from tests.helpers.paths import PACKAGE, ROOT
 
 LIMITS = {
     "lines": 115_441,
-    "files": 590,
+    "files": 589,
     "private names of others": 39,
     "questions after the kind": 0,
     "loose parameters, per mille": 71,
@@ -25,8 +25,8 @@ LIMITS = {
     "files in the largest folder": 32,
     "exported names": 390,
     "names at the top": 45,
-    "files that two jobs enter": 49,
-    "functions that two jobs enter": 308,
+    "files that two jobs enter": 47,
+    "functions that two jobs enter": 306,
 }
 """What each figure is at most: to be lowered with the figure, never raised."""
 

@@ -120,7 +120,7 @@ def _known_to_come(cluster: Cluster) -> list[ToCome]:
 def _refuse_claims(cluster: Cluster) -> None:
     if cluster.chunks is not None:
         raise SnapshotError(f"{cluster.name} cannot be copied: it reads its workload in chunks")
-    for job in cluster.execution.saves.jobs():
+    for job in cluster.execution.checkpoints.jobs():
         raise _shares(job)
     cluster.core.io.check_copy()
     for pool in cluster.places:
