@@ -243,6 +243,10 @@ class System(Generic[Live]):
                 self._idle.succeed()
         return self._idle
 
+    def count_coming(self, works: int) -> None:
+        """Count jobs or tasks that will be submitted; a negative number takes them back."""
+        self._active += works
+
     def _one_over(self) -> None:
         """Count a job or task that has ended."""
         self._active -= 1

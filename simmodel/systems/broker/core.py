@@ -309,10 +309,6 @@ class BrokerCore(System[BrokeredJob]):
         if count:
             self.sources.append(Source(self, blocks, family))
 
-    def count_coming(self, jobs: int) -> None:
-        """Count jobs that will be submitted."""
-        self._active += jobs
-
     def before_block(self) -> None:
         """Do what is done before a block of arriving jobs is made: a record on its way to disk is written."""
 

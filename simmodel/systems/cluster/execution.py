@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,10 +13,8 @@ from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
 from simmodel.scheduling.protocol import Preempt, Resize, Start
 from simmodel.scheduling.scheduler import handle_preempt
-from simmodel.systems.cluster.bodies import Bodies
 from simmodel.systems.cluster.elastic import carry_resize, carry_sized_start
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
-from simmodel.systems.cluster.saves import Saves, count_kept, plan_rest
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.malleable import MalleableJob
 
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Handler
     from simmodel.snapshots.jobs import RunningWork, WorkState
+    from simmodel.systems.cluster.bodies import Bodies
+    from simmodel.systems.cluster.checkpoints import Checkpoints
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.dependencies import Dependencies
 
@@ -77,10 +77,22 @@ class JobExecution:
         self._changed = changed
         self._priority = core.end_priority
         self._ends = (self.finish,)
-        self._bodies = Bodies(core, self.finish, changed)
-        self.saves = Saves(core, self)
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
         self.malleable = 0  # running jobs whose size may change
+
+    @cached_property
+    def _bodies(self) -> Bodies:
+        """What runs the bodies of jobs."""
+        from simmodel.systems.cluster.bodies import Bodies
+
+        return Bodies(self._core, self.finish, self._changed)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """What the executions of its jobs keep, and those that save to a storage or over a link."""
+        from simmodel.systems.cluster.checkpoints import Checkpoints
+
+        return Checkpoints(self._core, self)
 
     # ------------------------------------------------------------------ starts
 
@@ -130,7 +142,7 @@ class JobExecution:
         elif spec is not None and spec.has_body:
             self._bodies.begin(run, spec)
         elif self.plans:
-            self.saves.begin(run)
+            self.checkpoints.begin(run)
         past, resumed = job.past, False
         if past is not None and past.resumes:
             resumed = past.attempt_start is not None  # else it was bound to a host
@@ -202,7 +214,7 @@ class JobExecution:
             raise InputError(f"job {job.id}: the start cannot be taken back: it is {job.state}, or has a body")
         if run.callbacks is not None:
             self.env.withdraw(run)
-        self.saves.pause(run)
+        self.checkpoints.pause(run)
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
         freed = self._ended_watched(run) if job.watched else ()
@@ -234,7 +246,7 @@ class JobExecution:
             self._bodies.begin(run, spec)
             return
         if spec is not None and spec.saves_somewhere:
-            self.saves.begin(run)
+            self.checkpoints.begin(run)
             return
         speed: float = run.place.speed_of(run.job, run.grant.nodes)
         self.plan_end(run, self.env._now + run.job._duration / speed)
@@ -275,7 +287,7 @@ class JobExecution:
         if comes_back:
             job.requeue(self.env._now, place.speed_of(job, run.grant.nodes))
             if job._job is not None and job._job.checkpoint is not None:
-                plan_rest(self._core, job)
+                self.checkpoints.plan_rest(job)
             self._queueing.enqueue(job)
         else:
             self._over(job)
@@ -296,7 +308,7 @@ class JobExecution:
         """Update usage, limits and checkpoints at an end; return the held jobs that may wait from now on."""
         job = run.job
         if status is not None and job._job is not None and job._job.checkpoint is not None:
-            count_kept(self._core, self.saves, run, status)
+            self.checkpoints.count_kept(run, status)
         for usage in self._core.usages:
             usage.change(job.user, -job.processors, self.env._now)
         self.malleable -= job.elastic is not None

@@ -355,10 +355,6 @@ class Cluster(System[LiveJob]):
         self._reports.append(self.chunks.report)
         self.chunks.begin()
 
-    def count_coming(self, jobs: int) -> None:
-        """Count jobs that will be submitted; negative: so many fewer will be."""
-        self._active += jobs
-
     def stream_record(self, write: Write, *, every: int = EVERY) -> None:
         """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
 

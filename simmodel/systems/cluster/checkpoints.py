@@ -1,4 +1,4 @@
-"""Executions of jobs that save to a storage or over a link: their ends depend on who else writes, reads and sends."""
+"""Checkpoints of jobs: what executions keep and later ones do again; saves to storages and links that others use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simmodel.work.checkpoint import Checkpoint
     from simmodel.work.job import LiveJob, Run
 
-__all__ = ["Saves", "count_kept", "plan_rest"]
+__all__ = ["Checkpoints"]
 
 _NEXT = {"restart": "read", "read": "work", "work": "cost", "cost": "write", "write": "work"}
 _BYTES = ("read", "write")
@@ -35,8 +35,10 @@ class Ends(Protocol):
         ...
 
 
-class Saves:
-    """Carries out these executions, phase by phase: without a process, and one event a phase.
+class Checkpoints:
+    """Counts what executions keep, and carries out those that save to a storage or over a link.
+
+    The ends of these depend on who else uses it: they go phase by phase, without a process and with one event a phase.
 
     An attempt that begins from a checkpoint spends the seconds of ``restart`` and reads the bytes. It works for an
     interval, spends the seconds of ``cost`` and writes the bytes, until at most an interval of its work is left.
@@ -53,6 +55,52 @@ class Saves:
         self._core = core
         self._ends = ends
         self._under_way: dict[Run, _Execution] = {}
+
+    def count_kept(self, run: Run, status: str) -> None:
+        """Count what an execution that ends now has kept: it is suspended, completed or stopped.
+
+        Observers hear ``job_checkpointed(run, kept, lost)``; ``lost``: the seconds of this execution to be done again.
+        """
+        job = run.job
+        spec, past = job._job, job.remember()
+        assert spec is not None
+        assert spec.checkpoint is not None
+        assert spec.run is not None
+        before = past.kept or Kept()
+        speed = run.place.speed_of(job, run.grant.nodes)
+        elapsed = float(self._core.env._now - run.started)
+        if status == "suspended":
+            past.kept = before._replace(ran=before.ran + elapsed * speed)
+            past.progress = self.pause(run)
+            return
+        counted = self.end(run, status)
+        past.progress = None
+        if counted is not None:
+            kept = counted
+        elif status == "completed":
+            kept = spec.checkpoint.completed(spec.run, before)
+        else:
+            kept = spec.checkpoint.stopped(elapsed * speed, before)
+        past.kept = kept
+        lost = (kept.lost - before.lost) / speed if status in ("preempted", "requeued") else 0.0
+        past.executed += elapsed - lost
+        self._core.tell("job_checkpointed", run, kept, lost)
+
+    def plan_rest(self, job: LiveJob) -> None:
+        """Plan a job that has been requeued with the work that its checkpoints have not kept."""
+        core, spec, past = self._core, job._job, job.past
+        assert spec is not None
+        assert past is not None
+        assert past.kept is not None
+        seconds = spec.seconds(past.kept.saved)
+        limit = seconds if spec.requested is None else spec.requested
+        requested, expected, duration = map(float, planned_seconds(seconds, limit, core.estimates, core.overrun))
+        if job.predicted:
+            requested, expected = job.planned, job.expected
+        if not past.suspended:
+            past._whole = job.planned, job.expected, job._duration
+        job.plan(requested, expected, duration)
+        job._outcome = "timeout" if core.overrun == "stop" and limit < seconds else "completed"
 
     def jobs(self) -> Iterator[LiveJob]:
         """Iterate over the jobs that run so, in the order of their starts."""
@@ -219,51 +267,3 @@ class _Execution:
         if status == "completed":
             return kept._replace(saved=self._work)
         return kept._replace(lost=kept.lost + state.done)
-
-
-def count_kept(core: ClusterCore, saves: Saves, run: Run, status: str) -> None:
-    """Count what an execution that ends now has kept: it is suspended, completed or stopped.
-
-    Observers hear ``job_checkpointed(run, kept, lost)``; ``lost``: the seconds of this execution that are done again.
-    """
-    job = run.job
-    spec, past = job._job, job.remember()
-    assert spec is not None
-    assert spec.checkpoint is not None
-    assert spec.run is not None
-    before = past.kept or Kept()
-    speed = run.place.speed_of(job, run.grant.nodes)
-    elapsed = float(core.env._now - run.started)
-    if status == "suspended":
-        past.kept = before._replace(ran=before.ran + elapsed * speed)
-        past.progress = saves.pause(run)
-        return
-    counted = saves.end(run, status)
-    past.progress = None
-    if counted is not None:
-        kept = counted
-    elif status == "completed":
-        kept = spec.checkpoint.completed(spec.run, before)
-    else:
-        kept = spec.checkpoint.stopped(elapsed * speed, before)
-    past.kept = kept
-    lost = (kept.lost - before.lost) / speed if status in ("preempted", "requeued") else 0.0
-    past.executed += elapsed - lost
-    core.tell("job_checkpointed", run, kept, lost)
-
-
-def plan_rest(core: ClusterCore, job: LiveJob) -> None:
-    """Plan a job that has been requeued with the work that its checkpoints have not kept."""
-    spec, past = job._job, job.past
-    assert spec is not None
-    assert past is not None
-    assert past.kept is not None
-    seconds = spec.seconds(past.kept.saved)
-    limit = seconds if spec.requested is None else spec.requested
-    requested, expected, duration = map(float, planned_seconds(seconds, limit, core.estimates, core.overrun))
-    if job.predicted:
-        requested, expected = job.planned, job.expected
-    if not past.suspended:
-        past._whole = job.planned, job.expected, job._duration
-    job.plan(requested, expected, duration)
-    job._outcome = "timeout" if core.overrun == "stop" and limit < seconds else "completed"
