@@ -172,7 +172,7 @@ def capture(cluster: LiveCluster, actual: bool, *, predictor: bool = True) -> Cl
 def _refuse_claims(cluster: LiveCluster) -> None:
     if cluster.chunks is not None:
         raise SnapshotError(f"{cluster.name} cannot be copied: it reads its workload in chunks")
-    for job in cluster.execution.saves.jobs():
+    for job in cluster.execution.checkpoints.jobs():
         raise _shares(job)
     cluster.core.io.check_copy()
     for pool in cluster.places:
