@@ -6,7 +6,7 @@ Times are in seconds, sizes in bytes, powers in watts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from math import gamma, inf
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -114,18 +114,6 @@ class WholeCheck(Protocol):
         ...
 
 
-def _each(kind: type[Fields]) -> Callable[[object, attrs.Attribute[Any], tuple[object, ...]], None]:
-    """A validator of a tuple of specs."""
-
-    def check(_spec: object, attribute: attrs.Attribute[Any], value: tuple[object, ...]) -> None:
-        for number, each in enumerate(value):
-            if not isinstance(each, kind):
-                place = f"{attribute.name}[{number}]"
-                raise InputError(f"must be a {kind.__name__}, got {each!r}", place=place)
-
-    return check
-
-
 def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:  # mypy does not support generic converters
     if not isinstance(values, Iterable):
         raise InputError(f"must be several specs, as in a list, got {shown(values)}")
@@ -227,7 +215,7 @@ class PartitionSpec(Fields):
 
     name: str = "batch"
     processors: int | None = attrs.field(default=None, validator=_whole(1))
-    nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple, validator=_each(NodeSpec))
+    nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
     placement: str | None = attrs.field(default=None, converter=placement_text, validator=_known_placement)
     exclusive: bool = False
     one_host: bool = False
@@ -243,6 +231,9 @@ class PartitionSpec(Fields):
             raise InputError(f"must have either processors or nodes, got {found}", place="processors")
         if self.one_host and not self.nodes:
             raise InputError(f"must be False: {self.name} has no identified nodes", place="one_host")
+        for i, kind in enumerate(self.nodes):
+            if not isinstance(kind, NodeSpec):
+                raise InputError(f"must be a NodeSpec, got {kind!r}", place=f"nodes[{i}]")
         if any(kind.names for kind in self.nodes):
             names = self.node_names
             if len(set(names)) < len(names):
@@ -508,14 +499,12 @@ class ClusterSpec(Fields):
     """
 
     name: str = "cluster"
-    partitions: tuple[PartitionSpec, ...] = attrs.field(converter=_tuple, validator=_each(PartitionSpec))
-    queues: tuple[QueueSpec, ...] = attrs.field(default=(), converter=_tuple, validator=_each(QueueSpec))
-    consumables: tuple[ConsumableSpec, ...] = attrs.field(default=(), converter=_tuple, validator=_each(ConsumableSpec))
-    outages: tuple[OutageSpec, ...] = attrs.field(default=(), converter=_tuple, validator=_each(OutageSpec))
-    failures: tuple[FailureModel, ...] = attrs.field(default=(), converter=_tuple, validator=_each(FailureModel))
-    reservations: tuple[ReservationSpec, ...] = attrs.field(
-        default=(), converter=_tuple, validator=_each(ReservationSpec)
-    )
+    partitions: tuple[PartitionSpec, ...] = attrs.field(converter=_tuple)
+    queues: tuple[QueueSpec, ...] = attrs.field(default=(), converter=_tuple)
+    consumables: tuple[ConsumableSpec, ...] = attrs.field(default=(), converter=_tuple)
+    outages: tuple[OutageSpec, ...] = attrs.field(default=(), converter=_tuple)
+    failures: tuple[FailureModel, ...] = attrs.field(default=(), converter=_tuple)
+    reservations: tuple[ReservationSpec, ...] = attrs.field(default=(), converter=_tuple)
     on_failure: Literal["resubmit", "lose"] = attrs.field(default="resubmit", validator=_one_of("resubmit", "lose"))
     default_partition: str | None = None
     description: str = ""
@@ -526,6 +515,9 @@ class ClusterSpec(Fields):
     def __attrs_post_init__(self) -> None:
         if not self.partitions:
             raise InputError("must not be empty", place="partitions")
+        for i, each in enumerate(self.partitions):
+            if not isinstance(each, PartitionSpec):
+                raise InputError(f"must be a PartitionSpec, got {each!r}", place=f"partitions[{i}]")
         for group in ("partitions", "queues", "consumables", "reservations"):
             seen: dict[str, int] = {}
             for i, each in enumerate(getattr(self, group)):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.policies.count_plan import CountPlan
-from simmodel.resources.pools.node_gaps import NodeGaps, shape_of
+from simmodel.resources.pools.node_profile import NodeGaps, shape_of
 from simmodel.scheduling.protocol import Start
 
 if TYPE_CHECKING:
-    from simmodel.resources.pools.node_gaps import NodeTimes
+    from simmodel.resources.pools.node_profile import NodeTimes
     from simmodel.resources.pools.nodes import NodePool
     from simmodel.resources.pools.running import Entry
     from simmodel.scheduling.protocol import OrderLike

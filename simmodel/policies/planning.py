@@ -15,7 +15,7 @@ from simmodel.policies.node_plan import NodePlan
 from simmodel.policies.ordering import FCFS, at_each_place, order as order_named, start_heads
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.counts import COUNTED, CountPool
-from simmodel.resources.pools.node_gaps import NodeTimes
+from simmodel.resources.pools.node_profile import NodeTimes
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View

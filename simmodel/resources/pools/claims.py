@@ -48,25 +48,6 @@ class Grant(Fields):
         raise InputError("only the grants of claims and of the bodies of jobs shrink")
 
 
-class Granting(Protocol):
-    """The members of a pool that claims and growth use."""
-
-    env: Environment
-    name: str
-    running: RunningIndex
-    claims_waiting: list[Waiter]
-
-    @property
-    def why_rigid(self) -> str | None: ...
-    def next_place(self) -> int: ...
-    def why_not(self, job: LiveJob, /) -> str | None: ...
-    def resized(self, job: LiveJob, grant: Grant, processors: int, left: float, /) -> Any: ...
-    def take(self, job: LiveJob, allocation: Allocation | None = None, /) -> Grant: ...
-    def give_back(self, job: LiveJob, grant: Grant, /) -> None: ...
-    def serve_claims(self) -> None: ...
-    def came_free(self) -> None: ...
-
-
 class Held(Protocol):
     """An entry in the index of running work: its expected end (s), its place there, and what it holds."""
 
@@ -117,7 +98,7 @@ class LiveGrant(Grant):
 class Waiter(Event):
     """An event that waits in the queue of claims of a pool, by priority and then in order of arrival."""
 
-    def __init__(self, pool: Granting, priority: float, preempt: bool) -> None:
+    def __init__(self, pool: Claims, priority: float, preempt: bool) -> None:
         super().__init__(pool.env)
         self.pool = pool
         self.priority = priority
@@ -214,7 +195,7 @@ class Holder:
     """
 
     __slots__ = ()
-    pool: Granting
+    pool: Claims
     job: LiveJob
     priority: float
     preempt: bool

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
 from math import nextafter
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from simmodel.resources.pools.allocation import Allocation, Need, NodeTable
 from simmodel.resources.pools.profile import CountProfile
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.resources.pools.allocation import Request
+    from simmodel.resources.pools.running import Entry, RunningIndex
     from simmodel.work.job import LiveJob
 
-__all__ = ["NodeProfile"]
+    Times = NDArray[np.float64]
+    Numbers = NDArray[np.intp]
+    Span = tuple[float, float]
+    Part = tuple[float, int, float, float, float]
+
+__all__ = ["NodeGaps", "NodeProfile", "NodeTimes", "Shape", "shape_of"]
 
 INFINITY = float("inf")
 
@@ -339,3 +350,377 @@ class NodeProfile:
 
 def _instant_of(step: _Step) -> float:
     return step.at
+
+
+INFINITY = float("inf")
+_LOG = 20_000  # changes of nodes kept
+
+Shape = tuple[float, float, float, bool]
+"""What is asked of one node: cores, GPUs, bytes, and whether nobody else may be there."""
+
+
+def shape_of(request: Request) -> Shape:
+    """Return what a request for nodes asks of each of them."""
+    return request.cores_per_node, request.gpus_per_node, request.memory_per_node, request.exclusive
+
+
+class NodeTimes:
+    """The running parts of each node, and the instants at which nodes have room for a shape.
+
+    It watches the index of running work. An answer for a shape is kept, and computed again only for the nodes that
+    changed since.
+
+    Parameters
+    ----------
+    capacity
+        shape (3, nodes): cores, GPUs and bytes of each node
+    running
+        the executions; those with an end at infinity hold their nodes for ever
+
+    Attributes
+    ----------
+    capacity, cores, gpus
+        (cores, GPUs, bytes) of each node; the first two as arrays
+    held
+        the running parts of each node: (expected end in s, number, cores, GPUs, bytes), by end
+
+    >>> from simmodel.resources.pools.running import RunningIndex
+    >>> times = NodeTimes(np.array([[4.0, 8], [0, 1], [9, 9]]), RunningIndex())
+    >>> times.free_from((4, 1, 0, False)).tolist()
+    [inf, -inf]
+    """
+
+    __slots__ = ("_found", "_log", "_running", "capacity", "cores", "gpus", "held")
+
+    def __init__(self, capacity: NDArray[np.float64], running: RunningIndex) -> None:
+        self.capacity: list[tuple[float, float, float]] = list(zip(*capacity.tolist(), strict=True))
+        self.cores, self.gpus = capacity[0], capacity[1]
+        self.held: list[list[Part]] = [[] for _ in self.capacity]
+        self._log: list[int] = []
+        self._found: dict[Shape, tuple[NDArray[np.float64], int]] = {}  # the answer, and the length of the log then
+        self._running = running
+        for entry in running.entries():
+            self.started(entry)
+        running.watch(self)
+
+    @property
+    def first_end(self) -> float:
+        """The earliest expected end of the running work, in seconds."""
+        return self._running.first_end
+
+    def started(self, entry: Entry) -> None:
+        """Note an execution that was added."""
+        end, number, _, run = entry
+        allocation = run.grant.allocation
+        nodes = allocation.nodes.tolist()
+        for node, *amounts in zip(nodes, *allocation.amounts.tolist(), strict=True):
+            insort(self.held[node], (end, number, *amounts))
+        self._note(nodes)
+
+    def ended(self, entry: Entry) -> None:
+        """Note an execution that was removed."""
+        end, number, _, run = entry
+        nodes = run.grant.allocation.nodes.tolist()
+        for node in nodes:
+            held = self.held[node]
+            del held[bisect_left(held, (end, number))]
+        self._note(nodes)
+
+    def _note(self, nodes: list[int]) -> None:
+        self._log += nodes
+        if len(self._log) > _LOG:
+            self._log.clear()
+            self._found.clear()
+
+    def free_from(self, shape: Shape) -> NDArray[np.float64]:
+        """Return the instant (s) from which each node has room; -inf: it has now, inf: never. Read-only."""
+        found = self._found.get(shape)
+        if found is None:
+            since = np.array([self._since(node, shape) for node in range(len(self.held))], dtype=np.float64)
+        else:
+            since, position = found
+            for node in set(self._log[position:]):
+                since[node] = self._since(node, shape)
+        self._found[shape] = since, len(self._log)
+        return since
+
+    def _since(self, node: int, shape: Shape) -> float:
+        """Return the end at which a shape begins to fit: the latest parts are taken away first."""
+        cores, gpus, memory, exclusive = shape
+        has_cores, has_gpus, has_memory = self.capacity[node]
+        has_cores -= cores
+        has_gpus -= gpus
+        has_memory -= memory
+        if has_cores < 0 or has_gpus < 0 or has_memory < 0:
+            return INFINITY
+        held = self.held[node]
+        if exclusive:
+            return held[-1][0] if held else -INFINITY
+        for end, _, with_cores, with_gpus, with_memory in reversed(held):
+            has_cores -= with_cores
+            has_gpus -= with_gpus
+            has_memory -= with_memory
+            if has_cores < 0 or has_gpus < 0 or has_memory < 0:
+                return end
+        return -INFINITY
+
+
+class NodeGaps:
+    """The times at which each node has room beside the planned jobs, as columns of gaps.
+
+    It answers as :class:`~simmodel.resources.pools.node_profile.NodeProfile` does for requests of nodes under the
+    placement ``first-fit``, with the same nodes, if no node is down or will be away. A gap is a time between planned
+    jobs in which nobody planned is on a node; the running work shortens it for each shape of request
+    (:class:`~simmodel.resources.pools.node_profile.NodeTimes`). Nodes with planned parts have their gaps computed for
+    each shape.
+
+    Parameters
+    ----------
+    now
+        the instant at which planning begins, in seconds
+    times
+        when nodes have room beside running work; work past its expected end is expected to end just after now
+
+    >>> from simmodel.resources.pools.allocation import Request
+    >>> from simmodel.resources.pools.node_profile import NodeTimes
+    >>> from simmodel.resources.pools.running import RunningIndex
+    >>> gaps = NodeGaps(0, NodeTimes(np.array([[4.0, 4], [0, 1], [9, 9]]), RunningIndex()))
+    >>> request = Request(4, nodes=1, cores_per_node=4)
+    >>> for _ in range(3):
+    ...     at, allocation = gaps.earliest(request, 60); gaps.take(request, at, 60, allocation); at, allocation.rows
+    (0, ((0, 4, 0, 0),))
+    (0, ((1, 4, 0, 0),))
+    (60.0, ((0, 4, 0, 0),))
+    """
+
+    __slots__ = (
+        "_found",
+        "_from",
+        "_gaps",
+        "_just_after",
+        "_late",
+        "_node",
+        "_now",
+        "_of",
+        "_parts",
+        "_soon",
+        "_spans",
+        "_times",
+        "_until",
+    )
+
+    def __init__(self, now: float, times: NodeTimes) -> None:
+        count = len(times.capacity)
+        self._now = now
+        self._soon = nextafter(now, INFINITY)
+        self._just_after = {self._soon: now}  # steps that stand for the instant before them
+        self._late = times.first_end <= self._soon
+        self._times = times
+        self._gaps = count
+        self._found: tuple[Allocation | None, Numbers] = None, np.arange(0)  # the last answer, and its gaps
+        self._node = np.arange(2 * count + 64)
+        self._from = np.full(len(self._node), now, dtype=np.float64)
+        self._until = np.full(len(self._node), INFINITY)
+        # Nodes with planned parts: their gaps between whole-node jobs; (start, end, cores, GPUs, bytes); by shape, when
+        # it fits.
+        self._of: dict[int, list[Span]] = {}
+        self._parts: dict[int, list[tuple[float, float, float, float, float]]] = {}
+        self._spans: dict[int, dict[Shape, list[Span]]] = {}
+
+    def advance(self, now: float) -> None:
+        """Let planning begin later; no running work may be past its expected end, and each plan moves the clock."""
+        self._now, self._soon = now, nextafter(now, INFINITY)
+        self._just_after = {self._soon: now}
+        self._late = self._times.first_end <= self._soon
+        np.maximum(self._from, now, out=self._from)
+
+    def instant(self, at: float) -> float:
+        """Return the instant of a planned start; a step just after an instant counts as that instant."""
+        return self._just_after.get(at, at)
+
+    def end(self, at: float, duration: float) -> float:
+        """Return the step at which a plan ends: just after its own if the duration does not move the clock."""
+        return max(self.instant(at) + duration, nextafter(at, INFINITY))
+
+    # ------------------------------------------------------------------ questions
+
+    def open_nodes(self, request: Request, duration: float) -> NDArray[np.bool_]:
+        """Return the mask of nodes that have room from now on for ``duration`` seconds."""
+        node, start, until = self._room(request)
+        mask = np.zeros(len(self._times.capacity), dtype=bool)
+        mask[node[(start <= self._now) & (until >= self.end(self._now, duration))]] = True
+        return mask
+
+    def earliest(self, request: Request, duration: float) -> tuple[float, Allocation | None]:
+        """Return the earliest instant (s) at which enough nodes have room for ``duration`` seconds, and an allocation.
+
+        At each instant tried, at least as many nodes must have come to have room as are missing at the one before.
+        """
+        count = request.nodes or 0
+        node, start, until = self._room(request)
+        instant = start
+        if self._late or len(self._just_after) > 1:
+            for step, counts_as in self._just_after.items():
+                instant = np.where(start == step, counts_as, instant)
+        later = start[instant + duration <= until]
+        at, missing = -INFINITY, count
+        while True:
+            if len(later) < missing:
+                return INFINITY, None
+            at = float(np.partition(later, missing - 1)[missing - 1])
+            if at == INFINITY:
+                return INFINITY, None
+            open_ = (start <= at) & (until >= self.end(at, duration))
+            missing = count - int(np.count_nonzero(open_))
+            if missing <= 0:
+                break
+            later = later[later > at]
+        rows = np.flatnonzero(open_)
+        nodes = node[rows]
+        first = nodes.argsort()[:count]
+        allocation = self._allocation(request, nodes[first])
+        self._found = allocation, rows[first]
+        return (self._now if at == self._now else at), allocation
+
+    def _room(self, request: Request) -> tuple[Numbers, Times, Times]:
+        """Return (node, from, until) of the gaps beside the running work; those that begin at infinity are none."""
+        shape = shape_of(request)
+        since = self._times.free_from(shape)
+        if self._late:
+            since = np.where((since <= self._now) & (since > -INFINITY), self._soon, since)
+        gaps = self._gaps
+        node = self._node[:gaps]
+        start = np.maximum(self._from[:gaps], since[node])
+        until = self._until[:gaps]
+        if self._parts:
+            nodes, starts, ends = list[int](), list[float](), list[float]()
+            for each, known in self._spans.items():
+                spans = known.get(shape)
+                if spans is None:
+                    spans = known[shape] = self._fitting(each, shape) if since[each] < INFINITY else []
+                for first, last in spans:
+                    nodes.append(each)
+                    starts.append(first)
+                    ends.append(last)
+            if nodes:
+                node = np.concatenate([node, nodes])
+                start = np.concatenate([start, np.maximum(starts, self._now)])
+                until = np.concatenate([until, ends])
+        return node, start, until
+
+    def _fitting(self, node: int, shape: Shape) -> list[Span]:
+        """Return the times at which a node with planned parts has room for a shape."""
+        cores, gpus, memory, exclusive = shape
+        left_cores, left_gpus, left_memory = self._times.capacity[node]
+        there = 0
+        changes = []
+        for end, _, c, g, m in self._times.held[node]:
+            left_cores -= c
+            left_gpus -= g
+            left_memory -= m
+            there += 1
+            changes.append((max(end, self._soon), -1, c, g, m))
+        for first, last, c, g, m in self._parts[node]:
+            changes += [(first, 1, -c, -g, -m), (last, -1, c, g, m)]
+        changes.sort()
+        free: list[Span] = []
+        start = -INFINITY  # of the time in which it fits; infinite if it does not
+        if left_cores < cores or left_gpus < gpus or left_memory < memory or (exclusive and there):
+            start = INFINITY
+        for i, (at, more, c, g, m) in enumerate(changes):
+            left_cores += c
+            left_gpus += g
+            left_memory += m
+            there += more
+            if i + 1 < len(changes) and changes[i + 1][0] == at:
+                continue
+            fits = left_cores >= cores and left_gpus >= gpus and left_memory >= memory and not (exclusive and there)
+            if fits and start == INFINITY:
+                start = at
+            elif not fits and start < INFINITY:
+                free.append((start, at))
+                start = INFINITY
+        if start < INFINITY:
+            free.append((start, INFINITY))
+        own = self._of[node]
+        if len(own) == 1 and own[0] == (self._now, INFINITY):
+            return free
+        spans = [(max(a, first), min(b, last)) for first, last in own for a, b in free]
+        return [(first, last) for first, last in spans if first < last]
+
+    def _allocation(self, request: Request, nodes: Numbers) -> Allocation:
+        amounts = np.empty((3, len(nodes)))
+        amounts[0] = request.cores_per_node
+        amounts[1] = request.gpus_per_node
+        amounts[2] = request.memory_per_node
+        if request.exclusive:
+            amounts[0] = self._times.cores[nodes]
+            amounts[1] = self._times.gpus[nodes]
+        return Allocation(nodes, amounts)
+
+    # ------------------------------------------------------------------ changes
+
+    def take(self, request: Request, at: float, duration: float, allocation: Allocation) -> None:
+        """Plan a request from an instant (s) on for ``duration`` seconds, on nodes that have room."""
+        end = self.end(at, duration)
+        if self.instant(at) + duration <= at:
+            self._just_after[end] = self.instant(at) + duration
+        cores = self._times.cores
+        found, rows = self._found
+        if found is not allocation:
+            rows = self._rows(allocation.nodes, at, end)
+        shared = allocation.amounts[0] < cores[allocation.nodes]
+        if self._parts:
+            shared |= rows >= self._gaps
+        if not shared.any():
+            self._divide(rows, at, end)
+            return
+        self._divide(rows[~shared], at, end)
+        part = zip(allocation.nodes[shared].tolist(), *allocation.amounts[:, shared].tolist(), strict=True)
+        for node, c, g, m in part:
+            if node not in self._parts:
+                self._share(node)
+            self._parts[node].append((at, end, c, g, m))
+            self._spans[node].clear()
+
+    def _rows(self, nodes: Numbers, at: float, end: float) -> Numbers:
+        """Return the gap of each node around a time (s); for a node with planned parts, a number beyond them all."""
+        gaps = self._gaps
+        rows = np.full(len(self._times.capacity), gaps)
+        around = np.flatnonzero((self._from[:gaps] <= at) & (self._until[:gaps] >= end))
+        rows[self._node[around]] = around
+        return rows[nodes]
+
+    def give_back(self, at: float, end: float, allocation: Allocation) -> None:
+        """Leave a job that has started on its nodes to the running work; its plan, if any, is undone."""
+        self._late = self._late or end <= self._soon
+        end = max(end, nextafter(at, INFINITY))
+        for node, *amounts in zip(allocation.nodes.tolist(), *allocation.amounts.tolist(), strict=True):
+            if node in self._parts:
+                if (at, end, *amounts) in self._parts[node]:
+                    self._parts[node].remove((at, end, *amounts))
+                self._spans[node].clear()
+
+    def _share(self, node: int) -> None:
+        """Give a node gaps of its own, since they will depend on the shape."""
+        gaps = self._gaps
+        own = np.flatnonzero(self._node[:gaps] == node)
+        spans = sorted(zip(self._from[own].tolist(), self._until[own].tolist(), strict=True))
+        self._of[node] = [(first, last) for first, last in spans if first < last]
+        self._parts[node] = []
+        self._spans[node] = {}
+        self._from[own] = INFINITY
+
+    def _divide(self, rows: Numbers, at: float, end: float) -> None:
+        """Divide gaps around a planned job that gets whole nodes."""
+        gaps = self._gaps
+        more = gaps + len(rows)
+        if more > len(self._node):
+            self._node = np.concatenate([self._node, self._node])
+            self._from = np.concatenate([self._from, self._from])
+            self._until = np.concatenate([self._until, self._until])
+        self._node[gaps:more] = self._node[rows]
+        self._from[gaps:more] = end
+        self._until[gaps:more] = self._until[rows]
+        self._until[rows] = at
+        self._gaps = more
