@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from simmodel import environment
 from simmodel.environment import END, SUBMIT, Environment, Occurrence, quiet_garbage_collector
 from simmodel.foundation.errors import Stalled
 from tests.helpers.examples import up_to
@@ -302,6 +303,18 @@ def test_a_long_report_is_cut_in_print_and_whole_in_the_error(env: Environment) 
 # ---------------------------------------------------------------------- the garbage collector
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No other test's unfinished simulation keeps the collector quiet meanwhile."""
+    before = gc.get_threshold()
+    monkeypatch.setattr(environment, "_quiet", environment._Quiet())
+    gc.unfreeze()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("alone")
 def test_the_collector_is_as_it_was_also_after_an_error() -> None:
     thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
     with quiet_garbage_collector():
@@ -320,6 +333,7 @@ def test_the_collector_is_as_it_was_also_after_an_error() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("alone")
 def test_what_many_short_blocks_leave_is_collected() -> None:
     class Node:
         def __init__(self) -> None:

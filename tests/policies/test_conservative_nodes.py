@@ -11,7 +11,7 @@ from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.node_plan import NodePlan
 from simmodel.policies.preemption import Preemptive
 from simmodel.resources import NodePool
-from simmodel.resources.pools import node_gaps
+from simmodel.resources.pools import node_profile
 from tests.helpers.drawn_queues import drawn_queues
 from tests.oracles.conservative_nodes import NodeJob, simulate as plain_tables
 
@@ -192,9 +192,9 @@ def test_no_job_starts_after_its_promise_if_all_run_as_long_as_requested():
 def test_jobs_of_a_future_on_nodes_that_goes_as_planned_are_planned_once(monkeypatch):
     rng = random.Random(3)
     planned = []
-    earliest = node_gaps.NodeGaps.earliest
+    earliest = node_profile.NodeGaps.earliest
     monkeypatch.setattr(
-        node_gaps.NodeGaps, "earliest", lambda self, *asked: (planned.append(asked), earliest(self, *asked))[1]
+        node_profile.NodeGaps, "earliest", lambda self, *asked: (planned.append(asked), earliest(self, *asked))[1]
     )
     kinds = [NodeSpec(name="thin", count=12, cores=8), NodeSpec(name="gpu", count=4, cores=8, gpus=2)]
     jobs = [Job(id=i, run=rng.randint(1, 1000), **drawn_request(rng) | {"memory_per_node": 0}) for i in range(200)]

@@ -102,6 +102,7 @@ def test_jobs_and_tasks_have_no_other_attributes_but_those_of_systems() -> None:
     of_systems = {"adopt", "earlier", "env", "index", "later", "over", "plan", "remember", "requeue", "rules", "seq"}
     of_systems |= {
         "altered",
+        "changed",
         "course",
         "hold",
         "limit_to",
