@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from heapq import merge
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from simmodel.work.job import entry_of
+from simmodel.work.job import Queued, entry_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -23,6 +23,7 @@ __all__ = ["Lanes", "MergedQueues", "SortedJobs", "WaitingQueue"]
 
 _BLOCK = 128
 INFINITY = float("inf")
+W = TypeVar("W", bound=Queued)
 Entry = tuple[Any, ...]  # (key, ..., submit, sequence number, job): comparisons end at the number
 
 
@@ -210,7 +211,7 @@ def _least(block: list[Entry]) -> float:
     return min([entry[-1].planned for entry in block], default=INFINITY)
 
 
-class Lanes:
+class Lanes(Generic[W]):
     """Waiting jobs in one lane per width: the index for backfilling.
 
     The first fitting job in queue order is the first among the first suitable jobs of the narrow enough lanes, so the
@@ -220,18 +221,18 @@ class Lanes:
 
     __slots__ = ("_entries", "_key", "_lanes", "_late", "_sizes")
 
-    def __init__(self, key: Callable[[LiveJob], Any] | None) -> None:
+    def __init__(self, key: Callable[[W], Any] | None) -> None:
         self._key = key
         self._lanes: dict[int, _Lane] = {}
         self._sizes: list[int] = []  # of non-empty lanes, ascending
-        self._entries: dict[LiveJob, Entry] = {}  # of inserted jobs
-        self._late: list[LiveJob] = []  # not inserted yet
+        self._entries: dict[W, Entry] = {}  # of inserted jobs
+        self._late: list[W] = []  # not inserted yet
 
-    def add(self, job: LiveJob) -> None:
+    def add(self, job: W) -> None:
         """Add a job."""
         self._late.append(job)
 
-    def remove(self, job: LiveJob) -> None:
+    def remove(self, job: W) -> None:
         """Remove a job."""
         late = self._late
         if late and late[-1] is job:
@@ -285,7 +286,7 @@ class Lanes:
             self._sort_in()
         return self._sizes[0] if self._sizes else INFINITY
 
-    def first_fitting(self, free: int, limit: float, extra: int) -> LiveJob | None:
+    def first_fitting(self, free: int, limit: float, extra: int) -> W | None:
         """Return the first job that fits in ``free`` and requests at most ``limit`` s, or fits in ``extra`` as well."""
         if self._late:
             self._sort_in()
@@ -305,7 +306,7 @@ class Lanes:
                 best = entry
         return None if best is None else best[-1]
 
-    def widest_fitting(self, free: int) -> LiveJob | None:
+    def widest_fitting(self, free: int) -> W | None:
         """Return the first of the jobs that leave the fewest processors free, or ``None`` if none fits."""
         if self._late:
             self._sort_in()

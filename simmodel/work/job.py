@@ -964,7 +964,21 @@ class Run(Occurrence):
         return f"<run of job {self.job.id} on {self.place.name} since {self.started:g}>"
 
 
-def entry_of(job: LiveJob, key: Callable[[LiveJob], Any] | None) -> tuple[Any, ...]:
+class Queued(Protocol):
+    """The part of a waiting job that decides on its position in a queue, and on its place in an index."""
+
+    width: int
+    planned: float
+    priority: float
+    submit: float
+    seq: int
+    state: Any
+
+
+_Queued = TypeVar("_Queued", bound=Queued)
+
+
+def entry_of(job: _Queued, key: Callable[[_Queued], Any] | None) -> tuple[Any, ...]:
     """Return the sort key of a job: its priority, the key, its submission."""
     if key is None:
         return (-job.priority, job.submit, job.seq, job)

@@ -15,9 +15,10 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
+SIZES = {"lines": 115_720, "files": 579}
+"""Lines and files at most: lowered with the figures, raised with a new capability alone."""
+
 LIMITS = {
-    "lines": 115_435,
-    "files": 579,
     "private names of others": 39,
     "questions after the kind": 0,
     "loose parameters, per mille": 71,
@@ -179,11 +180,12 @@ def found() -> dict[str, int]:
     return figures()
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", [*SIZES, *LIMITS])
 def test_no_figure_of_the_house_rises(found: dict[str, int], name: str) -> None:
-    assert found[name] <= LIMITS[name]
+    assert found[name] <= (SIZES | LIMITS)[name]
 
 
 def test_limits_fall_with_their_figures(found: dict[str, int]) -> None:
-    slack = {name: limit - found[name] for name, limit in LIMITS.items()}
-    assert {name: left for name, left in slack.items() if left > max(1, 0.01 * LIMITS[name])} == {}, found
+    limits = SIZES | LIMITS
+    slack = {name: limit - found[name] for name, limit in limits.items()}
+    assert {name: left for name, left in slack.items() if left > max(1, 0.01 * limits[name])} == {}, found

@@ -23,7 +23,7 @@ from simmodel.policies.ordering import FCFS
 from simmodel.policies.planning import Conservative
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Estimate
-from simmodel.systems.cluster.future.plan import ProjectedJob, ProjectedPlan, Projection
+from simmodel.systems.cluster.future.plan import ProjectedEasy, ProjectedJob, ProjectedPlan, Projection
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Forecast(Observer, Shown):
         self._pool: Any = cluster.places[0]
         self._each = cluster.core.by_event
         self._kind = _kind(cluster) if kept else None
-        self._future: ProjectedPlan | Projection | None = None
+        self._future: ProjectedPlan | ProjectedEasy | Projection | None = None
         self._exact = False  # whether all run times in the future equal the planned ones
         self._stale = True
         self._watches = False
@@ -253,6 +253,10 @@ class Forecast(Observer, Shown):
             self._exact = self._kind != "fcfs"
             if self._kind == "fcfs":  # expected ends are irrelevant
                 running = [(end, number, processors, end) for end, number, processors, _ in running]
+        elif exact:
+            if not isinstance(self._future, ProjectedEasy):
+                self._future = ProjectedEasy(each=self._each)
+            self._exact = True
         else:
             assert self._kind is not None
             if not isinstance(self._future, Projection):
