@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from simmodel.foundation.errors import SimmodelError, Stalled
+from tests.helpers.examples import up_to
 from tests.helpers.mutations import Hang, mutated, peak_memory, within
 from tests.helpers.readable_files import READERS
 
@@ -26,7 +27,7 @@ def test_a_mutated_file_is_read_or_refused_in_one_sentence(name: str, tmp_path, 
     path.write_bytes(valid)
     assert not any(reader.use(path).values())
     found: list[str] = []
-    for number in range(request.config.getoption("--mutations")):
+    for number in range(request.config.getoption("--mutations") or (40 if up_to(200) < 200 else 200)):
         data = mutated(valid, rng)
         before = peak_memory()
         path.write_bytes(data)

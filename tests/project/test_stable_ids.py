@@ -20,7 +20,7 @@ UNSTABLE = {
 def collected(folder: Path, parameters: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(HEAD + parameters + BODY)
     (folder / "pytest.ini").write_text("[pytest]\n")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTEST_ADDOPTS": ""}
     command = [
         sys.executable,
         "-m",
