@@ -7,7 +7,7 @@ Zhang, Lan et al., "Integrating dynamic pricing of electricity into energy aware
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice, permutations
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.policies.ordering import FCFS, at_each_place, order as order_named
@@ -17,9 +17,13 @@ from simmodel.scheduling.protocol import Decision, Start, View
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.profile import Profile
     from simmodel.work.job import LiveJob
 
 __all__ = ["Window"]
+
+INFINITY = float("inf")
+Planned = tuple["LiveJob", Any]  # a job that starts now, and its allocation
 
 
 class Window(Policy):
@@ -68,27 +72,47 @@ class Window(Policy):
             line = list(islice(cursor, self.size))
             if not line or all(job.width > place.free for job in line):
                 return
-            starting = min((self._plan(place, order) for order in permutations(line)), key=lambda plan: plan[0])[1]
+            now = place.env.now
+            best = self._best(place.profile(), now, line, -INFINITY, now, [], None)
+            assert best is not None
+            starting = best[1]
             for job, allocation in starting:
                 if job.state == "waiting":  # else held by a limit since another job started
                     yield Start(job, place, None, allocation)
             if len(starting) < len(line):
                 return
 
-    def _plan(self, place: Pool, line: Iterable[LiveJob]) -> tuple[float, list[tuple[LiveJob, Any]]]:
-        """Return the planned makespan of these jobs, and those that start now."""
-        profile = place.profile()
-        now = last = place.env.now
-        makespan = -float("inf")
-        starting = []
-        for job in line:
-            at, allocation = profile.earliest(job, job.planned, last if self.planning == "list" else now)
-            if at == float("inf"):
-                makespan = at  # behind a job with unknown end; the jobs planned before it may still start
+    def _best(
+        self,
+        profile: Profile,
+        now: float,
+        left: list[LiveJob],
+        makespan: float,
+        last: float,
+        starting: list[Planned],
+        best: tuple[float, list[Planned]] | None,
+    ) -> tuple[float, list[Planned]] | None:
+        """Return the best plan: its makespan, and what it starts now; the first such order by arrival.
+
+        The orders are the branches of a tree, which ``left`` continue; one that cannot beat the best so far is cut.
+        """
+        if not left:
+            return makespan, starting
+        for i, job in enumerate(left):
+            at, allocation = profile.earliest(job, job.planned, last)
+            rest = left[:i] + left[i + 1 :]
+            if at == INFINITY:  # behind a job with unknown end; the jobs planned before it may still start
+                if best is None:
+                    best = self._best(profile, now, rest, at, last, starting, best)
                 continue
-            makespan = max(makespan, profile.instant(at) + job.planned)
+            end = max(makespan, profile.instant(at) + job.planned)
+            then = at if self.planning == "list" else now
+            if best is not None:
+                first = profile.instant(then)
+                if max([end, *(first + each.planned for each in rest)]) >= best[0]:
+                    continue
             profile.take(job, at, job.planned, allocation)
-            last = at
-            if at == now:
-                starting.append((job, allocation))
-        return makespan, starting
+            begun = [*starting, (job, allocation)] if at == now else starting
+            best = self._best(profile, now, rest, end, then, begun, best)
+            profile.give_back(job, at, job.planned, allocation)
+        return best

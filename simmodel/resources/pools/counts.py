@@ -341,8 +341,9 @@ class PoolProfile:
     def earliest(self, job: LiveJob, duration: float, not_before: float = -float("inf")) -> tuple[float, Any]:
         """Return the earliest instant (s) at which the job fits for ``duration`` seconds, and its grant then."""
         needs = list(self._needs(job))
-        if len(needs) == 1 and not_before <= self._now:
-            return needs[0][0].earliest(needs[0][1], duration), COUNTED
+        if len(needs) == 1:
+            (only, need) = needs[0]
+            return only.earliest(need, duration, not_before), COUNTED
         at = max(self._now, not_before)
         while True:
             found = max(part.earliest(need, duration, at) for part, need in needs)
@@ -382,7 +383,7 @@ class PoolProfile:
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start (see :meth:`CountProfile.instant`)."""
-        return min(part.instant(at) for part in self._parts.values()) if at < float("inf") else at
+        return min([part.instant(at) for part in self._parts.values()])
 
     def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Undo :meth:`take`."""
