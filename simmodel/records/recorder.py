@@ -308,8 +308,13 @@ class JobRecorder(Observer):
     def job_resized(self, run: Run, processors: int, grant: Grant) -> None:
         """End a stretch of execution at the former size, unless it had no length, and begin another one."""
         index, now = run.job.index, self._env.now
-        if self._resumed.get(index, self._start[index]) < now:
-            self._keep(run, "resized", counts=True, processors=processors, grant=grant)
+        since = self._resumed.get(index)
+        if since is None:
+            since = self._start[index]
+        if since < now:
+            nodes, allocation = (None, None) if grant.nodes is None else (grant.nodes, grant.allocation)
+            row = index, self._attempt.get(index, 1), since, now, run.place.name, int(processors), "resized"
+            self._stretches.append(new_stretch((*row, nodes, True, allocation)))
             self._resumed[index] = now
         self._sizes_now[index] = run.job.processors
         if run.grant.nodes is not None:
@@ -378,15 +383,13 @@ class JobRecorder(Observer):
             if index in self._sizes_now:
                 self._sizes_now[index] = run.job.preferred
 
-    def _keep(
-        self, run: Run, status: str, *, counts: bool, processors: int | None = None, grant: Grant | None = None
-    ) -> None:
-        """Add a row for the stretch that ends now, by default at the present size."""
+    def _keep(self, run: Run, status: str, *, counts: bool) -> None:
+        """Add a row for the stretch that ends now."""
         job = run.job
         index = job.index
-        nodes, allocation = held_by(run.grant if grant is None else grant)
+        nodes, allocation = held_by(run.grant)
         attempt, since = self._attempt.get(index, 1), self._resumed.pop(index, self._start[index])
-        size = int(job.processors if processors is None else processors)
+        size = int(job.processors)
         row = index, attempt, since, self._env.now, run.place.name, size, status, nodes, counts, allocation
         self._stretches.append(new_stretch(row))
 

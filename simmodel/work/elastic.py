@@ -173,6 +173,12 @@ class Elastic(Fields):
         """Return how many times as fast as at the preferred size the job runs on a number of processors."""
         return self.speedup.at(processors) / self.speedup.at(self.preferred)
 
+    def longer(self, before: int, after: int) -> float:
+        """Return by how much the work left takes longer once the job has changed from one size to another."""
+        at = self.speedup.at
+        unit = at(self.preferred)
+        return (at(before) / unit) / (at(after) / unit)
+
     def why_not(self, processors: object) -> str | None:
         """Return why the job cannot have a size, or ``None``."""
         if isinstance(processors, (bool, float, str)) or not self.minimum <= processors <= self.maximum:  # type: ignore[operator]

@@ -29,8 +29,7 @@ class MalleableJob(LiveJob):
 
     def size_to(self, processors: int) -> None:
         """Request another number of processors, with the planned times that the work left takes on them."""
-        speed = self.elastic.speed
-        longer = speed(self.processors) / speed(processors)
+        longer = self.elastic.longer(self.processors, processors)
         self.plan(self.planned * longer, self.expected * longer, self._duration * longer)
         self.resume_at(processors)
 
@@ -39,8 +38,8 @@ class MalleableJob(LiveJob):
 
         ``speed``: that of the nodes on which it ran.
         """
-        self.suspend(now, None, speed)
-        self.size_to(processors)
+        self.suspend(now, None, speed, self.elastic.longer(self.processors, processors))
+        self.resume_at(processors)
         self.started = now
 
     def begin_at(self, processors: int, now: float) -> None:

@@ -18,8 +18,7 @@ def fits_at(pool: Pool, job: LiveJob, processors: int) -> bool:
     """Whether a waiting elastic job could start now on a number of processors."""
     if job.elastic is None or job.elastic.why_not(processors) is not None:
         return False
-    longer = job.elastic.speed(job.processors) / job.elastic.speed(processors)
-    return pool.fits(probe(job, processors, job.planned * longer))
+    return pool.fits(probe(job, processors, job.planned * job.elastic.longer(job.processors, processors)))
 
 
 def can_resize(pool: Pool, job: LiveJob, processors: int) -> bool:
@@ -35,6 +34,5 @@ def resized(pool: Pool, job: LiveJob, grant: Grant, processors: int) -> Any:
     if pool.windows:  # the requested seconds that are left then
         assert job.elastic is not None
         elapsed = (pool.env.now - (job.started or 0.0)) if job.run is not None else 0.0
-        longer = job.elastic.speed(job.processors) / job.elastic.speed(processors)
-        left = max(0.0, job.planned - elapsed) * longer
+        left = max(0.0, job.planned - elapsed) * job.elastic.longer(job.processors, processors)
     return pool.resized(job, grant, processors, left)

@@ -203,7 +203,7 @@ class RunningIndex:
     at which a number of processors is free cost about the square root of the number of executions.
     """
 
-    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_size", "_sums", "_watchers")
+    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_size", "_sums", "_watchers")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
@@ -214,6 +214,7 @@ class RunningIndex:
         self._left: WorkLeft | None = None  # created on first use, as is the next one
         self._elastic: ElasticRuns | None = None
         self._watchers: tuple[Watcher, ...] = ()
+        self._others: tuple[Watcher, ...] = ()  # without that of elastic jobs
 
     def __len__(self) -> int:
         return self._size
@@ -229,6 +230,7 @@ class RunningIndex:
     def watch(self, watcher: Watcher) -> None:
         """Tell a watcher of each execution that is added or removed from now on."""
         self._watchers = (*self._watchers, watcher)
+        self._others = tuple([each for each in self._watchers if each is not self._elastic])
 
     @property
     def first_end(self) -> float:
@@ -304,7 +306,7 @@ class RunningIndex:
     def replace(self, former: Held, run: Held, processors: int) -> None:
         """Replace an execution by the next one of the same job, which is elastic and has another size."""
         elastic, watchers = self._elastic, self._watchers
-        self._watchers = tuple([each for each in watchers if each is not elastic])
+        self._watchers = self._others
         self.remove(former)
         self.add(run, processors)
         self._watchers = watchers
