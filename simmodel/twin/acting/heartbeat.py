@@ -17,7 +17,7 @@ _EVERY = 1.0  # seconds between two beats
 
 
 class Heartbeat:
-    """A file that a live twin rewrites once a second: the time (s since 1970), its process id, and ``hold`` or ``look``.
+    """A file that a live twin rewrites each second: the time (s since 1970), its process id, and ``hold`` or ``look``.
 
     Parameters
     ----------

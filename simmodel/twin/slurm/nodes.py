@@ -111,7 +111,7 @@ def note_nodes(nodes: Iterable[NodeRecord], settings: Mapping[str, str] | None, 
 
 
 def _left_out(node: NodeRecord, threads: bool) -> Iterator[tuple[str, str]]:
-    """Yield properties that a node's spec omits, each with its effect; ``threads``: jobs get single threads of a core."""
+    """Yield properties that a node spec omits, each with its effect; ``threads``: jobs get single threads of a core."""
     if node.service != "up":
         yield f"State={'+'.join(sorted(node.states))}: {node.reason}".rstrip(": "), STATE_OF_NOW
     if any(each.type for each in node.gres if each.name == "gpu"):
