@@ -31,20 +31,20 @@ _RESTORE_EVERY = 2.0  # seconds between attempts to give everything back
 class Acting:
     """Turns advice into actions within the limits of its settings, and gives everything back when something is wrong.
 
-    The twin writes each action into its audit log before it is sent, and what came of it afterwards.
+    The twin writes each action into its audit log before it is sent, and its outcome afterwards.
 
     Parameters
     ----------
     hands
-        what it acts with
+        sends the commands to the scheduler
     settings
         the mode and the limits
     folder
         the folder of relative paths in the settings
     past
-        what an audit log says of actions before
+        the earlier actions, from an audit log
     clock
-        tells the time (s since 1970)
+        returns the time (s since 1970)
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Acting:
     # ------------------------------------------------------------------ watching over it
 
     def step(self, troubles: Mapping[str, str]) -> list[Outcome]:
-        """Give a sign of life, or give everything back if something is wrong; return what came of actions."""
+        """Write the heartbeat, or give everything back if something is wrong; return the new outcomes of actions."""
         if not MODES[self.mode]:
             return []
         self.paused = self._why_paused(troubles)
@@ -181,7 +181,7 @@ class Acting:
         self._performer.restore(self._preferred)
 
     def _noted(self) -> list[Outcome]:
-        """Take in what has come of actions, and return it."""
+        """Take in the new outcomes of actions, and return them."""
         return [outcome for found in self._performer.outcomes() for outcome in self._note(found)]
 
     def _note(self, found: Outcome | Restored) -> list[Outcome]:
@@ -211,7 +211,7 @@ class Acting:
         return [found]
 
     def close(self) -> list[Outcome]:
-        """End: nothing is held for it from now on, and what is held is given back; return the last outcomes."""
+        """End: hold no further jobs, give held and preferred ones back, and return the last outcomes."""
         if not MODES[self.mode]:
             self._performer.close(0.0)
             return []

@@ -1,4 +1,4 @@
-"""What a twin may do to a scheduler: modes, each a list of commands, and actions with what they need and what came out.
+"""Modes of acting on a scheduler, each a list of permitted commands; actions with their parameters and outcomes.
 
 Every command can be undone, and none keeps a job from starting for ever: jobs are held by a begin time, which the
 scheduler itself ends.
@@ -85,11 +85,11 @@ class JobNow(NamedTuple):
     preference
         how far it is moved forward; 0: not at all
     mark
-        ``HELD``, ``PREFERRED``, or what else an administrator has noted
+        ``HELD``, ``PREFERRED``, or another note of an administrator
     recorded
         the value that its mark records: the begin time (s), or how far it was moved forward
     changed
-        what its user or an administrator has changed since, or set from the beginning; ``""``: nothing
+        the value that its user or an administrator has changed since, or set from the beginning; ``""``: none
     """
 
     job: int | str
@@ -103,7 +103,7 @@ class JobNow(NamedTuple):
 
 
 class Hands(Protocol):
-    """What a twin does its actions with, on one kind of scheduler; everything raises :class:`HandsError`."""
+    """The interface through which a twin acts on one kind of scheduler; its methods raise :class:`HandsError`."""
 
     commands: tuple[Command, ...]
 
@@ -168,7 +168,7 @@ class Action(Fields):
 
 @attrs.frozen(kw_only=True, repr=False)
 class Outcome(Fields):
-    """What came of an action.
+    """The result of an action: how it ended, and why.
 
     Parameters
     ----------

@@ -27,14 +27,14 @@ class CommandHands(ABC):
     allowed
         the commands that may be sent, instead: all of them to give everything back
     clock
-        tells the time (s since 1970)
+        returns the time (s since 1970)
 
     Attributes
     ----------
     writes
         the words of each command, with ``{job}`` and ``{value}`` in them
     gone
-        matches what the scheduler says of a job that it does not know
+        matches the scheduler's message for a job that it does not know
     begin, preference
         its terms for the instant before which a job does not start, and for the number that moves jobs forward
     sign
@@ -112,7 +112,7 @@ class CommandHands(ABC):
     def job_now(
         self, job: int | str, submit: float, *, waiting: bool, mark: str, begin: float, number: int, moved: bool = True
     ) -> JobNow:
-        """Return a job of an answer, with what others than the twin have set on it.
+        """Return a job from the values of an answer, with any change made by others than the twin.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ _EVERY = 1.0  # seconds between two beats
 
 
 class Heartbeat:
-    """A file that says, once a second, that a twin is alive: the time (s since 1970), its process, what it wants.
+    """A file that a live twin rewrites each second: the time (s since 1970), its process id, and ``hold`` or ``look``.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Heartbeat:
     holds
         whether jobs should be held for the twin (``hold``) or not (``look``)
     clock
-        tells the time
+        returns the time (s since 1970)
     """
 
     def __init__(self, path: str | Path, holds: bool = False, clock: Callable[[], float] = time) -> None:

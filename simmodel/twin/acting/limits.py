@@ -1,4 +1,4 @@
-"""The bounds of what a twin does: so many actions an hour, and so long a wait for its sake."""
+"""The budget of an acting twin: how many actions it may still take within an hour."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HOUR = 3600.0
 
 
 class Budget:
-    """At most so many actions in any hour.
+    """A limit on the number of actions in any hour.
 
     Parameters
     ----------
     actions
-        their number
+        the most actions in any hour
     spent
         the instants (s) of those before, as a twin that continues finds them in its audit log
 

@@ -32,7 +32,7 @@ class Performer:
     Parameters
     ----------
     hands
-        what it does them with
+        sends the commands to the scheduler
     rate
         the most actions in a second
 
@@ -60,7 +60,7 @@ class Performer:
             self._orders.put(_Order("do", action, until))
 
     def look(self, actions: Iterable[Action]) -> None:
-        """Let it be found out what came of actions, without sending them."""
+        """Let the outcomes of actions be found out, without sending them."""
         for action in actions:
             self._orders.put(_Order("look", action))
 
@@ -69,7 +69,7 @@ class Performer:
         self._orders.put(_Order("restore", moved=dict(moved)))
 
     def outcomes(self) -> list[Outcome | Restored]:
-        """Return what has come of actions since, in order."""
+        """Return the outcomes since the last call, of actions and of giving jobs back, in order."""
         found: list[Outcome | Restored] = []
         while True:
             try:
@@ -78,13 +78,13 @@ class Performer:
                 return found
 
     def finish(self, timeout: float) -> None:
-        """Do what is left, and end; wait for it at most so many seconds."""
+        """Do the remaining actions, and end; wait for that at most ``timeout`` seconds."""
         self._orders.put(None)
         self._thread.join(timeout)
         self._closed.set()
 
     def close(self, timeout: float | None = None) -> None:
-        """End the thread after what it is doing; wait for it at most so many seconds."""
+        """End the thread after its present action; wait for that at most ``timeout`` seconds (``None``: any time)."""
         self._closed.set()
         self._orders.put(None)
         self._thread.join(timeout)

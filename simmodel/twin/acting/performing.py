@@ -12,9 +12,9 @@ __all__ = ["Restored", "perform", "read_back", "restore"]
 
 
 def perform(hands: Hands, action: Action) -> Outcome:
-    """Do an action if it still makes sense, and return what came of it, as read back.
+    """Do an action if it still makes sense, and return its outcome, as read back.
 
-    It may be repeated: what is done already is not sent again.
+    It may be repeated: an action that is done already is not sent again.
     """
     try:
         before = hands.look(action.job)
@@ -44,13 +44,13 @@ def _sent(hands: Hands, job: JobNow, command: Command, value: int = 0) -> str:
 
 
 def _not_taken(action: Action, job: JobNow | None, trouble: str) -> Outcome:
-    """Return what came of a command that the scheduler has refused: a wish came first, or something is wrong."""
+    """Return the outcome of a rejected command: ``"refused"`` if the job rules it out by now, else ``"failed"``."""
     why = _why_not(job, action)
     return Outcome(number=action.number, what="refused" if why else "failed", sentence=why or trouble)
 
 
 def read_back(hands: Hands, action: Action) -> Outcome:
-    """Return what came of an action of which it is not known whether it was sent."""
+    """Return the outcome of an action that may have been sent or not, by the present state of its job."""
     try:
         job = hands.look(action.job)
     except HandsError as error:
@@ -98,9 +98,9 @@ class Restored(NamedTuple):
     Attributes
     ----------
     jobs, failed, why
-        as told above
+        as above
     left
-        the jobs that stay as their users or administrators have changed them, each with what was changed
+        the jobs that stay as their users or administrators have changed them, each with the change
     """
 
     jobs: int
@@ -112,7 +112,7 @@ class Restored(NamedTuple):
 def restore(hands: Hands, moved: Mapping[tuple[int | str, float], int] = MappingProxyType({})) -> Restored:
     """Give all jobs with a mark of a twin back to the scheduler: none is held or preferred for the twin any more.
 
-    Each job is looked at immediately before it is given back; what others have changed since stays as it is.
+    Each job is looked at immediately before it is given back; values that others have changed since are kept.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def _names(_instance: Any, attribute: attrs.Attribute[Any], value: tuple[str, ..
 
 @attrs.frozen(kw_only=True, repr=False)
 class ActSettings(Fields):
-    """What a twin may do, and how much of it.
+    """The mode of an acting twin, and the limits on its actions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an audit log says of actions: those that are open, and what they have cost."""
+"""The actions in an audit log: those without an outcome, and those that count towards the budget."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PastActions:
 
     @property
     def open(self) -> list[Action]:
-        """The actions of which the log does not say what came of them."""
+        """The actions for which the log has no outcome."""
         return list(self._open.values())
 
     def take(self, kind: str, values: Mapping[str, Any]) -> None:

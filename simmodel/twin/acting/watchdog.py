@@ -22,7 +22,7 @@ class Watchdog:
     Parameters
     ----------
     hands
-        what it restores with
+        sends the commands that restore jobs
     pulse
         the heartbeat
     stop_file

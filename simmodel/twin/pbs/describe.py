@@ -1,4 +1,4 @@
-"""The platform that PBS's own description of its cluster amounts to, and a list of what it cannot express."""
+"""The platform that PBS's own description of its cluster amounts to, and a list of the properties left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simmodel.twin.pbs.values import number, seconds
 __all__ = ["describe_pbs", "described"]
 
 TIER = 2.0**32
-"""What the priority of a queue counts for: more than any priority of jobs, so that queues come first."""
+"""The factor on the priority of a queue: above any priority of jobs, so that queues come first."""
 
 _KINDS = ("Server", "Queue", "nodes")
 _LIMIT = re.compile(r"\[([ou]):PBS_(?:ALL|GENERIC)=(\d{1,9})\]", re.ASCII)
@@ -50,7 +50,7 @@ _OF_QUEUES = frozenset(
 
 
 def describe_pbs(paths: Iterable[str | Path] = (), *, commands: PbsCommands | None = None) -> Described:
-    """Return the platform of a cluster of PBS: of what saved files tell, or else of what its commands tell now.
+    """Return the platform of a PBS cluster from saved files, or else from the present output of its commands.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def describe_pbs(paths: Iterable[str | Path] = (), *, commands: PbsCommands | No
     Raises
     ------
     InputError
-        a file is malformed, or too little is told
+        a file is malformed, or the answers are incomplete
     PbsError
         a command is missing, fails or does not answer
     """
@@ -91,14 +91,14 @@ def _together(paths: Iterable[str | Path]) -> Document:
 
 
 def described(document: Document) -> Described:
-    """Return the platform of what PBS tells: ``Server``, ``Queue`` and ``nodes`` in one document.
+    """Return the platform of a document with PBS's answers: its ``Server``, ``Queue`` and ``nodes``.
 
     Nodes that run the jobs of one queue alone are a partition, all others together another one; a queue has its limits.
 
     Raises
     ------
     InputError
-        no nodes are told, or a value makes no sense
+        there are no nodes, or a value makes no sense
 
     >>> nodes = {f"n{i}": {"state": "free", "resources_available": {"ncpus": "8"}} for i in (1, 2)}
     >>> described({"nodes": nodes}).spec.partitions
@@ -157,7 +157,7 @@ def _partition(name: str, nodes: Sequence[NodeRecord], notes: Notes) -> Partitio
 
 
 def _left_out(nodes: Iterable[NodeRecord]) -> Iterator[tuple[str, str, str]]:
-    """Yield what the specs of nodes leave out: the node, what it is, and what that means."""
+    """Yield the properties that node specs leave out: the node, the property, and the consequence."""
     for node in nodes:
         if node.service != "up":
             yield node.name, f"state={','.join(sorted(node.states))} {node.comment}".strip(), STATE_OF_NOW

@@ -1,6 +1,6 @@
 """The JSON of PBS's commands, which not always is JSON: read as texts, and repaired where users' texts have broken it.
 
-Releases differ in what they get wrong (OpenPBS pull requests 830, 2049 and 2603): escapes that JSON does not know
+Releases differ in their errors (OpenPBS pull requests 830, 2049 and 2603): escapes that JSON does not know
 (``\\'``, ``\\,``), values that only look like numbers (``005``, ``.5``, ``inf``), quotes within a text.
 """
 
@@ -28,7 +28,7 @@ _QUOTE = re.compile(r'(\\.)|"', re.DOTALL)
 
 
 def read_document(text: str, source: str | None = None) -> Document:
-    """Return the document in an answer; numbers stay texts, and of a key told twice the first counts.
+    """Return the document in an answer; numbers stay texts, and of a repeated key the first value counts.
 
     Raises
     ------

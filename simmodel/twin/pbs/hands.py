@@ -1,4 +1,4 @@
-"""What the twin may change in PBS: the whole list of commands that write, and the hands that send them.
+"""All changes that the twin may make in PBS: the full list of commands that write, and the hands that send them.
 
 Jobs are held by an execution time (``qsub -a``), not by a hold: PBS itself lets them start once it has come, so that
 none waits longer whatever dies. The mark of a twin stands in a resource of jobs that users cannot change.
@@ -30,13 +30,13 @@ WRITES: Mapping[Command, tuple[str, ...]] = MappingProxyType(
         "unprefer": ("qalter", "-p", "0", "-l", f"{MARK}=none", "{job}"),
     }
 )
-"""What the twin changes in PBS."""
+"""The commands by which the twin changes jobs in PBS."""
 
 EXPRESS = ("qmove", "{queue}", "{job}")
-"""What it sends in addition where preferred jobs are moved to a queue, and back."""
+"""The additional command where preferred jobs are moved to a queue, and back."""
 
 START = ("qrun", "{job}")
-"""What it sends after a release where released jobs are started at once."""
+"""The command after a release where released jobs are started at once."""
 
 HIGHEST = 1023
 """The highest priority that PBS takes."""
@@ -61,7 +61,7 @@ class PbsHands(CommandHands):
     Raises
     ------
     InputError
-        the queue is no name of a queue
+        ``express`` is not a valid name of a queue
 
     >>> hands = PbsHands(mode="priority")
     >>> hands.send("release", 7)

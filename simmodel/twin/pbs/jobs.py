@@ -70,7 +70,7 @@ class Reading(Fields):
 
 
 _FREE = frozenset(("Job_Name", "comment", "Variable_List", "Submit_arguments", "Output_Path", "Error_Path"))
-"""Fields in which users write what they like."""
+"""Fields that hold free text of users."""
 
 
 def jobs_in(
@@ -127,7 +127,7 @@ def jobs_in(
 def _reports(
     name: str, given: Document, reading: Reading, expanded: AbstractSet[str], others: Counter[str] | None
 ) -> Iterator[JobReport]:
-    """Yield the report of a job; of an array whose tasks are not told, one for each that is left."""
+    """Yield the report of a job; of an array whose tasks are not listed, one for each that is left."""
     job, array, whole = job_of(name, reading.server)
     if whole and name.partition("[")[0] in expanded:
         return
@@ -196,7 +196,7 @@ def _state(given: Document) -> JobState:
 
 
 def mark_of(given: Document) -> str:
-    """Return the mark of a twin, or what else stands in its place; empty if there is none."""
+    """Return the mark of a twin, or any other text in its place; empty if there is none."""
     text = text_of(table_of(given, "Resource_List"), MARK)
     return "" if text in ("", "none") else text
 
@@ -234,7 +234,7 @@ def _ended(given: Document, started: float | None) -> float | None:
 
 
 def dependencies_of(text: str) -> tuple[tuple[tuple[int | str, str], ...], bool]:
-    """Return the jobs that a job waits for, each with what it waits for, and whether that says it all.
+    """Return the jobs that a job waits for, each with the event awaited, and whether these are all its dependencies.
 
     >>> dependencies_of("afterok:5.pbs@pbs:6.pbs@pbs,beforeany:9.pbs@pbs")
     (((5, 'success'), (6, 'success')), True)

@@ -1,4 +1,4 @@
-"""The nodes of PBS, and what its server counts, as its commands tell them."""
+"""The nodes of PBS, and the resources that its server counts, as its commands report them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DRAINING = frozenset(("offline", "maintenance", "sleep", "busy", "resv-exclusiv
 
 @attrs.frozen(kw_only=True, repr=False)
 class Size(Fields):
-    """The cores, the memory (bytes, 0: not told) and the GPUs of a node."""
+    """The cores, the memory (bytes, 0: unknown) and the GPUs of a node."""
 
     cores: int = 1
     memory: float = 0.0

@@ -64,7 +64,7 @@ class PbsSettings(PolledSettings):
         return PbsSource(cluster, self, wake=self.wakening(cluster, folder))
 
     def hands(self, mode: Mode, *, restoring: bool = False) -> PbsHands:
-        """Return what acts on this PBS in a mode; ``restoring``: with the commands that give everything back."""
+        """Return the hands for this PBS in a mode; ``restoring``: with the commands that give everything back."""
         allowed, start = (RESTORING, False) if restoring else (None, self.start)
         return PbsHands(self.commands_of(PbsCommands), mode, allowed=allowed, express=self.express, start=start)
 
@@ -73,7 +73,7 @@ class PbsSettings(PolledSettings):
     ) -> Described:
         """Return the platform of the cluster, as :func:`~simmodel.twin.pbs.describe.describe_pbs` does.
 
-        PBS tells no instants of its cluster: ``local`` and ``origin`` change nothing.
+        PBS reports no instants of its cluster: ``local`` and ``origin`` change nothing.
         """
         from simmodel.twin.pbs.describe import describe_pbs
 
@@ -81,7 +81,7 @@ class PbsSettings(PolledSettings):
 
 
 class PbsSource(PolledSource):
-    """Tells the state of PBS as full reports; jobs that have vanished since the last one are asked for.
+    """A source of full reports on PBS; with ``history``, jobs that have vanished since the last one are asked for.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class PbsSource(PolledSource):
         return self._counted
 
     def _ended(self, jobs: list[int | str], reading: Reading) -> list[JobReport]:
-        """Return how jobs have ended that are not there any more; of those that PBS does not tell, nothing."""
+        """Return the reports of vanished jobs that have ended; those that PBS does not report are left out."""
         found: list[JobReport] = []
         for at in range(0, min(len(jobs), _ASKED_IN_ALL), _ASKED_AT_ONCE):
             some = jobs[at : at + _ASKED_AT_ONCE]
@@ -190,7 +190,7 @@ class PbsSource(PolledSource):
         return len(table_of(self.commands.document(name), {"jobs": "Jobs"}.get(name, name)))
 
     def advice(self) -> Iterator[str]:
-        """Yield sentences on what the twin may not see, on its setting ``history``, and on what requests lack."""
+        """Yield sentences on hidden jobs, on the setting ``history``, and on resources that requests do not express."""
         server = self.commands.document("server")
         for values in table_of(server, "Server").values():
             if isinstance(values, dict) and text_of(values, "query_other_jobs") == "False":

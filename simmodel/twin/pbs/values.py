@@ -83,7 +83,7 @@ def number(text: str) -> float | None:
 
 @attrs.frozen(kw_only=True, repr=False)
 class Chunk(Fields):
-    """Chunks of a request that are alike: how many, and what each one has on one node; memory in bytes.
+    """Equal chunks of a request: their count, and the resources of each on one node; memory in bytes.
 
     ``others`` are further resources by name, as they were asked for.
     """
@@ -174,7 +174,7 @@ def job_of(text: str, server: str = "") -> tuple[int | str, int | str | None, bo
     Raises
     ------
     InputError
-        it is no id
+        it is not an id
 
     >>> job_of("12.pbs", "pbs"), job_of("12[3].pbs", "pbs.example.com"), job_of("12[].pbs"), job_of("7.far", "pbs")
     ((12, None, False), ('12_3', 12, False), (12, 12, True), ('7.far', None, False))
@@ -197,7 +197,7 @@ def pbs_id(job: int | str) -> str:
     Raises
     ------
     InputError
-        it is no id
+        it is not an id
 
     >>> pbs_id(12), pbs_id("12_3"), pbs_id("7.far.example")
     ('12', '12[3]', '7.far.example')

@@ -1,1 +1,1 @@
-"""Slurm as a source of the twin: what its commands and its REST interface tell, read and never written."""
+"""Slurm as the scheduler that a twin reads by commands or its REST interface, and acts on by ``scontrol update``."""

@@ -62,12 +62,12 @@ def parser_of(document: Mapping[str, Any], source: str | None = None) -> int:
 
 
 def read_document(text: str, since: float = 0.0) -> tuple[Mapping[str, Any], float]:
-    """Return an answer and the instant (s) that it is of, where it tells one, else ``since``.
+    """Return an answer and its instant (s), or ``since`` where it gives none.
 
     Raises
     ------
     InputError
-        it is no JSON object, tells of errors, or is older than ``since``
+        it is not a JSON object, reports errors, or is older than ``since``
     """
     document = parse_json(text)
     if not isinstance(document, dict):
@@ -86,7 +86,7 @@ FREE = frozenset(
         *("current_working_directory", "standard_error", "standard_input", "standard_output", "state_description"),
     )
 )
-"""Fields of jobs in which users write what they like."""
+"""Fields of jobs that hold free text, as users write it."""
 
 
 @lru_cache(1024)
@@ -180,7 +180,7 @@ class Given:
         return found
 
     def read(self, read: Callable[[str], _T], path: str, flat: str | None = None) -> _T:
-        """Return what a text says in Slurm's own notation."""
+        """Return the value of a text in Slurm's own notation."""
         try:
             return read(self.text(path, flat))
         except InputError as error:
@@ -197,12 +197,12 @@ def records_of(document: Mapping[str, Any], kind: str, parser: int, source: str 
 
 
 def read_answer(data: bytes | str | Mapping[str, Any], source: str = "an answer") -> Site:
-    """Return what an answer tells of the cluster, of nodes, partitions, reservations, licences or QOS.
+    """Return the site in an answer: its cluster, and its nodes, partitions, reservations, licences or QOS.
 
     Raises
     ------
     InputError
-        it is no JSON, names no known data parser, lacks a value, or has a wrong one
+        it is not JSON, names no known data parser, lacks a value, or has a wrong one
 
     >>> answer = {"meta": {"plugin": {"data_parser": "v0.0.42"}}, "licenses": [{"LicenseName": "matlab", "Total": 3}]}
     >>> read_answer(answer).licences

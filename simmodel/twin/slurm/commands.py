@@ -19,7 +19,7 @@ from simmodel.twin.slurm.jobs import task_numbers
 __all__ = ["READS", "TABLES", "UNKNOWN_JOB", "SlurmCommands", "SlurmError", "check_id"]
 
 UNKNOWN_JOB = "Invalid job id"
-"""What Slurm's commands say of a job that is not there."""
+"""The message of Slurm's commands for a job that does not exist."""
 _JOB = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?", re.ASCII)
 
 _FIELD, _ROW = "\x1f", "\x1e"
@@ -110,7 +110,7 @@ def check_id(job: int | str) -> str:
     Raises
     ------
     InputError
-        it is no such id
+        it is not such an id
 
     >>> check_id("12_1")
     '12_1'
@@ -166,7 +166,7 @@ class SlurmCommands(Commands):
         return [dict(zip(fields, map(str.strip, cells), strict=True)) for cells in found[1:]]
 
     def jobs(self) -> list[int | str]:
-        """Return the ids of all jobs as ``scontrol`` tells them, and perhaps some that users made up.
+        """Return the ids of all jobs that ``scontrol`` lists, and perhaps some that users made up.
 
         Raises
         ------
@@ -180,7 +180,7 @@ class SlurmCommands(Commands):
         return found
 
     def nodes(self) -> frozenset[str]:
-        """Return the names of all nodes of partitions as ``scontrol`` tells them.
+        """Return the names of all nodes in partitions, as ``scontrol`` lists them.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class SlurmCommands(Commands):
         Raises
         ------
         SlurmError
-            the command is missing, fails, or takes too long, or tells of another job
+            the command is missing, fails, or takes too long, or prints no job
         """
         try:
             answer = self.read("job", [job])

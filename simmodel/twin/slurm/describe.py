@@ -1,4 +1,4 @@
-"""The platform that Slurm's own description of its cluster amounts to, and a list of what it cannot express."""
+"""The platform that Slurm's own description of its cluster amounts to, and a list of the properties left out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def describe_slurm(
     local: tzinfo | None = None,
     origin: float = 0.0,
 ) -> Described:
-    """Return the platform of a cluster of Slurm: of what saved files tell, or else of what its commands tell now.
+    """Return the platform of a Slurm cluster from saved files, or else from the present output of its commands.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def describe_slurm(
     commands
         Slurm's commands; default: those on the path
     rest
-        a slurmrestd to ask instead, which does not tell the settings of the scheduler
+        a slurmrestd to ask instead, which does not report the settings of the scheduler
     local
         the zone of times in texts; default: that of this computer
     origin
@@ -55,7 +55,7 @@ def describe_slurm(
     Raises
     ------
     InputError
-        a file is malformed, or too little is told
+        a file is malformed, or the answers are incomplete
     SlurmError
         a command is missing, fails or does not answer
     """
@@ -68,7 +68,7 @@ def describe_slurm(
 
 
 def _asked(commands: SlurmCommands) -> Iterator[Site]:
-    """Yield what Slurm's commands tell."""
+    """Yield the parts of a site that Slurm's commands report."""
     for name in ("config", "node", "partition", "reservation", "license"):
         told = read_scontrol(commands.read(name), f"scontrol show {name}")
         yield told
@@ -77,15 +77,15 @@ def _asked(commands: SlurmCommands) -> Iterator[Site]:
 
 
 def _asked_by(rest: SlurmRest) -> Iterator[Site]:
-    """Yield what slurmrestd tells."""
+    """Yield the parts of a site that slurmrestd reports."""
     for name in ("nodes", "partitions", "reservations", "licenses"):
         yield read_answer(rest.read(name), f"slurmrestd {name}")
 
 
 def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site:
-    """Return what saved texts of ``scontrol show ...`` and answers in JSON tell; of folders, all their files.
+    """Return the site in saved texts of ``scontrol show ...`` and answers in JSON; of folders, all their files.
 
-    Answers with jobs tell nothing of the cluster and are passed over.
+    Answers with jobs do not describe the cluster and are passed over.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site
     Raises
     ------
     InputError
-        a file is neither, is malformed, or tells what another one has told
+        a file is neither, is malformed, or repeats a part that another one has
     """
     site = Site()
     for data, name in saved_answers(paths):
@@ -121,7 +121,7 @@ def described(site: Site, *, origin: float = 0.0) -> Described:
     Raises
     ------
     InputError
-        nodes or partitions are not told
+        nodes or partitions are missing
 
     >>> from simmodel.twin.slurm.records import NodeRecord, PartitionRecord
     >>> nodes = tuple(NodeRecord(name=f"n{i}", cpus=4) for i in (1, 2))

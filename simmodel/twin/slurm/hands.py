@@ -1,4 +1,4 @@
-"""What the twin may change in Slurm: the whole list of commands that write, and the hands that send them.
+"""All changes that the twin may make in Slurm: the full list of commands that write, and the hands that send them.
 
 Jobs are held by a begin time (``sbatch --begin``), not by priority 0: Slurm itself lets them start once it has come, so
 that none waits longer whatever dies, and a release does not send a job to the end of the queue.
@@ -27,8 +27,8 @@ WRITES: Mapping[Command, tuple[str, ...]] = MappingProxyType(
 )
 """All that the twin ever changes in Slurm.
 
-The comments tell ``job_submit.lua`` what the twin believes; within slurmctld, it refuses a command if a user or an
-administrator was faster.
+The comments give ``job_submit.lua`` the values that the twin assumes; within slurmctld, it refuses a command if a
+user or an administrator was faster.
 """
 
 _FIELDS = ("JobID", "ArrayJobID", "ArrayTaskID", "State", "SubmitTime", "EligibleTime", "Nice", "admin_comment")

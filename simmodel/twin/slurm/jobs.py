@@ -1,4 +1,4 @@
-"""The jobs of Slurm as reports of the twin, whether its commands or its REST interface told them."""
+"""The jobs of Slurm as reports of the twin, whether read by its commands or by its REST interface."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class JobRecord(Fields):
     started
         its start (s); of a job that waits, the one that Slurm expects
     nodes
-        of a job that has started: their names and its CPUs on each, 0 where these are not told
+        of a job that has started: their names and its CPUs on each, 0 where these are unknown
     comment, mark
-        what its user wrote, and what an administrator did
+        the comment of its user, and that of an administrator
     required, excluded, features, array_limit, sharing
         the nodes that it must have and may not have, the features of its nodes, how many tasks of its array may run at
         once (0: any), and how it shares nodes, if not as usual
@@ -161,7 +161,7 @@ class Rules(Fields):
 
 
 def unmodelled_of(record: JobRecord, rules: Rules, *, memory: bool = False) -> tuple[str, ...]:
-    """Return what Slurm heeds of a job and the mirror does not.
+    """Return the conditions of a job that Slurm heeds and the mirror does not model.
 
     Parameters
     ----------
@@ -244,14 +244,14 @@ def queue_of(
 
 
 def _with_whole_nodes(record: JobRecord, sizes: Mapping[str, int]) -> JobRecord:
-    """Return a job that waits with all the CPUs that it will have: Slurm tells those that it asked for."""
+    """Return a waiting job with all the CPUs that it will have: Slurm reports only those that it asked for."""
     size = max((sizes.get(each, 1) for each in (record.partition or "").split(",")), default=1)
     nodes = max(record.least_nodes, 1)
     return attrs.evolve(record, cpus=max(record.cpus, nodes * size), most_nodes=nodes)
 
 
 def _positive(text: str) -> float | None:
-    """Return a finite number > 0; ``None``: the text is no such number."""
+    """Return a finite number > 0; ``None``: the text is not such a number."""
     with suppress(ValueError):
         found = float(text)
         return found if 0 < found < inf else None
@@ -328,7 +328,7 @@ def job_state(states: tuple[str, ...], reason: str = "", held: bool = False) -> 
 
 
 def dependencies_of(text: str) -> tuple[tuple[tuple[int | str, str], ...], bool]:
-    """Return the jobs that a job waits for, each with what it waits for, and whether that says it all.
+    """Return the jobs that a job waits for, each with the event awaited, and whether these are all its dependencies.
 
     >>> dependencies_of("afterok:5:6(unfulfilled),after:7_2")
     (((5, 'success'), (6, 'success'), ('7_2', 'start')), True)
@@ -359,7 +359,7 @@ def task_numbers(text: str) -> tuple[int, ...]:
     Raises
     ------
     InputError
-        it is no such list, or there are more than the limit ``count``
+        it is not such a list, or there are more than the limit ``count``
 
     >>> task_numbers("1-3,7%2"), task_numbers("0-10:5")
     ((1, 2, 3, 7), (0, 5, 10))
@@ -413,7 +413,7 @@ def _request(
 
 
 def _spread(nodes: tuple[tuple[str, int], ...], cpus: int) -> tuple[tuple[str, int], ...]:
-    """Return the nodes of a job with its CPUs on each: those that are not told are shared out evenly."""
+    """Return the nodes of a job with its CPUs on each: if any are unknown, all are shared out evenly."""
     if all(count for _, count in nodes):
         return nodes
     each, more = divmod(cpus, len(nodes))
@@ -516,7 +516,7 @@ def _job(given: Given) -> JobRecord:
 
 
 def _allocation(given: Given) -> tuple[tuple[str, int], ...]:
-    """Return the nodes of a job with its CPUs on each, 0 where these are not told."""
+    """Return the nodes of a job with its CPUs on each, 0 where these are unknown."""
     allocated = given.get("job_resources/nodes/allocation")
     if isinstance(allocated, list) and allocated:
         each = [Given(node, 44, f"{given.place}.job_resources.nodes.allocation") for node in allocated]

@@ -1,4 +1,4 @@
-"""The nodes of Slurm's partitions: which partitions share nodes, and what nodes have."""
+"""The nodes of Slurm's partitions: which partitions share nodes, and the resources of nodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Group:
 
 
 def groups_of(site: Site, notes: Notes) -> list[Group]:
-    """Return the partitions of a site in groups that share no nodes, in order; note what is missing."""
+    """Return the partitions of a site in groups that share no nodes, in order; note any left out."""
     nodes = {node.name: node for node in site.nodes or ()}
     members = {part.name: _members(part, nodes, notes) for part in site.partitions or ()}
     group_of: dict[str, set[str]] = {name: {name} for name in members}
@@ -64,7 +64,7 @@ def groups_of(site: Site, notes: Notes) -> list[Group]:
 
 
 def _members(part: PartitionRecord, nodes: dict[str, NodeRecord], notes: Notes) -> list[str]:
-    """Return the names of the nodes of a partition; nodes that are not told are added if they can be inferred."""
+    """Return the names of the nodes of a partition; nodes without a record are added if they can be inferred."""
     listed = dict.fromkeys(nodes_of(part.nodes))
     others = [name for name, node in nodes.items() if part.name in node.partitions and name not in listed]
     if others:
@@ -79,7 +79,7 @@ def _members(part: PartitionRecord, nodes: dict[str, NodeRecord], notes: Notes) 
 def _inferred(
     part: PartitionRecord, missing: Sequence[str], told: Iterable[NodeRecord], notes: Notes
 ) -> dict[str, NodeRecord]:
-    """Return nodes that are not told, all alike, if the resources of their partition say what they have together."""
+    """Return the nodes without a record, all alike, if the resources of their partition determine theirs."""
     where = f"nodes {node_list(missing)}"
     known = list(told)
     cpus = (count_of(part.resources, "cpu") or 0) - sum(node.cpus for node in known)
@@ -95,13 +95,13 @@ def _inferred(
 
 
 def kind_of(node: NodeRecord, switch: str | None = None) -> NodeKind:
-    """Return what jobs can have of a node."""
+    """Return the resources of a node that jobs can use, and its switch."""
     gpus = int(sum(each.count for each in node.gres if each.name == "gpu"))
     return NodeKind(node.cpus, gpus, node.memory - node.kept_memory, switch)
 
 
 def note_nodes(nodes: Iterable[NodeRecord], settings: Mapping[str, str] | None, notes: Notes) -> None:
-    """Note what the specs of nodes leave out: types of GPUs, other generic resources, features, threads, states."""
+    """Note properties that node specs leave out: types of GPUs, other generic resources, features, threads, states."""
     chosen = (settings or {}).get("SelectTypeParameters", "").upper()
     notes.add_of_nodes((node.name, what, why) for node in nodes for what, why in _left_out(node, "CPU" in chosen))
     if settings is not None and "MEMORY" not in chosen:
@@ -111,7 +111,7 @@ def note_nodes(nodes: Iterable[NodeRecord], settings: Mapping[str, str] | None, 
 
 
 def _left_out(node: NodeRecord, threads: bool) -> Iterator[tuple[str, str]]:
-    """Yield what the spec of a node leaves out, and what that means; ``threads``: jobs get single threads of a core."""
+    """Yield properties that a node spec omits, each with its effect; ``threads``: jobs get single threads of a core."""
     if node.service != "up":
         yield f"State={'+'.join(sorted(node.states))}: {node.reason}".rstrip(": "), STATE_OF_NOW
     if any(each.type for each in node.gres if each.name == "gpu"):

@@ -16,7 +16,7 @@ from simmodel.twin.slurm.values import nodes_of
 __all__ = ["partition_of", "qos_queues", "queues_of", "switches_of"]
 
 TIER = 2.0**32
-"""What a tier adds to the priority of a job: more than any priority of Slurm, so that tiers come first."""
+"""The priority that each tier adds to a job: above any priority of Slurm, so that tiers come first."""
 
 
 def partition_of(group: Group, site: Site, switches: Mapping[str, str], notes: Notes) -> PartitionSpec:

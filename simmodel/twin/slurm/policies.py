@@ -24,7 +24,7 @@ _WHERE = "scheduler"
 
 
 def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
-    """Return the name of the policy of these settings of ``scontrol show config``; note what it leaves out.
+    """Return the name of the policy of these settings of ``scontrol show config``; note those that it leaves out.
 
     The main loop of Slurm starts jobs in order until one does not fit; its backfill scheduler plans every waiting job
     and starts those that delay no planned one: conservative backfilling, planned again in each cycle.

@@ -1,6 +1,6 @@
-"""What Slurm tells about its cluster, as typed values, whether by its commands or by its REST interface.
+"""Slurm's description of its cluster as typed values, whether by its commands or by its REST interface.
 
-Times are in seconds, instants in seconds since 1970, memory in bytes. ``None`` is no limit, or not told.
+Times are in seconds, instants in seconds since 1970, memory in bytes. ``None``: no limit, or unknown.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PartitionRecord(Fields):
     resources
         its trackable resources: ``cpu``, ``mem``, ``node``
     default
-        whether jobs that name no partition get it; ``None``: not told
+        whether jobs that name no partition get it; ``None``: unknown
     sharing
         ``NO``, ``EXCLUSIVE``, ``YES:4`` or ``FORCE:4``
     least_loaded
@@ -118,7 +118,7 @@ class PartitionRecord(Fields):
 
 @attrs.frozen(kw_only=True, repr=False)
 class ReservationRecord(Fields):
-    """A reservation: ``cpus`` is how many it has on its nodes, ``others`` what else restricts it, by Slurm's name."""
+    """A reservation: ``cpus`` is how many it has on its nodes, ``others`` its further restrictions, by Slurm's name."""
 
     name: str
     start: float
@@ -165,7 +165,7 @@ class QosRecord(Fields):
 
 @attrs.frozen(kw_only=True, repr=False)
 class Site(Fields):
-    """All that Slurm has told of a cluster; ``None``: this part was not told.
+    """Slurm's description of a cluster; ``None``: Slurm has not reported this part.
 
     Parameters
     ----------
@@ -190,12 +190,12 @@ class Site(Fields):
     source: str = ""
 
     def with_(self, other: Site) -> Site:
-        """Return what both tell together.
+        """Return this site with the parts of another one.
 
         Raises
         ------
         InputError
-            both tell the same part
+            both have the same part, or they are of different clusters
         """
         told = {
             name: value

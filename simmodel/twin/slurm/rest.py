@@ -68,7 +68,7 @@ class SlurmRest:
         Raises
         ------
         SlurmError
-            there is no answer, or one that says no
+            no answer comes, or one with an error status
         """
         if what not in PATHS:
             raise unknown("path", what, PATHS)
@@ -84,7 +84,7 @@ class SlurmRest:
         raise SlurmError(f"slurmrestd at {self.path}: status {status}, saying {shown(said, 200)}")
 
     def check(self) -> Iterator[str]:
-        """Yield sentences on what slurmrestd tells; raises ``SimmodelError``."""
+        """Yield sentences on the answers of slurmrestd; raises ``SimmodelError``."""
         yield from checked_answers(dict.fromkeys(("jobs", "nodes"), f"slurmrestd at {self.path}"), self._count)
         yield "it asks slurmrestd with GET alone"
 

@@ -1,4 +1,4 @@
-"""What ``scontrol show config``, ``node``, ``partition``, ``reservation``, ``license`` and ``topology`` print.
+"""The output of ``scontrol show config``, ``node``, ``partition``, ``reservation``, ``license`` and ``topology``.
 
 Source: scontrol(1). Each record begins with its name at the beginning of a line, and is on one line (``--oneliner``) or
 on several. Free texts, such as the reason why a node is down, end a record: of a key that occurs twice, the first one
@@ -58,7 +58,7 @@ _OTHER = ("Groups", "Accounts", "Licenses", "Features", "PartitionName", "BurstB
 
 
 def read_scontrol(text: str, source: str = "scontrol", local: tzinfo | None = None) -> Site:
-    """Return what a text of scontrol tells, of any of its reports or several one after another.
+    """Return the site in a text of scontrol, of any of its reports or several one after another.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _settings(text: str) -> dict[str, str]:
 
 
 class _Record:
-    """The keys of one record and their texts; what is asked for and missing or wrong is an error."""
+    """The keys of one record and their texts; a required value that is missing, and any that is wrong, is an error."""
 
     def __init__(self, text: str) -> None:
         self.text = text

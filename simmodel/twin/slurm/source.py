@@ -77,7 +77,7 @@ class SlurmSettings(PolledSettings):
         return SlurmSource(cluster, self, wake=self.wakening(cluster, folder), rest=rest)
 
     def hands(self, mode: Mode, *, restoring: bool = False) -> SlurmHands:
-        """Return what acts on this Slurm in a mode; ``restoring``: with the commands that give everything back.
+        """Return the hands for this Slurm in a mode; ``restoring``: with the commands that give everything back.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class SlurmSettings(PolledSettings):
 
 
 class SlurmSource(PolledSource):
-    """Tells the state of Slurm as full reports; jobs that have ended are told for some seconds more.
+    """A source of full reports on Slurm; jobs that have ended stay in them for some seconds more.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class SlurmSource(PolledSource):
         return records, sizes, nodes_out((node.name, node.service) for node in told)
 
     def known(self) -> Iterable[int | str]:
-        """Return the jobs that ``scontrol`` tells; none where slurmrestd is asked."""
+        """Return the jobs that ``scontrol`` lists; none where slurmrestd is asked."""
         return self.commands.jobs() if self._rest is None else ()
 
     def states_of(self, job: int | str) -> Iterable[JobState]:
@@ -225,7 +225,7 @@ class SlurmSource(PolledSource):
         return len({row.get("name") for row in rows} if name == "nodes" else rows)
 
     def advice(self) -> Iterator[str]:
-        """Yield sentences on what the twin may not see, and on its setting ``memory``."""
+        """Yield sentences on hidden jobs and nodes, and on the setting ``memory``."""
         settings = self._site().settings or {}
         hidden = [each for each in settings.get("PrivateData", "").lower().split(",") if each in ("jobs", "nodes")]
         if hidden:
@@ -239,5 +239,5 @@ class SlurmSource(PolledSource):
         return read_scontrol(self.commands.read("config"), "scontrol show config")
 
     def check_scheduler(self) -> Iterator[str]:
-        """Yield what Slurm tells and what the twin may not see, in sentences; raises ``SimmodelError``."""
+        """Yield sentences on Slurm's answers, on hidden jobs and nodes, and on settings; raises ``SimmodelError``."""
         return super().check_scheduler() if self._rest is None else self._rest.check()

@@ -188,7 +188,7 @@ def node_sizes(rows: Iterable[Row]) -> Mapping[str, int]:
 
 
 def node_services(rows: Iterable[Row]) -> Iterator[tuple[str, Service]]:
-    """Yield the names of nodes with their services, from the table ``nodes``, as often as they are told.
+    """Yield the name of a node and its service for each row of the table ``nodes``.
 
     >>> list(node_services([{"name": "n1", "state": "down*"}, {"name": "n2", "state": "draining"}]))
     [('n1', 'down'), ('n2', 'draining')]

@@ -60,7 +60,7 @@ def seconds(text: str) -> float | None:
     Raises
     ------
     InputError
-        it is no duration
+        it is not a duration
 
     >>> seconds("1-00:00:00"), seconds("02:30"), seconds("1-12"), seconds("30 sec"), seconds("UNLIMITED")
     (86400.0, 150.0, 129600.0, 30.0, None)
@@ -81,7 +81,7 @@ def instant(text: str, local: tzinfo | None = None) -> float | None:
     Raises
     ------
     InputError
-        it is no instant
+        it is not an instant
 
     >>> instant("1763321769"), instant("Unknown"), instant("2025-11-16T19:36:09+00:00")
     (1763321769.0, None, 1763321769.0)
@@ -101,7 +101,7 @@ def amount(text: str) -> float | None:
     Raises
     ------
     InputError
-        it is no such number
+        it is not such a number
 
     >>> amount("4"), amount("2K"), amount("INFINITE")
     (4.0, 2048.0, None)
