@@ -1,4 +1,4 @@
-"""The twin: follows a scheduler outside, foretells what it will do and advises; this package never changes it."""
+"""The twin: follows an external scheduler, foretells its starts and advises; this package never changes it."""
 
 import lazy_loader
 

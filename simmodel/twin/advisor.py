@@ -38,7 +38,7 @@ __all__ = ["Advice", "AdvisedStart", "Advisor"]
 
 @attrs.frozen(repr=False)
 class AdvisedStart(Fields):
-    """A job that should start now: its id and submission (s), the partition, and so many cores on each node."""
+    """A job that should start now: its id and submission (s), the partition, and the cores on each node."""
 
     job: int | str
     submit: float
@@ -73,7 +73,7 @@ class Advice(Fields):
     fallback
         whether the fallback policy decided
     unmodelled
-        by the ids of jobs that should start, what the scheduler heeds of them and the mirror does not: it may refuse
+        by the ids of jobs that should start, their properties that the mirror does not model: the scheduler may refuse
     """
 
     number: int
@@ -197,7 +197,7 @@ class Advisor:
     # ------------------------------------------------------------------ what it remembers
 
     def state(self) -> dict[str, Any]:
-        """Return what the next decision depends on besides the mirror, as plain values."""
+        """Return the number of decisions, the state of the policies and of the random streams, as plain values."""
         return {"number": self.number, "policy": self._memory.state, "streams": dict(self._streams)}
 
     def restore(self, values: Mapping[str, Any]) -> None:
@@ -209,7 +209,7 @@ class Advisor:
     # ------------------------------------------------------------------ deciding
 
     def advise(self, snapshot: ClusterSnapshot, *, sequence: int | None = None, late: bool = False) -> Advice:
-        """Return the jobs to start now, and remember what the next decision depends on.
+        """Return the jobs to start now, and remember the states of policies and random streams for the next one.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class Advisor:
         )
 
     def _first_copy(self, snapshot: ClusterSnapshot) -> tuple[_Copy, str]:
-        """Return a copy; without what is remembered if that does not fit the snapshot, and why the fallback decides."""
+        """Return a copy, without the policies' memory if it does not fit the snapshot, and why the fallback decides."""
         try:
             return self._copy(snapshot), ""
         except InputError as error:

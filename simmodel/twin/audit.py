@@ -9,7 +9,7 @@ digits), ``kind`` and the fields of its kind:
 - ``position``: the place in the source up to which events were read;
 - ``advice``: a decision;
 - ``action``: a command that is about to be sent to the scheduler, with the number of the decision that it follows from;
-- ``outcome``: what came of an action, as read back;
+- ``outcome``: the result of an action, as read back;
 - ``note``: a sentence, such as that a cut line was removed.
 """
 
@@ -71,7 +71,7 @@ class AuditLog:
     Raises
     ------
     InputError
-        another process writes it, its last line is no line of an audit log, or the file cannot be opened
+        another process writes it, its last line is not one of an audit log, or the file cannot be opened
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -141,7 +141,7 @@ class AuditLog:
         Raises
         ------
         AuditError
-            the lines cannot be written; all of them are dropped, and what is in the file stays a whole log
+            the lines cannot be written; all of them are dropped, and the file stays a whole log
         """
         if not self._waiting:
             return
@@ -167,7 +167,7 @@ class AuditLog:
         raise AuditError(self.failed) from None
 
     def close(self) -> None:
-        """Write what is left, if possible, and close the file."""
+        """Write the pending lines, if possible, and close the file."""
         if self._file >= 0:
             try:
                 self.flush(sync=True)

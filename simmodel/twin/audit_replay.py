@@ -1,4 +1,4 @@
-"""The course of a twin as its audit log tells it: to continue, and to make each decision again."""
+"""The course of a twin, read from its audit log: to continue it, and to make each decision again."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def lets_start(event: Event) -> bool:
 
 
 class AuditState:
-    """What a twin knew, line by line of its audit log.
+    """The knowledge of a twin, rebuilt line by line from its audit log.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class AuditState:
     position
         the place in the source
     actions
-        what was done to the cluster, and what is open of it
+        the past actions on the cluster, and those still open
     known_as
         the names of the advisor's policies, ``None`` for one given as an object
     """
@@ -106,7 +106,7 @@ Remake: TypeAlias = "Callable[[Mapping[str, Any]], Mirror]"
 
 
 def continued(path: str | Path, spec: ClusterSpec, cluster: str, remake: Remake) -> AuditState | None:
-    """Return what an audit log says last, for a twin that continues; ``None`` if there is nothing to continue.
+    """Return the state at the end of an audit log, for a twin that continues; ``None`` if there is nothing to continue.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def continued(path: str | Path, spec: ClusterSpec, cluster: str, remake: Remake)
     Raises
     ------
     InputError
-        the file is no audit log, or was changed
+        the file is not an audit log, or was changed
     """
     if not Path(path).exists():
         return None
@@ -159,7 +159,7 @@ class AuditReplay(Fields):
     fallbacks
         how many the fallback policy made
     first
-        what the first that differs differs in, with its line; ``""``: none does
+        the first difference, with its line and the number of the advice; ``""``: none
     """
 
     decisions: int
@@ -192,7 +192,7 @@ def replay_audit(
     Raises
     ------
     InputError
-        the file is no audit log, was changed, or a policy is unknown
+        the file is not an audit log, was changed, or a policy is unknown
     """
     advisor: Advisor | None = None
     course: AuditState | None = None
@@ -243,7 +243,7 @@ def _advisor(policies: Sequence[PolicyLike | None], executor: Executor | None, t
 
 
 def _again(course: AuditState, advisor: Advisor, said: Advice) -> str:
-    """Make a decision again; return what differs, or ``""``."""
+    """Make a decision again; return the first field that differs, with both values, or ``""``."""
     if course.memory is None:
         raise InputError("has advice, but no state of an advisor before it")
     course.mirror.advance(said.time)

@@ -1,4 +1,4 @@
-"""Whether a twin can do what its configuration says: each connection tried, nothing started or changed."""
+"""Checks of a twin's configuration: each connection is tried, nothing is started or changed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _check_port(cluster: str, port: int) -> str:
 
 
 def check_act(config: TwinConfig, spec: ClusterSpec) -> Iterator[str]:
-    """Yield sentences on what a twin may change, after its heartbeat and its stop file were tried.
+    """Yield sentences on the changes that a twin may make, after its heartbeat and its stop file were tried.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def check_act(config: TwinConfig, spec: ClusterSpec) -> Iterator[str]:
 
 
 def check_source(source: Source, spec: ClusterSpec, policy: str) -> Iterator[str]:
-    """Yield sentences on a source, and on what of its full report does not fit a platform.
+    """Yield sentences on a source, and on the parts of its full report that do not fit a platform.
 
     Raises
     ------

@@ -52,7 +52,7 @@ def _one_of(*known: str) -> Callable[[Any, attrs.Attribute[Any], str], None]:
 
 @attrs.frozen(kw_only=True, repr=False)
 class AdviseSettings(Fields):
-    """What is advised, and when.
+    """The settings of advice: its policies, its timing and its worker processes.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class AdviseSettings(Fields):
     fallback
         the policy that decides if it fails or is late; default: the policy of the scheduler
     when
-        ``"quiet"``: once nothing has been told for ``settle`` seconds after something that may let a job start;
+        ``"quiet"``: once no event has come for ``settle`` seconds after one that may let a job start;
         ``"passed"``: when the source says that an instant is over
     settle, every
         as above, and the least seconds between two decisions
@@ -112,11 +112,11 @@ class TwinConfig(Fields):
     report_every
         seconds between full reports, from sources that give them
     advise
-        what is advised and when; default: nothing
+        the settings of advice; default: none is given
     serve
         where status and metrics are served; default: nowhere
     act
-        what of it is done, within which limits; default: nothing
+        the settings of actions on the cluster and their limits; default: nothing is done
     folder
         the folder of relative paths: that of the file
     """
@@ -169,12 +169,12 @@ class TwinConfig(Fields):
         return self.settings().open(self.cluster, Path(self.folder))
 
     def hands(self, *, restoring: bool = False) -> Hands:
-        """Return what acts on the cluster; ``restoring``: with the commands that give everything back.
+        """Return the interface that acts on the cluster; ``restoring``: with the commands that give everything back.
 
         Raises
         ------
         InputError
-            the source is no scheduler that can be acted on
+            the source is not a scheduler that can be acted on
         """
         settings = self.settings()
         if not isinstance(settings, ActingSource):

@@ -36,7 +36,7 @@ class Described(Fields):
     spec, policy, options
         the platform; the policy and the options that its scheduler amounts to
     unsupported
-        what they do not express
+        the properties of the cluster that they do not express
     down, draining
         the nodes that were out of service when the scheduler was asked
     explained
@@ -57,7 +57,7 @@ class Described(Fields):
 
     @property
     def known(self) -> bool:
-        """Whether the policy is that of the settings alone, or explains most of what chance does not.
+        """Whether the policy is that of the settings alone, or explains most of the starts that chance does not.
 
         That is more than half of the recorded starts that an arbitrary order leaves unexplained, of at least 20 starts.
 
@@ -74,7 +74,7 @@ class Described(Fields):
     def explained_by(self, log: GivenWork) -> Described:
         """Return this with the policy that explains the recorded starts of a log best: in order, or with backfilling.
 
-        What sorts the queue arbitrarily is judged beside it: see :attr:`known`.
+        Policies that sort the queue arbitrarily are judged beside it: see :attr:`known`.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class Described(Fields):
         return attrs.evolve(self, policy=next(iter(shares)), explained=shares, chance=chance, starts=found.judged)
 
     def toml(self) -> str:
-        """Return the platform as TOML, with the policy and what is not expressed as comments."""
+        """Return the platform as TOML, with comments on the policy and on the properties that are not expressed."""
         comments = [f"policy: {self.policy}" if self.known else self._not_known()]
         if self.explained:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.explained.items())
@@ -125,7 +125,7 @@ def saved_answers(paths: Iterable[str | Path]) -> Iterator[tuple[bytes, str]]:
 
 
 class NodeKind(NamedTuple):
-    """What jobs can have of a node (memory in bytes), and its switch."""
+    """The resources of a node that jobs can have (memory in bytes), and its switch."""
 
     cores: int
     gpus: int = 0

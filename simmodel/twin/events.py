@@ -1,4 +1,4 @@
-"""What a scheduler outside tells: events of its jobs and nodes, and full reports of its state; one envelope for all.
+"""The messages of an external scheduler: events of its jobs and nodes, and full reports of its state, in one envelope.
 
 As a document (JSON, or the fields of an entry of a stream) each has the keys ``kind`` and ``cluster``, ``time`` (s) and
 optionally ``sequence``, for events of jobs also ``job`` and ``submit``, and then those of its class::
@@ -92,7 +92,7 @@ def _optional_id(job: int | str | None) -> int | str | None:
 
 @attrs.frozen(kw_only=True, repr=False)
 class Demand(Fields):
-    """What a job asks for: the fields of :class:`~simmodel.work.job.Job` that a scheduler knows.
+    """The request of a job: the fields of :class:`~simmodel.work.job.Job` that a scheduler knows.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Demand(Fields):
     array
         the id of the array that it is a task of, if any
     unmodelled
-        what the scheduler heeds of the job and the mirror does not, such as ``"nodes n1 (-w)"``: what is said of its
+        properties of the job that the mirror does not model, such as ``"nodes n1 (-w)"``: every statement on its
         start is marked
 
     >>> Demand(nodes=2, cores_per_node=8, requested=60.0).job(7, 5.0).processors
@@ -158,7 +158,7 @@ class Demand(Fields):
 
 @attrs.frozen(kw_only=True, repr=False)
 class Event(Fields):
-    """Something that a scheduler outside tells.
+    """A message of an external scheduler.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Event(Fields):
     time
         the instant (s) at which it happened there
     sequence
-        its number in the source; the same event told again has the same number
+        its number in the source; a repeated event has the same number
     """
 
     kind: ClassVar[str]
@@ -177,7 +177,7 @@ class Event(Fields):
     sequence: int | None = None
 
     def document(self) -> dict[str, Plain]:
-        """Return the event as a document of plain values, without what has its default.
+        """Return the event as a document of plain values, without the fields that have their defaults.
 
         >>> Ended(cluster="alps", time=9.0, job=3, submit=2.0, status="failed").document()
         {'kind': 'ended', 'cluster': 'alps', 'time': 9.0, 'job': 3, 'submit': 2.0, 'status': 'failed'}
@@ -204,7 +204,7 @@ class JobEvent(Event):
 
     @property
     def key(self) -> JobKey:
-        """What tells the job from all others."""
+        """The identity of the job: cluster, id and submission (s)."""
         return self.cluster, self.job, self.submit
 
 
@@ -220,7 +220,7 @@ class Submitted(JobEvent):
 
 @attrs.frozen(kw_only=True, repr=False)
 class Started(JobEvent):
-    """A waiting job started on a partition and, if the source names them, on nodes with so many cores each."""
+    """A waiting job started on a partition; ``nodes``: their names and its cores on each, if the source gives them."""
 
     kind = "started"
 
@@ -281,21 +281,21 @@ class NodesChanged(Event):
 
 @attrs.frozen(kw_only=True, repr=False)
 class Passed(Event):
-    """All events up to this instant have been told: a twin that follows a log or a program may decide."""
+    """All events up to this instant have been passed on: a twin that follows a log or a program may decide."""
 
     kind = "passed"
 
 
 @attrs.frozen(kw_only=True, repr=False)
 class Noticed(Event):
-    """Something happened, told by who does not know all of it: a report tells more. By itself it changes nothing.
+    """A notification without details, which by itself changes nothing; the next full report supplies them.
 
     Parameters
     ----------
     job
-        the id of the job, if it has one yet; schedulers do not tell their scripts when it was submitted
+        the id of the job, if it has one yet; schedulers do not give their scripts its submission time
     what
-        what happened to it
+        the kind of change
     """
 
     kind = "noticed"
@@ -326,14 +326,14 @@ class JobReport(Fields):
 
 @attrs.frozen(kw_only=True, repr=False)
 class StateReport(Event):
-    """The full state of a cluster at an instant: what is not in it is over.
+    """The full state of a cluster at an instant: jobs that are not in it are over.
 
     Parameters
     ----------
     jobs
         all jobs that wait or run, in the order of the queue; some that have ended may be among them
     down, draining
-        the names of the nodes out of service; ``None``: not told
+        the names of the nodes out of service; ``None``: not reported
     """
 
     kind = "state"
@@ -380,12 +380,12 @@ def event_of(document: Mapping[str, Any] | str | bytes, source: str | None = Non
     document
         plain values, or their JSON
     source, place
-        what errors name: the file or stream, and the line or entry in it
+        the names for errors: the file or stream, and the line or entry in it
 
     Raises
     ------
     InputError
-        it is no JSON, its kind or a key is unknown, a key is missing, or a value is of the wrong type
+        it is not JSON, its kind or a key is unknown, a key is missing, or a value is of the wrong type
 
     >>> event_of('{"kind": "passed", "cluster": "alps", "time": 9}')
     Passed(cluster='alps', time=9.0)

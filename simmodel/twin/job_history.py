@@ -1,4 +1,4 @@
-"""What has been told of one job: its state follows from the set of its events, not from their order."""
+"""The history of one job: its state follows from the set of its events, not from their order."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _State:
             self.first_start = event.time
 
     def learn(self, event: Started) -> None:
-        """Take over where the job runs from another telling of its start."""
+        """Take over the partition and the nodes from another event of the same start."""
         if self.phase == "running" and (event.nodes or event.partition is not None):
             self.partition = self.partition if event.partition is None else event.partition
             self.nodes = event.nodes or self.nodes
@@ -100,20 +100,20 @@ class _State:
 
 
 class Entry:
-    """What is known of one job.
+    """The events and the state of one job.
 
     Attributes
     ----------
     key, order
         cluster, id and submission; its place in the order of submission
     number
-        its number in that order, among all jobs that were ever told; -1: its submission has not been told
+        its number in that order, among all jobs submitted so far; -1: its submission is not known
     state
         its request and state: see the properties
     superseded
         whether a later job has its id: it is over
     facts
-        the events told of it, sorted by (time, rank)
+        its events that are not settled yet, sorted by (time, rank)
     """
 
     __slots__ = ("_base", "_document", "_settled", "facts", "key", "number", "order", "state", "superseded")
@@ -150,13 +150,13 @@ class Entry:
 
     @property
     def request(self) -> Demand:
-        """What it asks for."""
+        """The request of the job."""
         assert self.state.request is not None
         return self.state.request
 
     @property
     def last_told(self) -> float:
-        """The instant (s) of the last event told of it."""
+        """The instant (s) of its last event."""
         return self.facts[-1][0] if self.facts else self._settled
 
     def tell(self, event: JobEvent) -> bool:
@@ -191,7 +191,7 @@ class Entry:
         return state
 
     def _settle(self) -> None:
-        """Take the older half of the facts into the base: what is told of these instants from now on comes too late."""
+        """Move the older half of the facts into the base: events of their instants are ignored from now on."""
         until = self.facts[_MANY // 2][0]
         if until > self.facts[0][0]:
             self._base = self.at(_before(self.facts, until))
@@ -201,7 +201,7 @@ class Entry:
     # ------------------------------------------------------------------ documents
 
     def document(self) -> dict[str, Plain]:
-        """Return what is known as plain values."""
+        """Return the entry as plain values."""
         if self._document is None:
             facts: list[Plain] = [event.document() for _, _, event in self.facts]
             self._document = {"job": self.id, "submit": self.submit, "facts": facts}
@@ -210,7 +210,7 @@ class Entry:
         return self._document | {"number": self.number}
 
     def brief(self) -> list[Plain]:
-        """Return what is known of a job that is over: that it is, without its request and what led to it."""
+        """Return the brief record of a job that is over: its final state, without its request and its events."""
         state = self.state
         return [self.id, self.submit, self.number, self.last_told, *(getattr(state, name) for name in _BRIEF)]
 
@@ -276,7 +276,7 @@ def _before(facts: Iterable[tuple[float, int, JobEvent]], until: float) -> float
 
 
 def _same(one: JobEvent, other: JobEvent) -> bool:
-    """Whether two events of one instant, kind and job tell the same."""
+    """Whether two events of one instant, kind and job are equal, apart from their numbers."""
     return one == other or attrs.evolve(one, sequence=None) == attrs.evolve(other, sequence=None)
 
 

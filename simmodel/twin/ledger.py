@@ -1,6 +1,6 @@
-"""The ledger: what has been told of each job, in any order and any number of times.
+"""The ledger: the events of each job, received in any order and any number of times.
 
-The state of a job follows from the set of events told of it, sorted by their times: it does not matter in which order
+The state of a job follows from the set of its events, sorted by their times: it does not matter in which order
 they came, nor how often. An event that comes in order costs one step, a late one sorts the few events of its job.
 """
 
@@ -19,10 +19,10 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """The jobs that were told, by (cluster, id, submission).
+    """The jobs known from events, by (cluster, id, submission).
 
-    Jobs that are over are remembered until as many others have ended after them as ``remembered``, so that what is told
-    of them again does nothing; as many events of unknown jobs wait for their submissions.
+    Jobs that are over are remembered until as many others have ended after them as ``remembered``, so that repeated
+    events of them do nothing; as many events of unknown jobs wait for their submissions.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Ledger:
     entries
         all that is remembered
     count
-        the number of jobs whose submission was told
+        the number of jobs whose submission is known
     """
 
     def __init__(self, remembered: int = 10_000) -> None:
@@ -207,7 +207,7 @@ class Ledger:
         }
 
     def restore(self, document: Mapping[str, Any], cluster: str) -> None:
-        """Take over what a document knows of the jobs of a cluster."""
+        """Restore the jobs of a cluster from a document."""
         self.count = document["count"]
         for each in document["unknown"]:
             entry = Entry.from_document(each, cluster)

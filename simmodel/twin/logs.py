@@ -24,7 +24,7 @@ class Log:
     part
         the name of the part; its logger is ``simmodel.twin.PART``
     context
-        what all of its records have, such as ``cluster="alps"``
+        the values that all of its records have, such as ``cluster="alps"``
 
     >>> Log("stream", cluster="alps").bound(key="events")
     Log('stream', cluster='alps', key='events')
@@ -43,19 +43,19 @@ class Log:
         return Log(self._part, **(self._context | context))
 
     def debug(self, sentence: str, **context: object) -> None:
-        """Write what only a search for an error needs."""
+        """Write a record that only a search for an error needs."""
         self._write(logging.DEBUG, sentence, context)
 
     def info(self, sentence: str, **context: object) -> None:
-        """Write what happened as it should."""
+        """Write a record of normal operation."""
         self._write(logging.INFO, sentence, context)
 
     def warning(self, sentence: str, **context: object) -> None:
-        """Write what went wrong without stopping the twin."""
+        """Write a record of a problem that does not stop the twin."""
         self._write(logging.WARNING, sentence, context)
 
     def error(self, sentence: str, **context: object) -> None:
-        """Write what the twin cannot do until somebody helps."""
+        """Write a record of a failure that lasts until somebody helps."""
         self._write(logging.ERROR, sentence, context)
 
     def _write(self, level: int, sentence: str, context: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""The mirror: the state of a cluster that a scheduler outside runs, as far as it has been told."""
+"""The mirror: the state of a cluster run by an external scheduler, as far as it is known."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ _LONGEST = 1000  # characters of an id
 class Mirror(Shown):
     """The state of a cluster that a scheduler outside runs, from its events and full reports.
 
-    The state follows from what was told, in whatever order it came and however often. What is told of another cluster,
-    or cannot be, is counted by reason and changes nothing.
+    The state follows from the set of events, in whatever order they came and however often. Events of another cluster,
+    and impossible ones, are counted by reason and change nothing.
 
     Parameters
     ----------
     platform
-        the cluster, or its number of processors. Its outages and failures are told, too; maintenance and reservations
+        the cluster, or its number of processors. Its outages and failures come as events; maintenance and reservations
         are known in advance
     cluster
         its name in events; default: that of the platform
     policy
         the policy of its scheduler, for what-ifs; it is not asked
     remembered
-        how many jobs that are over are remembered, so that what is told of them again does nothing
+        how many jobs that are over are remembered, so that repeated events of them do nothing
     unlimited
         seconds that a job without a limit is expected to run
     clock
-        returns the time (s); default: none. Then what is told of an instant more than ``ahead`` seconds later is
+        returns the time (s); default: none. With a clock, an event of an instant more than ``ahead`` seconds later is
         refused
     options
         ``decide_on``, ``estimates`` and so on, as for :class:`~simmodel.systems.cluster.system.Cluster`
@@ -64,15 +64,15 @@ class Mirror(Shown):
     Attributes
     ----------
     ledger, nodes
-        what is known of each job, and of each node
+        the known events of each job, and of each node
     now
-        the last instant (s) of which something was told
+        the latest instant (s) of an event, or to which the mirror was advanced
     reported
         the instant (s) of the last full report
     sequence
         the number of the last event that has one
     refused
-        what was refused, by reason
+        the numbers of refusals, by reason
 
     >>> from simmodel.twin import Ended, Demand, Started, Submitted
     >>> mirror = Mirror(4, "alps")
@@ -141,7 +141,7 @@ class Mirror(Shown):
         return changed
 
     def _reconcile(self, report: StateReport) -> bool:
-        """Take what a full report shows to be missing."""
+        """Apply the events that a full report shows to be missing."""
         events = missing(report, self.ledger, self.nodes)
         again = any(isinstance(each, Submitted) and each.key in self.ledger.entries for each in events)
         changes = [self._take_reported(each, report) for each in events]
@@ -180,7 +180,7 @@ class Mirror(Shown):
         return None
 
     def _was_over(self, event: Submitted) -> bool:
-        """Whether a submission is told so late that the job is not in a full report that came before: it is over."""
+        """Whether a submission comes so late that an earlier full report already lacks the job: it is over."""
         entry = self.ledger.entries.get(event.key)
         if entry is not None and entry.state.request is not None:
             return False  # told before, perhaps by that report
@@ -233,7 +233,7 @@ class Mirror(Shown):
 
     @property
     def jobs(self) -> dict[str, int]:
-        """The numbers of jobs that run, wait, are held, and that were told in all."""
+        """The numbers of jobs that run, wait and are held, and of all submissions so far."""
         count = Counter(
             "held" if each.state.held and each.state.phase == "waiting" else each.state.phase
             for each in self.ledger.alive()
@@ -243,7 +243,7 @@ class Mirror(Shown):
     def snapshot(self) -> ClusterSnapshot:
         """Return the state as a snapshot, which what-ifs and simulations continue.
 
-        It holds what the scheduler knows: limits instead of run times. Held jobs are not in it.
+        It holds the knowledge of the scheduler: limits instead of run times. Held jobs are not in it.
         """
         if self._taken is None:
             live = self._follow()
@@ -274,7 +274,7 @@ class Mirror(Shown):
         return self._live
 
     def learn_for(self, policy: Policy) -> None:
-        """Keep what another policy needs to know of the past, such as the consumption of users, from now on."""
+        """Keep the history that another policy needs, such as the consumption of users, from now on."""
         if not any(each is policy for each in self._advising):
             self._forget_live()
             self._advising.append(policy)
@@ -313,7 +313,7 @@ class Mirror(Shown):
         return run._replace(work=work._replace(past=self._past(work.id)), attempt=attempts)
 
     def _past(self, id: int | str) -> Past | None:
-        """Return the history of a job by what was told, not by when."""
+        """Return the history of a job from its set of events, whatever their order."""
         entry = self.ledger.entry(id)
         if entry is None:
             return None
@@ -325,11 +325,11 @@ class Mirror(Shown):
         return Past(attempts, eligible, first, None, state.last_start)
 
     def entry(self, job: int | str) -> Entry | None:
-        """Return what is known of the last job of an id."""
+        """Return the entry of the last job of an id; ``None`` if it is unknown."""
         return self.ledger.entry(job)
 
     def unmodelled(self, job: int | str) -> tuple[str, ...]:
-        """Return what the scheduler heeds of a job and this mirror does not: its start may be another."""
+        """Return the properties of a job that this mirror does not model: its actual start may differ."""
         entry = self.ledger.entry(job)
         if entry is None:
             return ()
@@ -361,7 +361,7 @@ class Mirror(Shown):
         Raises
         ------
         InputError
-            it is no such document
+            it is not such a document
         """
         if document.get("format") != FORMAT or document.get("schema") != 1:
             raise InputError(f"must be {FORMAT!r} of schema 1, got {shown(document.get('format'))}", place="format")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Down", "MirroredCluster"]
 
 Down = Mapping[str, "frozenset[str] | int"]
-"""What is out of service, by partition: names of nodes, or a number of processors."""
+"""The resources out of service, by partition: names of nodes, or a number of processors."""
 
 
 class _Taken(NamedTuple):
@@ -95,14 +95,14 @@ class MirroredCluster:
     # ------------------------------------------------------------------ jobs
 
     def learned(self) -> dict[str, Any]:
-        """Return what the cluster has learned from the past, as plain values: usage, and the memory of predictions."""
+        """Return the cluster's record of the past, as plain values: usage by user, and the memory of predictions."""
         usages = self.system.core.usages
         used = [[each.half_life, [[user, *values] for user, values in each.by_user.items()]] for each in usages]
         predictions = self.system.predictions
         return {"usage": used, "predictor": None if predictions is None else predictions.predictor.state()}
 
     def take_over(self, learned: Mapping[str, Any], entries: Iterable[Entry]) -> None:
-        """Begin with what another cluster had learned, and with the jobs of a ledger."""
+        """Begin with another cluster's record of the past, and with the jobs of a ledger."""
         predictions = self.system.predictions
         if predictions is not None and learned.get("predictor") is not None:
             predictions.predictor.restore(learned["predictor"])
@@ -230,7 +230,7 @@ class MirroredCluster:
         return live
 
     def _start(self, entry: Entry, live: LiveJob) -> None:
-        """Start a job where it is told to run, if there is room."""
+        """Start a job on the partition and nodes of its start event, if there is room."""
         state = entry.state
         pool, allocation = self._place(state.nodes, state.partition, live)
         try:

@@ -1,4 +1,4 @@
-"""The ledger of nodes: which are out of service, by what was told last of each."""
+"""The ledger of nodes: which are out of service, by the last event of each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def nodes_out(services: Iterable[tuple[str, Service]]) -> NodesOut:
 
 
 class NodeLedger:
-    """What was told of the nodes of a cluster, in any order and any number of times.
+    """The changes of the nodes of a cluster, received in any order and any number of times.
 
     Of a node the last change counts. Processors that are only counted go down and return one change after the other.
 
@@ -64,7 +64,7 @@ class NodeLedger:
         self._base: dict[str, int] = {}
 
     def state(self, name: str) -> tuple[float, str]:
-        """Return when a node was told of last (s), and its state."""
+        """Return the instant (s) of the last event of a node, and its state."""
         time, rank = self._told.get(name, (float("-inf"), 0))
         return time, next(state for state, each in _RANK.items() if each == rank)
 
@@ -108,7 +108,7 @@ class NodeLedger:
         return _after(self._base.get(partition, 0), self._changes.get(partition, ()))
 
     def down(self) -> dict[str, frozenset[str] | int]:
-        """Return what is out of service, by partition: names of nodes, or a number of processors."""
+        """Return the resources out of service, by partition: names of nodes, or a number of processors."""
         found: dict[str, set[str]] = {}
         for name in self.out:
             for partition in self._in[name]:
@@ -119,7 +119,7 @@ class NodeLedger:
     # ------------------------------------------------------------------ documents
 
     def document(self) -> dict[str, Plain]:
-        """Return what is known as plain values."""
+        """Return the ledger as plain values."""
         return {
             "told": {name: list(fact) for name, fact in self._told.items()},
             "changes": {name: [list(each) for each in changes] for name, changes in self._changes.items()},
@@ -127,7 +127,7 @@ class NodeLedger:
         }
 
     def restore(self, document: Mapping[str, Any]) -> None:
-        """Take over what a document knows."""
+        """Restore the ledger from a document; nodes and partitions that the platform lacks are left out."""
         self._told = {name: (when, rank) for name, (when, rank) in document["told"].items() if name in self._names}
         self._changes = {
             name: [(when, rank, count) for when, rank, count in changes]

@@ -1,4 +1,4 @@
-"""What of a cluster a platform cannot express: each with where it is, what it is, and what that means."""
+"""The properties of a cluster that a platform cannot express, each with its place and its consequence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Unsupported(Fields):
 
 
 class Notes:
-    """A list of what is not expressed, each entry once."""
+    """A list of the properties that are not expressed, each entry once."""
 
     def __init__(self) -> None:
         self._found: dict[Unsupported, None] = {}
@@ -42,7 +42,7 @@ class Notes:
         self._found[Unsupported(where, what, why)] = None
 
     def add_of_nodes(self, told: Iterable[tuple[str, str, str]]) -> None:
-        """Add entries of nodes, each with its name, what it is and what that means; those that are alike as one.
+        """Add entries of nodes, each as name, property and consequence; those that are alike as one.
 
         >>> notes = Notes()
         >>> notes.add_of_nodes((f"n{i}", "Features=big", "not modelled") for i in (1, 2))

@@ -16,10 +16,10 @@ __all__ = ["Places"]
 
 
 class Places:
-    """What the names of partitions mean on a platform.
+    """The meaning of the names of partitions on a platform.
 
     A queue that belongs to a partition stands for a partition of the scheduler: its jobs go to that partition, in that
-    queue. Other names mean what they say, but on such a platform a queue that it lacks is none. Of several partitions,
+    queue. Other names keep their meaning, but on such a platform a queue that it lacks is none. Of several partitions,
     those that the platform lacks are left out, and so are consumables that it lacks: :meth:`unmodelled` names them.
 
     >>> from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
@@ -60,7 +60,7 @@ class Places:
         return attrs.evolve(request, partition=partition, queue=queue)
 
     def unmodelled(self, request: Demand) -> tuple[str, ...]:
-        """Return what a request names and the platform lacks, so that it is left out of the request."""
+        """Return the partitions and consumables of a request that the platform lacks and that are left out of it."""
         names = [f"partition {name}" for name in self._gone(request)]
         names += sorted(request.consumables.keys() - self._consumables)
         return tuple(clipped(f"{name}, which the platform lacks", 100) for name in names)

@@ -36,7 +36,7 @@ _IDLE = 4.0  # reports take at most a fifth of the time: so many times its cost 
 
 
 class State(NamedTuple):
-    """What a scheduler tells: its jobs in the order of its queue, and the nodes that are down or take no new jobs."""
+    """The state of a scheduler: its jobs in the order of its queue, and the nodes that are down or take no new jobs."""
 
     jobs: Sequence[JobReport]
     down: tuple[str, ...]
@@ -73,10 +73,10 @@ class PolledSettings(Fields):
 
 
 class PolledSource(ABC):
-    """Tells the state of a scheduler as full reports; jobs that have ended are told for some seconds more.
+    """Gives the state of a scheduler as full reports; jobs that have ended stay in them for some seconds more.
 
-    A class for a scheduler has :meth:`state`, :meth:`states_of`, :meth:`release` and :meth:`count`; errors in what it
-    is told are :class:`~simmodel.foundation.errors.InputError`. A state that lacks jobs that ran or waited, or in
+    A class for a scheduler has :meth:`state`, :meth:`states_of`, :meth:`release` and :meth:`count`; errors in the
+    answers are :class:`~simmodel.foundation.errors.InputError`. A state that lacks jobs that ran or waited, or in
     which jobs went back, is believed if :meth:`states_of` says the same of such jobs.
 
     Parameters
@@ -88,16 +88,16 @@ class PolledSource(ABC):
     commands
         the commands of the scheduler; ``jobs`` and ``nodes`` are among those that read
     wake
-        a source whose events wake this one; what it tells is passed on, but for what is only ``noticed``
+        a source whose events wake this one; they are passed on, but for those that are only ``noticed``
     clock
-        tells the time (s since 1970), as the clock of the scheduler does
+        returns the time (s since 1970), as the clock of the scheduler does
 
     Attributes
     ----------
     refused
-        what made no sense and commands that failed, counted by sentence
+        malformed answers and commands that failed, counted by sentence
 
-    While the scheduler does not answer, nothing is told; the first answer afterwards is a full report as any other.
+    While the scheduler does not answer, nothing is reported; the first answer afterwards is a full report as any other.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class PolledSource(ABC):
         """Return the state of the scheduler; raises ``ProgramError``, or ``InputError`` for a wrong answer."""
 
     def known(self) -> Iterable[int | str]:
-        """Return jobs that another command of the scheduler tells of: the state must have them."""
+        """Return the jobs that another command of the scheduler lists: the state must have them."""
         return ()
 
     @abstractmethod
@@ -147,11 +147,11 @@ class PolledSource(ABC):
         """Return how many ``jobs`` or ``nodes`` there are; raises ``SimmodelError``."""
 
     def advice(self) -> Iterable[str]:
-        """Return sentences on what the twin may not see, and on settings of the source that do not fit."""
+        """Return sentences on data that the twin may not see, and on settings of the source that do not fit."""
         return ()
 
     def check_scheduler(self) -> Iterator[str]:
-        """Yield what the scheduler tells and what the twin may not see, in sentences; raises ``SimmodelError``."""
+        """Yield sentences on the scheduler's answers and on data the twin may not see; raises ``SimmodelError``."""
         reads = self.commands.reads
         yield self.release()
         yield from checked_answers({name: reads[name][0] for name in ("jobs", "nodes")}, self.count)
@@ -187,7 +187,7 @@ class PolledSource(ABC):
         )
 
     def _confirm(self, jobs: Iterable[JobReport], before: Mapping[int | str, tuple[float, int]]) -> None:
-        """Refuse a state that takes back what was told before, unless the scheduler repeats it of single such jobs."""
+        """Refuse a state that contradicts earlier reports, unless answers on single such jobs confirm it."""
         now: dict[int | str, tuple[float, int]] = {}
         for each in jobs:
             now[each.job] = max(now.get(each.job, (0.0, 0)), (each.submit, _RANK.get(each.state, _OVER)))
@@ -199,7 +199,7 @@ class PolledSource(ABC):
         self._last = now
 
     def events(self, timeout: float) -> Iterable[Event]:
-        """Return what the wakening source tells, and a full report once one is due."""
+        """Return the events of the wakening source, or a full report once one is due."""
         until = monotonic() + timeout
         while True:
             now = monotonic()
@@ -233,19 +233,19 @@ class PolledSource(ABC):
         return None if self.wake is None else self.wake.position()
 
     def resume(self, position: str | None) -> None:
-        """Let the wakening source continue; jobs that have ended are told anew."""
+        """Let the wakening source continue; jobs that have ended are reported anew."""
         self._told.clear()
         self._due = self._earliest = monotonic()
         if self.wake is not None:
             self.wake.resume(position)
 
     def check(self) -> list[str]:
-        """Return what the scheduler tells and what the twin may not see, in sentences.
+        """Return sentences on the scheduler's answers, data that the twin may not see, and the wakening source.
 
         Raises
         ------
         InputError
-            what a command prints is not understood
+            the output of a command is not understood
         ProgramError
             a command is missing, fails, or does not answer
         """
@@ -282,7 +282,7 @@ def _instants(jobs: Iterable[JobReport]) -> Iterable[float]:
 
 
 def checked_answers(asked: Mapping[str, str], count: Callable[[str], int]) -> Iterator[str]:
-    """Yield how many ``jobs`` and ``nodes`` are told and how long the answer took; ``asked``: who is asked for each."""
+    """Yield the numbers of ``jobs`` and ``nodes`` and the time of the answer (ms); ``asked``: who is asked for each."""
     for name, by in asked.items():
         began = perf_counter()
         told = counted(count(name), name.removesuffix("s"))

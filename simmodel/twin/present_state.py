@@ -38,7 +38,7 @@ class Present(NamedTuple):
 
 
 def present(config: TwinConfig, *, trust: bool = False) -> Present:
-    """Return the state of the cluster of a configuration: as its scheduler reports it, with what its audit log knows.
+    """Return the present state of a configured cluster, from the report of its scheduler and from its audit log.
 
     A source without full reports is read only if there is no audit log. Nothing is changed.
 
@@ -52,7 +52,7 @@ def present(config: TwinConfig, *, trust: bool = False) -> Present:
     Raises
     ------
     SimmodelError
-        nothing is told, the audit log was changed, or the source cannot be read
+        no event comes, the audit log was changed, or the source cannot be read
     """
     spec = config.spec(trust=trust)
 
@@ -78,7 +78,7 @@ def present(config: TwinConfig, *, trust: bool = False) -> Present:
 
 
 def _read_all(source: Source, mirror: Mirror) -> None:
-    """Apply the events of a source until nothing is told any more."""
+    """Apply the events of a source until none has come for 1 s, or the source is over."""
     told = True
     while told and not source.over:
         told = False
@@ -97,7 +97,7 @@ def explain_in_mirror(
 ) -> Explanation:
     """Explain why a job waits in a cluster outside, as its mirror has it.
 
-    Of a job that the scheduler holds, the explanation says what else is in its way: it is asked for as if released.
+    Of a job that the scheduler holds, the explanation gives the other obstacles: it is asked for as if released.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ def explain_in_mirror(
     job
         the id of a job that waits or is held
     report
-        the full report of the scheduler, from which its own reason is told
+        the full report of the scheduler, from which its own reason is taken
     policy
         default: that of the mirror
     dated
-        whether instants are seconds since 1970, told as dates
+        whether instants are seconds since 1970, shown as dates
 
     Raises
     ------
@@ -170,13 +170,13 @@ def _as_held(released: Explanation) -> Explanation:
 
 
 def _told(report: StateReport | None, entry: Entry) -> JobReport | None:
-    """Return what a report tells of a job."""
+    """Return the part of a report on a job; ``None`` if it is not there."""
     jobs = () if report is None else report.jobs
     return next((each for each in jobs if (each.job, each.submit) == (entry.id, entry.submit)), None)
 
 
 def _said(told: JobReport | None, dated: bool) -> str:
-    """Return what a scheduler says of a job: why it waits, and when it expects to start it."""
+    """Return the scheduler's own statement on a job: why it waits, and when it expects to start it."""
     if told is None:
         return ""
     expects = "" if told.foretold is None else f"it expects to start it at {instant_text(told.foretold, dated=dated)}"

@@ -1,4 +1,4 @@
-"""The commands of a scheduler: what all adapters run them by."""
+"""The commands of a scheduler, run in the same way by all adapters."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Commands(Fields, ABC):
         """Return the id of a job as a word of a command; raises :class:`~simmodel.foundation.errors.InputError`."""
 
     def read(self, name: str, jobs: Iterable[int | str] = ()) -> str:
-        """Run a command of ``reads``, for some jobs by their ids, and return what it prints.
+        """Run a command of ``reads``, for some jobs by their ids, and return its output.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class Commands(Fields, ABC):
         return self.run([*self.reads[name], *given])
 
     def run(self, words: Sequence[str]) -> str:
-        """Run a command with its arguments and return what it prints; bytes that are no UTF-8 are replaced.
+        """Run a command with its arguments and return its output; bytes that are not UTF-8 are replaced.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class Commands(Fields, ABC):
 
 
 def _outputs(process: subprocess.Popen[bytes], timeout: float) -> tuple[str, str]:
-    """Return what a command prints and what it says of errors, once it has ended."""
+    """Return the standard output and the standard error of a command, once it has ended."""
     until = monotonic() + timeout
     parts: dict[int, list[bytes]] = {}
     size = 0
@@ -161,7 +161,7 @@ def _outputs(process: subprocess.Popen[bytes], timeout: float) -> tuple[str, str
 
 
 def is_garbled(value: object, free: Container[str]) -> bool:
-    """Whether a record has bytes that were replaced, anywhere but in the fields in which users write what they like.
+    """Whether a record has bytes that were replaced, anywhere but in the fields of free text by users.
 
     >>> is_garbled({"name": "caf\ufffd", "states": ["RUNNING"]}, {"name"}), is_garbled({"st\ufffdtes": []}, {"name"})
     (False, True)

@@ -1,4 +1,4 @@
-"""Full reports against the ledger: what must have happened that was not told."""
+"""Full reports against the ledger: the events that must have happened but were not received."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ SLACK = 1.0
 
 
 def missing(report: StateReport, ledger: Ledger, nodes: NodeLedger, slack: float = SLACK) -> list[Event]:
-    """Return the events that lead from what is known to a full report, each at the instant at which it happened.
+    """Return the events that lead from the known state to a full report, each at the instant at which it happened.
 
-    What was told of later instants stands, and so does what was told of the last ``slack`` seconds before the report. A
-    job that is not in it is over. Of a job whose submission was not told, but something else, only the submission is
+    Events of later instants stand, and so do events of the last ``slack`` seconds before the report. A
+    job that is not in it is over. Of a job with known events but no known submission, only the submission is
     returned: the rest follows if the report is compared again.
 
     Parameters
@@ -47,7 +47,7 @@ def missing(report: StateReport, ledger: Ledger, nodes: NodeLedger, slack: float
     report
         the full state at an instant
     ledger, nodes
-        what is known
+        the known state
     slack
         in seconds
     """
@@ -79,7 +79,7 @@ def _about(report: StateReport, of: Entry | JobReport, time: float | None = None
 
 
 def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: float) -> Iterator[JobEvent]:
-    """Yield what is missing of one job."""
+    """Yield the missing events of one job."""
     if entry is None or entry.state.request is None:
         yield Submitted(**_about(report, job, job.submit), request=job.request, held=job.state == "held")
         if entry is not None:
@@ -113,7 +113,7 @@ def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: flo
 
 
 def _running(report: StateReport, job: JobReport, entry: Entry, state: Any, slack: float) -> Iterator[JobEvent]:
-    """Yield what is missing of a job that runs by the report."""
+    """Yield the missing events of a job that runs by the report."""
     if state.phase == "waiting":
         start = _start(report, job, state.since)
         told = any(isinstance(event, Started) and time == start.time for time, _, event in entry.facts)

@@ -1,4 +1,4 @@
-"""A simulated cluster told as the events of a scheduler: to replay logs, and to test a twin."""
+"""The events of a simulated cluster, as a scheduler would send them: to replay logs, and to test a twin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BACK = ("preempted", "requeued")  # statuses of runs whose jobs wait again
 
 
 class EventsOf(Observer):
-    """Observes a cluster and tells its events, numbered from 1 on.
+    """Observes a cluster and passes on its events, numbered from 1 on.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class EventsOf(Observer):
         self._out: dict[Pool, Counter[str]] = {}
 
     def tell(self, kind: type[Event], **values: Any) -> None:
-        """Tell an event of now."""
+        """Pass on an event of the present instant."""
         self.count += 1
         self._tell(kind(cluster=self.cluster, time=float(self.system.env.now), sequence=self.count, **values))
 
@@ -61,11 +61,11 @@ class EventsOf(Observer):
             self.tell(kind, job=job.id, submit=float(job.submit), **values)
 
     def job_submitted(self, job: LiveJob) -> None:
-        """Tell the submission."""
+        """Pass on the submission."""
         self._about(Submitted, job, request=request_of(job))
 
     def job_started(self, run: Run) -> None:
-        """Tell the start with its place and nodes."""
+        """Pass on the start with its place and nodes."""
         held, pool = run.grant.allocation, run.place
         nodes: tuple[tuple[str, int], ...] = ()
         if held is not None and isinstance(pool, NodePool):
@@ -73,28 +73,28 @@ class EventsOf(Observer):
         self._about(Started, run.job, partition=pool.name, nodes=nodes)
 
     def job_ended(self, run: Run, status: str) -> None:
-        """Tell the end, or that the job waits again."""
+        """Pass on the end, or the return to the queue."""
         if status in _BACK and not run.job.over:
             self._about(Requeued, run.job)
         else:
             self._about(Ended, run.job, status=status)
 
     def job_cancelled(self, job: LiveJob) -> None:
-        """Tell that the job left the queue."""
+        """Pass on the end of a job that left the queue."""
         self._about(Ended, job, status="cancelled")
 
     def job_suspended(self, run: Run) -> None:
-        """Tell that the job waits again: no event says that it will resume."""
+        """Pass on a return to the queue: no event says that the job will resume."""
         self._about(Requeued, run.job)
 
     def job_resumed(self, run: Run) -> None:
-        """Tell another start."""
+        """Pass on another start."""
         self.job_started(run)
 
     # ------------------------------------------------------------------ nodes
 
     def place_changed(self, place: Place, cause: str) -> None:
-        """Tell which nodes went out of service or returned; maintenance and reservations are known in advance."""
+        """Pass on the nodes that went out of service or returned; maintenance and reservations are known in advance."""
         if not isinstance(place, Pool) or place.part_of is not None or place not in self.system.places:
             return
         out, before = _out(place), self._out.get(place, Counter())

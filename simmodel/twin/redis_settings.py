@@ -160,7 +160,7 @@ class RedisSettings(Fields):
         Parameters
         ----------
         error
-            what the client raised
+            the error that the client raised
         key
             the stream that was asked for
         rights
@@ -214,7 +214,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _credentials(user: str | None, password: Callable[[], str | None]) -> Any:
-    """Return what hands user and password to each new connection, so that no object keeps the password."""
+    """Return the provider of user and password for each new connection, so that no object keeps the password."""
     from redis.credentials import CredentialProvider
 
     class Credentials(CredentialProvider):

@@ -1,4 +1,4 @@
-"""What was refused, counted by its sentence: a source or a mirror goes on after something malformed."""
+"""Refusals, counted by their sentences: a source or a mirror goes on after something malformed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST = 100  # different sentences that are kept; hostile input can make any numb
 
 
 class Refused(Counter[str]):
-    """Counts of what was refused, by the sentence that says why; beyond 100 sentences they count as ``others``.
+    """Counts of refusals, by the sentence that says why; beyond 100 sentences they count as ``others``.
 
     >>> refused = Refused()
     >>> refused.count("must be one JSON object, got 'x'")

@@ -1,4 +1,4 @@
-"""A log replayed with advice: what it would have changed."""
+"""A log replayed with advice: the changes that the advice would have made."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def replay_log(
     audit: str | Path | None = None,
     **options: Any,
 ) -> LogReplay:
-    """Replay a log on a simulated cluster that starts what a twin advises.
+    """Replay a log on a simulated cluster that starts the jobs a twin advises to start.
 
     The twin sees events alone, as it would those of a scheduler; it does not know run times.
 

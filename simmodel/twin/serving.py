@@ -49,9 +49,9 @@ class StatusServer:
     port
         0: any free port, see :attr:`port`
     stale
-        after so many seconds without a new status the health is ``stale``: the twin hangs
+        seconds without a new status after which the health is ``stale``: the twin hangs
     clock
-        the clock (s) that tells the age
+        the clock (s) that gives the age
     answers
         answers questions, JSON objects that stand behind ``?`` of ``/turnaround``: when a job would end. Default: none
 
@@ -245,5 +245,5 @@ def _metrics(status: Status, health: Health, age: float) -> Iterator[Metric]:
 
 
 def _label(text: str) -> str:
-    """Return the text of a label: clipped, and without what UTF-8 cannot hold."""
+    """Return the text of a label: clipped, and with characters replaced that UTF-8 cannot hold."""
     return clipped(text, 200).encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""The shadow: how well a twin explains and foretells what a scheduler does, and what its advice would have gained."""
+"""The shadow: how well a twin explains and foretells the starts of a scheduler, and the gain of its advice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FEWEST = 20  # starts before the share of them that is explained means anything
 
 @attrs.define
 class _Job:
-    """What a shadow keeps of a job."""
+    """The record of a job in a shadow."""
 
     request: Demand
     submit: float
@@ -51,7 +51,7 @@ class _Job:
 
 
 class Shadow:
-    """Follows a scheduler beside its mirror, and compares what it does with what the mirrored policy would do.
+    """Follows a scheduler beside its mirror, and compares its starts with those that the mirrored policy would make.
 
     Before the starts of an instant are applied the policy is asked which jobs it would start. A start is explained if
     the policy wanted it by then, at most ``tolerance`` seconds before.
@@ -59,7 +59,7 @@ class Shadow:
     Parameters
     ----------
     mirror
-        what is known of the cluster
+        the known state of the cluster
     policy
         the policy that its scheduler is thought to have; default: that of the mirror
     advised
@@ -67,7 +67,7 @@ class Shadow:
     tolerance
         seconds by which the scheduler may start a job later than the policy wants
     window, alarm
-        the alarm is raised when of so many last starts less than this share is explained
+        a number of last starts; the alarm is raised when less than this share of them is explained
     foretell
         the least seconds between two foretellings of the starts of jobs that have come since; a job that has started
         before is not foretold
@@ -169,7 +169,7 @@ class Shadow:
             self.settle()
 
     def settle(self) -> None:
-        """Ask the policy now: nothing more is told of this instant."""
+        """Ask the policy now: no more events of this instant will come."""
         self._ask()
         self._foretell()
 
@@ -258,7 +258,7 @@ class Shadow:
         return Workload(given, name=self.mirror.cluster, processors=self.mirror.spec.processors)
 
     def report(self) -> ShadowReport:
-        """Return what was found so far; the advised policy is simulated on the jobs that have ended."""
+        """Return the report so far; the advised policy is simulated on the jobs that have ended."""
         started = [(key, job) for key, job in self._jobs.items() if job.start is not None]
         started.sort(key=lambda each: each[1].start or 0.0)
         nan = float("nan")
@@ -314,12 +314,12 @@ def shadow_of(
     timeout: float = 1.0,
     progress: bool = False,
 ) -> ShadowReport:
-    """Follow a source until it is over, or until a function says so, and return what the shadow found.
+    """Follow a source until it is over, or until a function says so, and return the report of the shadow.
 
     Parameters
     ----------
     source, shadow
-        where events come from, and what compares them
+        the source of the events, and the shadow that compares them
     until
         says when to stop
     timeout

@@ -1,4 +1,4 @@
-"""What a shadow found: how well a policy explains and foretells the starts of a scheduler."""
+"""The report of a shadow: how well a policy explains and foretells the starts of a scheduler."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class ShadowReport(Shown):
         its name
     jobs
         one row a start: ``job``, ``submit``, ``start``, ``wanted`` (s, by the policy; nan: not by then), ``kind``
-        (``same``, ``late``, ``early``), ``foretold`` (s, when its submission was told; nan: it had started by then),
-        ``foretold_there`` (s, the first forecast of the scheduler; nan: none), ``unmodelled`` (what the scheduler heeds
-        of the job and the mirror does not, separated by ``"; "``)
+        (``same``, ``late``, ``early``), ``foretold`` (s, forecast at its submission; nan: it had started by then),
+        ``foretold_there`` (s, the first forecast of the scheduler; nan: none), ``unmodelled`` (the properties
+        of the job that the mirror does not model, separated by ``"; "``)
     decisions, alarms
         how often the policy was asked; when it ceased to explain the starts
     advised, shorter, gain

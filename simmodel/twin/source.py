@@ -23,7 +23,7 @@ class Source(Protocol):
     cluster
         the name of the cluster that it follows
     refused
-        what was malformed, counted by sentence
+        malformed input, counted by sentence
     """
 
     cluster: str
@@ -34,7 +34,7 @@ class Source(Protocol):
         ...
 
     def events(self, timeout: float) -> Iterable[Event]:
-        """Return the events told since the last call, waiting at most so many seconds for the first.
+        """Return the events since the last call, waiting at most ``timeout`` seconds for the first.
 
         A :class:`~simmodel.twin.events.StateReport` among them gives the whole state: events may have been missed
         before it.
@@ -69,12 +69,12 @@ class RemoteSource(Source, Protocol):
         ...
 
     def check(self) -> Sequence[str]:
-        """Return what is read and what the source may do there, in sentences.
+        """Return sentences on the data that are read, and on the rights of the source there.
 
         Raises
         ------
         SimmodelError
-            the server cannot be reached, or refuses what the source needs
+            the server cannot be reached, or refuses the rights that the source needs
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The state of a running twin as one value: what its status page and its metrics show."""
+"""The state of a running twin as one value, shown on its status page and in its metrics."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Status(Fields):
     lag
         how long (s) after it happened the twin applied the last event
     waiting, running, held, remembered
-        the numbers of jobs in the mirror; ``remembered``: ended ones that it still tells from new ones
+        the numbers of jobs in the mirror; ``remembered``: ended ones that it still distinguishes from new ones
     unmodelled
         the number of waiting jobs of which the scheduler heeds something that the mirror does not
     nodes
@@ -82,7 +82,7 @@ class Status(Fields):
     mode, paused, actions
         how far the twin goes; why it does not act now, or ``""``; and how many actions came out in each way
     troubles
-        what does not work now, a sentence each; none: the twin is well
+        the present problems, a sentence each; none: the twin is well
 
     >>> Status(cluster="alps", troubles=("unix:///run/redis: no answer within 5 s",)).health
     'degraded'

@@ -77,7 +77,7 @@ def event_of_entry(fields: Mapping[bytes, bytes], source: str | None = None, pla
 
 
 def _json(text: str) -> Any:
-    """Return the value of a JSON text; a text that is none is left to be refused as what it should be."""
+    """Return the value of a JSON text, and any other text as it is: the check of its field refuses it."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

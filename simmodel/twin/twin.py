@@ -40,13 +40,13 @@ class Twin:
     Parameters
     ----------
     source, mirror
-        where events come from, and what is known of the cluster
+        the source of the events, and the known state of the cluster
     advisor
         decides; default: nothing is advised
     audit
-        the audit log; what cannot be written there is not advised. Default: nothing is written
+        the audit log; advice that cannot be written there is not given. Default: nothing is written
     when
-        ``"quiet"``: a decision is made once nothing has been told for ``settle`` seconds; ``"passed"``: when the source
+        ``"quiet"``: a decision is made once no event has come for ``settle`` seconds; ``"passed"``: when the source
         says that an instant is over
     settle, every
         as above; the least seconds between two decisions
@@ -56,7 +56,7 @@ class Twin:
     told
         functions that are called with each advice
     past
-        what an audit log says of the time before (see :func:`~simmodel.twin.audit_replay.continued`), for the same
+        the state at the end of an audit log (see :func:`~simmodel.twin.audit_replay.continued`), for the same
         mirror and advisor
     acting
         carries decisions out; default: nothing is changed on the cluster. Needs an audit log
@@ -72,7 +72,7 @@ class Twin:
     advised, fallbacks
         the number of decisions, and of those by the fallback policy
     troubles
-        what does not work now, by part
+        the present problems, by part
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Twin:
             self.step()
 
     def step(self, timeout: float = 1.0) -> None:
-        """Read the events told since, waiting at most so many seconds for the first, and decide if it is time."""
+        """Read the events since the last step, waiting up to ``timeout`` seconds for the first, and decide if due."""
         self._report_if_due()
         if self.acting is not None:
             self._note_outcomes(self.acting.step(self.troubles))
@@ -269,7 +269,7 @@ class Twin:
         return advice
 
     def _act(self, acting: Acting, advice: Advice) -> None:
-        """Carry advice out, once it is written down what will be done."""
+        """Carry advice out, once its actions are written into the audit log."""
         actions = acting.plan(advice, self.mirror)
         for action in actions:
             self._write("action", action=action.document())
@@ -324,7 +324,7 @@ class Twin:
             self._unplaced = self._unplaced or kind == "event"
 
     def _flush(self, *, read: bool = False, sync: bool = False) -> bool:
-        """Write what is left to write, now and then with the state; return whether nothing is missing in the log."""
+        """Write the pending lines, now and then with the state; return whether the audit log is complete."""
         audit = self.audit
         if audit is None:
             return True
@@ -358,7 +358,7 @@ class Twin:
 
     @property
     def status(self) -> Status:
-        """What its status page and its metrics show."""
+        """The state that its status page and its metrics show."""
         jobs: Mapping[str, int] = self.mirror.jobs
         last, troubles = self.last, tuple(self.troubles.values())
         remote = self.source if isinstance(self.source, RemoteSource) else None
@@ -390,7 +390,7 @@ class Twin:
         )
 
     def close(self) -> None:
-        """Give back what is held, write the state down, and let go of source and audit log."""
+        """Give back the held jobs, write the state down, and let go of source and audit log."""
         if self.acting is not None:
             self._note_outcomes(self.acting.close())
         if self.audit is not None:

@@ -1,4 +1,4 @@
-"""The scripts that tell a stream what a scheduler does: written to a folder, for an administrator to put in place.
+"""The scripts that send a scheduler's events to a stream: written to a folder, for an administrator to install.
 
 They import nothing of simmodel and need no more than ``sh`` and Python's standard library.
 """
@@ -21,7 +21,7 @@ CALLS: Mapping[str, str] = {
     "jobcomp": "completed",
     "submitted": "submitted",
 }
-"""The scripts that Slurm calls, and what each tells."""
+"""The scripts that Slurm calls, and the kind of event that each sends."""
 
 _LINES = """\
 # Starts of jobs:

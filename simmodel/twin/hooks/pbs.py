@@ -1,4 +1,4 @@
-"""The hook of PBS that tells a stream what it does, written to a folder for an administrator to import."""
+"""The hook of PBS that sends its events to a stream, written to a folder for an administrator to import."""
 
 from __future__ import annotations
 

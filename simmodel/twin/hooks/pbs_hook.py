@@ -1,6 +1,6 @@
-"""Tells a stream what PBS does, and holds jobs for a twin (written by simmodel twin install-hooks).
+"""Sends the events of PBS to a stream, and holds jobs for a twin (written by simmodel twin install-hooks).
 
-A hook of PBS for the events queuejob, runjob and jobobit. It accepts every event, whatever happens here. What it tells
+A hook of PBS for the events queuejob, runjob and jobobit. It accepts every event, whatever happens here. Each message
 is sent by a process of its own, so that the server waits for nothing; nothing that users write reaches that process.
 
 While a heartbeat says "hold", batch jobs get an execution time: PBS itself starts them once it has come, whatever dies.
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def answer(pbs: "Any", event: "Any") -> None:
-    """Tell what has happened, and hold a new job if a twin is there to decide on its start."""
+    """Report the event to the stream, and hold a new job if a twin is there to decide on its start."""
     if event.type == pbs.QUEUEJOB:
         send("submitted", {})
         state = twin()
@@ -42,7 +42,7 @@ def answer(pbs: "Any", event: "Any") -> None:
 
 
 def twin() -> str:
-    """Return "hold" or "look", what the twin wants while it is alive; "dead" if it stopped without a word; "away"."""
+    """Return the mode of a live twin, "hold" or "look"; "dead" if it stopped without a word; else "away"."""
     import time
 
     if not SETTINGS.get("heartbeat"):
@@ -91,7 +91,7 @@ def named(job: "Any", whole: str, array: str, task: str) -> "dict[str, str]":
 
 
 def ended(job: "Any") -> "dict[str, str]":
-    """Return all that is told of an end, as variables; nothing if how the job has ended is not certain."""
+    """Return the id, submission, end (s) and final state of a job as variables; none if the state is not certain."""
     import time
 
     status, submit = job.Exit_status, job.ctime
@@ -109,7 +109,7 @@ def ended(job: "Any") -> "dict[str, str]":
 
 
 def send(what: str, variables: "dict[str, str]") -> None:
-    """Let the stream be told."""
+    """Start the process that sends a message to the stream."""
     start([SETTINGS["python"], "-I", "-S", "-B", SETTINGS["tell"], what], variables)
 
 

@@ -1,6 +1,6 @@
-"""Tells a stream what a scheduler does (written by simmodel twin install-hooks).
+"""Sends the events of a scheduler to a stream (written by simmodel twin install-hooks).
 
-Scripts of the scheduler call it with what happened as its argument.
+Scripts of the scheduler call it with the kind of event as its argument.
 
 Standard library of Python 3.6 or later, and nothing else. It never fails and never keeps the scheduler: a child process
 talks to the stream for at most 50 ms; if that does not succeed, the entry goes to a spool file, whose entries the next
@@ -34,7 +34,7 @@ STATUS = {
 
 
 def main() -> None:
-    """Tell what the argument says."""
+    """Send an entry of the kind in the argument; spool it if it does not arrive in time."""
     entry = entry_of(sys.argv[1], dict(os.environ), time.time())
     if not told_in_time(entry):
         spool(entry)
@@ -73,7 +73,7 @@ def job_id(job: str, array: str, task: str) -> str:
 
 
 def told_in_time(entry: "list[str]") -> bool:
-    """Let a child send the entry, and what is spooled; return whether the entry arrived within the budget."""
+    """Let a child process send the entry and the spooled ones; return whether the entry arrived within the budget."""
     import select
 
     connect = connected
@@ -105,7 +105,7 @@ def told_in_time(entry: "list[str]") -> bool:
 
 
 def send(entry: "list[str]", stream: "_socket.socket", into: int, until: float) -> None:
-    """Log in, send the entry, say so, and then send what is spooled."""
+    """Log in, send the entry, report that to the parent process, and then send the spooled entries."""
     read = answers_of(stream)
     if SETTINGS.get("password_file"):
         with open(SETTINGS["password_file"]) as file:
@@ -217,7 +217,7 @@ def spool(entry: "list[str]") -> None:
 
 
 def unspool(stream: "_socket.socket", read: "Callable[[], bytes]", until: float) -> None:
-    """Send what is spooled, one process at a time; what is not acknowledged stays for the next call."""
+    """Send the spooled entries, one process at a time; those not acknowledged stay for the next call."""
     path = SETTINGS["spool"]
     sending = path + ".sending"
     if not (os.path.exists(path) or os.path.exists(sending)):

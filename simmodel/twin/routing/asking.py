@@ -1,4 +1,4 @@
-"""Reads what a submission asks for from the arguments of ``sbatch`` and the lines of its script."""
+"""Reads the request of a submission from the arguments of ``sbatch`` and the lines of its script."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ class Submission(NamedTuple):
 
 
 def read_submission(words: Sequence[str], script: str = "") -> Submission:
-    """Return what the arguments of ``sbatch``, without the command, and the text of its script say.
+    """Return the submission in the arguments of ``sbatch``, without the command, and in the text of its script.
 
-    Options of the command line come before those of the script. What is not understood is left to Slurm.
+    Options of the command line come before those of the script. Options that are not understood are left to Slurm.
 
     >>> found = read_submission(["--comment", "two words"], "#!/bin/sh\\n#SBATCH -n 4 --time=10\\n")
     >>> found.comment, found.request()

@@ -43,7 +43,7 @@ class RouteSettings(Fields):
     Parameters
     ----------
     default
-        the name of the cluster that takes what no twin has an answer for
+        the name of the cluster that takes the jobs for which no twin has an answer
     clusters
         the clusters; of equal ones the first is chosen
     patience

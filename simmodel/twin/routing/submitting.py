@@ -41,7 +41,7 @@ class Unclear(SimmodelError):
 
 
 class Choice(NamedTuple):
-    """A cluster, its turnaround by simulation (s) or ``None``, why it has none, and what its twin does not model."""
+    """A cluster, its simulated turnaround (s) or ``None`` with the reason, and properties its twin does not model."""
 
     cluster: RoutedCluster
     turnaround: float | None = None
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
 
 class Submitted(NamedTuple):
-    """Where a job is: the cluster, its id there, what ``sbatch`` said, and whether it was there before."""
+    """The place of a job: the cluster, its id there, the output of ``sbatch``, and whether it was there before."""
 
     cluster: str
     job: int | None
@@ -135,9 +135,9 @@ def submit(
     choices
         the clusters in the order in which they are tried; the next only after one that has surely not taken the job
     token
-        what tells the job from all others
+        identifies the job among all others
     stdin
-        the script, if it is no file
+        the script, if it is not a file
     again
         whether the token has been used before: it is looked up on all clusters first
 
@@ -168,7 +168,7 @@ def submit(
 def _try(
     cluster: RoutedCluster, submission: Submission, token: str, stdin: bytes, timeout: float
 ) -> tuple[Submitted, bool]:
-    """Submit to one cluster; return what came of it, and whether that is the end."""
+    """Submit to one cluster; return the result, and whether it is final."""
     program = os.path.join(cluster.commands, "sbatch") if cluster.commands else "sbatch"
     comment = f"{submission.comment} {MARK}{token}".strip()
     try:

@@ -1,4 +1,4 @@
-"""What a twin answers to the question when a job would end if it were submitted now."""
+"""The answer of a twin to the question when a job would end if it were submitted now."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def turnaround(
     snapshot
         the cluster as it is
     request
-        what the job asks for
+        the request of the job
     policy
         default: that of the snapshot
     speed
@@ -81,7 +81,7 @@ class Turnarounds:
     def answer(self, question: Mapping[str, Any]) -> dict[str, Plain]:
         """Return ``wait`` and ``turnaround`` (s) of the fields of a request, or ``error``, a sentence.
 
-        With ``unmodelled``: what the request names and the platform lacks.
+        With ``unmodelled``: the partitions and consumables of the request that the platform lacks.
 
         >>> Turnarounds().answer({"processors": 4})
         {'error': 'nothing is known of the cluster yet'}

@@ -37,7 +37,7 @@ class ActingSource(Protocol):
     """The settings of a source whose scheduler takes commands."""
 
     def hands(self, mode: Mode, *, restoring: bool = False) -> Hands:
-        """Return what acts on the scheduler in a mode; ``restoring``: what gives everything back."""
+        """Return the interface that acts on the scheduler in a mode; ``restoring``: one that gives everything back."""
         ...
 
 
@@ -48,7 +48,7 @@ class DescribingSource(Protocol):
     def describe(
         self, paths: Iterable[str | Path] = (), *, local: tzinfo | None = None, origin: float = 0.0
     ) -> Described:
-        """Return the platform of the cluster, of saved answers or else of what the scheduler tells now.
+        """Return the platform of the cluster, from saved answers or else from the scheduler's answers now.
 
         Parameters
         ----------

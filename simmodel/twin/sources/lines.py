@@ -85,7 +85,7 @@ class LinesSource:
         return None
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """Yield the events of the lines that have been completed since, waiting at most so many seconds for one."""
+        """Yield the events of the lines completed since the last call, waiting at most ``timeout`` seconds for one."""
         until = monotonic() + timeout
         pause = _FIRST_PAUSE
         while True:
@@ -127,7 +127,7 @@ class LinesSource:
         Raises
         ------
         InputError
-            it is no position of such a source
+            it is not a position of such a source
         """
         self._files.clear()
         try:

@@ -81,7 +81,7 @@ class _Replay:
         raise NotImplementedError
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """Yield the events whose time has come, waiting at most so many seconds for one."""
+        """Yield the events whose time has come, waiting at most ``timeout`` seconds for one."""
         until = monotonic() + timeout
         found = False
         while not self._ended:
@@ -119,7 +119,7 @@ class _Replay:
 
     @property
     def over(self) -> bool:
-        """Whether all events have been told."""
+        """Whether all events have been yielded."""
         return self._ended
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ def _request(workload: Workload, ready: Prepared, row: int) -> Demand:
 class AdvisedLog(_Replay):
     """A log on a simulated cluster that starts the jobs that it is advised to start.
 
-    Each instant ends with :class:`~simmodel.twin.events.Passed`; what is advised then is handed to :meth:`advised`.
+    Each instant ends with :class:`~simmodel.twin.events.Passed`; the advice for it is handed to :meth:`advised`.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ class StreamSource:
         return self._report() if self._report is not None else None
 
     def events(self, timeout: float) -> list[Event]:
-        """Return the events told since the last call, after a gap with a report before them.
+        """Return the events since the last call; after a gap, with a full report before them.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class StreamSource:
         Raises
         ------
         InputError
-            the server cannot be reached, or refuses what the source needs
+            the server cannot be reached, or refuses the rights that the source needs
         """
         about = self._fetch_or_raise()[1]
         if about is None:
@@ -226,7 +226,7 @@ class StreamSource:
             return *self._fetch(left, True), True
 
     def _fetch(self, left: float, look: bool) -> tuple[list[Entry], dict[str, Any] | None]:
-        """Return the entries after the position and, if asked to look, what the server says of the stream after them.
+        """Return the entries after the position and, if asked to look, the server's description of it after them.
 
         A deletion between the two at most makes the stream seem to have a gap.
         """
@@ -256,7 +256,7 @@ class StreamSource:
         before
             the position before the last read
         about
-            what the server says of the stream; ``None``: there is none
+            the server's information on the stream; ``None``: there is none
         """
         added = None if about is None else about.get("entries-added")
         self._look = 0.0 if about is not None and added is None else monotonic() + self._every
@@ -302,7 +302,7 @@ class StreamSource:
             raise refusal or InputError(self.server.absence(error)) from None
 
     def _lost(self, error: Exception, left: float) -> None:
-        """Note why the stream cannot be read, and wait a little; what the user must mend is raised at first contact."""
+        """Note why the stream cannot be read, and wait a little; at first contact, raise errors for the user."""
         refusal = self.server.refusal(error, self.stream, _READS)
         if refusal is not None and not self._met:
             raise refusal from None
@@ -338,7 +338,7 @@ class StreamSource:
         return found
 
     def _refuse(self, error: InputError, entry: str) -> None:
-        """Count an entry that is no event by the reason without the value found; log the first of each reason."""
+        """Count an entry that is not an event by the reason without the value found; log the first of each reason."""
         kinds = len(self.refused)
         self.refused.count(clipped(str(error).partition(", got ")[0], 200))
         if len(self.refused) > kinds:
