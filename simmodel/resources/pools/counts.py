@@ -188,7 +188,7 @@ class CountPool(Pool):
         Parameters
         ----------
         processors
-            the new number, at least 0 and those its reservations hold; processors that are down count. A reservation to
+            the new number, at least 0 and the sum reservations hold; processors that are down count. A reservation to
             come does not open before there are enough
         cause
             the cause in the record
