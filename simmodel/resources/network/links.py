@@ -40,7 +40,7 @@ class Link(Channel, Model):
     observer listens); ``transfers`` the number of those that move over it, if ``carries`` depends on it.
 
     A model derives from it and overrides one or more of :meth:`carries`, :meth:`limit` (with :meth:`until`, if limits
-    change with time), :meth:`delay` and :meth:`expected`; they are questions and change nothing. What it remembers of
+    change with time), :meth:`delay` and :meth:`expected`; they are questions and change nothing. Its memory of
     its load changes in :meth:`turns`. Its options are ``self.options``.
 
     >>> Link(LinkSpec(name="wan", bandwidth="1GBps"))

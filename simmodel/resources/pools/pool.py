@@ -178,7 +178,7 @@ class Pool(Claims, Windows):
     def room_for(self, job: LiveJob, allocation: Allocation | None = None) -> Any:
         """Return the capacity for a job reported to run here, by default as placed now; ``None``: there is no room.
 
-        Only what other jobs hold counts: not limits, windows, nor that the nodes of the allocation are down.
+        Only capacity that other jobs hold counts: not limits, windows, nor that the nodes of the allocation are down.
         """
         raise NotImplementedError
 
@@ -207,7 +207,7 @@ class Pool(Claims, Windows):
     def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Any:
         """Return the grant or allocation of running work with another number of processors, for ``left`` seconds more.
 
-        Work that grows keeps what it holds; work that shrinks gives back the nodes with the highest numbers. ``None``:
+        Work that grows keeps its own; work that shrinks gives back the nodes with the highest numbers. ``None``:
         too few are free.
         """
         raise NotImplementedError
