@@ -1,4 +1,4 @@
-"""Custom models of resources: what all of them share, their names, and their options.
+"""Custom models of resources: their common part, their names, and their options.
 
 The ``model`` of a spec is a class, a registered name, an entry point of the group ``simmodel.resources``, or
 ``module:Class``. :data:`BASES` has the base class of each kind of resource.
@@ -67,11 +67,11 @@ class Model:
 
     @classmethod
     def refuses(cls, spec: Any) -> str | None:
-        """Return what it does not support of a spec, or ``None``; asked when the platform is built."""
+        """Return why it does not support a spec, or ``None``; called when the platform is built."""
         return None
 
     def own_state(self) -> Any:
-        """Return what a model remembers beside the state of its base class, for snapshots.
+        """Return the memory of a model beside the state of its base class, for snapshots.
 
         Plain values (``None``, numbers, texts, lists, mappings with texts as keys), which may hold tasks and data.
         """

@@ -287,7 +287,7 @@ def check_specs(
 
 
 def name_of(job: Job, number: int, known: Container[object]) -> int | str:
-    """Return the name of a job: its id, its own name, or the first number from ``number`` on that is no known id."""
+    """Return the name of a job: its id, its own name, or the first number from ``number`` on that is not a known id."""
     if job.id is not None or job.name:
         return job.id if job.id is not None else str(job.name)
     while number in known:
@@ -318,7 +318,7 @@ class ChunkReader:
     workload
         the workload
     offers
-        what the system supports
+        the additional requests that the system supports
     check
         checks jobs of a script, given with their names
     prepare
@@ -349,7 +349,7 @@ class ChunkReader:
     def next(self) -> tuple[Workload, Prepared] | None:
         """Return the next chunk and its jobs as simulated; ``None`` after the last.
 
-        The report of the jobs is not added yet: what submits them may repair more.
+        The report of the jobs is not added yet: their submission may repair more.
         """
         chunk = next(self._chunks, None)
         if chunk is None:

@@ -191,7 +191,7 @@ class JobSystem(System[LiveJob]):
         return job, Refusal("; ".join(dict.fromkeys(reasons)), rules)
 
     def take_in(self, job: LiveJob) -> None:
-        """Submit a live job: tell observers, plan its cancellation and put it into the queue."""
+        """Submit a live job: notify observers, plan its cancellation and put it into the queue."""
         self.tell("job_submitted", job)
         spec = job._job
         if spec is not None and spec.cancel is not None:
@@ -288,7 +288,7 @@ class JobSystem(System[LiveJob]):
         self.scheduler.wake()
 
     def over(self, job: LiveJob) -> None:
-        """Finish a job that has ended: withdraw its pending calls, trigger its event and tell the systems above."""
+        """Finish a job that has ended: withdraw its pending calls, trigger its event and notify the systems above."""
         for planned in self._planned.pop(job, ()):
             if planned.callbacks is not None:
                 self.env.withdraw(planned)
@@ -309,7 +309,7 @@ class JobSystem(System[LiveJob]):
             self.over(work)
 
     def tell(self, hook: str, *what: Any) -> None:
-        """Tell observers and the system's own recorder."""
+        """Notify observers and the system's own recorder."""
         for call in self.env.hooks(hook):
             call(*what)
         own = heard(self.recorder, hook)

@@ -103,7 +103,7 @@ class Kind(Fields):
         return self.work
 
     def of_nodes(self, spec: Any) -> frozenset[str]:
-        """Return what jobs can request of the nodes of each of its places: ``"cores"``, ``"memory"``; none if counted.
+        """Return the amounts that jobs can request of nodes at each place: ``"cores"``, ``"memory"``; none if counted.
 
         The tasks of workflows that run as jobs request this much.
         """

@@ -132,7 +132,7 @@ class DataHolder(Model):
         return data.size - self.parts.get(data, 0.0)
 
     def arrived(self, data: LiveData) -> DataArrival:
-        """Note the arrival of data; the caller tells those who wait for it."""
+        """Note the arrival of data; the caller notifies those who wait for it."""
         arrival = self.arriving.pop(data)
         self.awaited.pop(data, None)
         if arrival.users:

@@ -1,4 +1,4 @@
-"""What may be evicted, in the order of a rule, kept up to date at each use."""
+"""Eviction candidates in the order of a rule, kept up to date at each use."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class KeyedEviction(Eviction):
         self.function = function
 
     def key(self, candidate: Candidate) -> Any:
-        """Return what the function returns."""
+        """Return the value of the function for a candidate."""
         return self.function(candidate)
 
 
@@ -133,7 +133,7 @@ def register_eviction(name: str, rule: type[Eviction] | Callable[[Candidate], An
 
 
 def eviction_rule(given: EvictionLike, place: str = "evict") -> Eviction:
-    """Return the rule of a name, such as ``"lru"`` or ``"lru(last=true)"``, or of what else users pass as one.
+    """Return the rule given as a name, such as ``"lru"`` or ``"lru(last=true)"``, an object, a class or a function.
 
     Raises
     ------

@@ -55,7 +55,7 @@ class FileHolder:
     evict
         the eviction rule
     catalogue
-        the catalogue that is told of its files, in which it has its name as site; ``None``: no replica is protected
+        the catalogue that registers its files, in which it has its name as site; ``None``: no replica is protected
 
     >>> holder = FileHolder(Environment(), "disk", 100.0); holder.add("a", 60.0); holder.free
     40.0

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Storage", "StorageState", "make_storage", "register_storage"]
 
 Call = Callable[[Access], Any]
-"""What is called at the end of an access."""
+"""A function that is called with an access at its end."""
 
 
 class StorageState(NamedTuple):
     """A storage at one instant: files, room reserved and room waited for, each in order, and the accesses.
 
-    ``clock``: the position in the order of all arrivals and uses; ``own``: what its model remembers, as plain values.
+    ``clock``: the position in the order of all arrivals and uses; ``own``: the memory of its model, as plain values.
     """
 
     files: tuple[HeldFile, ...] = ()
@@ -54,7 +54,7 @@ class Storage(FileHolder, Model):
     spec
         its name, capacity, bandwidths and eviction rule
     catalogue
-        the catalogue that is told of its files, in which it has its name as site; ``None``: no replica is protected
+        the catalogue that registers its files, in which it has its name as site; ``None``: no replica is protected
     name
         its name; default: that of the spec
 

@@ -61,7 +61,7 @@ class ChangingLinks(Fluid):
             call(link)
 
     def when_up(self, way: Route, call: Callable[[], object], what: str) -> None:
-        """Call once, in an event of its own, when all links of a route are up; ``what`` waits, in reports."""
+        """Call once, in an event of its own, when all links of a route are up; ``what``: the waiter, for reports."""
         self._resting.append((way, call, what))
         self._watch(way.changing)
         self._wake_resting()
@@ -82,7 +82,7 @@ class ChangingLinks(Fluid):
             yield f"{what} wait to be sent again; down: {down}"
 
     def abandon(self) -> None:
-        """Cancel all transfers, and what waits until a route is up; nobody who waits for them is told."""
+        """Cancel all transfers, and the calls that wait until a route is up, without notifying those who wait."""
         super().abandon()
         for way, _, _ in self._resting:
             self._unwatch(way.changing)
@@ -261,4 +261,4 @@ class ChangingLinks(Fluid):
         return after
 
     def _turn(self, link: Link) -> None:
-        """Tell a link with a memory of its load."""
+        """Report the present load of a link to its model, if that has a memory."""

@@ -14,12 +14,12 @@ class Channel:
     Parameters
     ----------
     name, capacity
-        its name, and what its users share per second
+        its name, and the amount that its users share per second
 
     Attributes
     ----------
     load, saturated, users
-        what is used; whether that is all; the groups that use it, each with its factor
+        the amount used; whether that is all; the groups that use it, each with its factor
     place
         its number in a crowd; 0: none
     filling, room, rising, rising_weight, first_weight, has_others

@@ -89,7 +89,7 @@ class Crowd:
         group.row = -1
 
     def close(self) -> None:
-        """Tell all groups their levels, and free them and their channels."""
+        """Copy the levels to the groups, and free them and their channels."""
         self.tell()
         for group in self.groups:
             if group is not None:
@@ -117,7 +117,7 @@ class Crowd:
         self._factor = np.concatenate((self._factor, np.zeros_like(self._factor)))
 
     def tell(self) -> list[Group]:
-        """Tell the groups their levels; return those that the last solution moved."""
+        """Copy the levels to the groups; return those that the last solution moved."""
         rows = np.flatnonzero(self._behind)
         for row, level in zip(rows.tolist(), self.level[rows].tolist(), strict=True):
             group = self.groups[row]
@@ -142,7 +142,7 @@ class Crowd:
     def solve(self, seeds: Iterable[Channel], changed: Iterable[Group], floor: float) -> list[Channel]:
         """Update the levels after changes of channels and groups; return the channels whose load may have changed.
 
-        The changed groups are told their levels; the other groups with a new one are the rows ``moved``.
+        The changed groups get their levels at once; the other groups with a new one are the rows ``moved``.
         """
         changed = list(changed)
         for group in changed:

@@ -67,7 +67,7 @@ class Carrier(Protocol):
 
 
 class Clockwork(Protocol):
-    """What keeps the clocks of many bundles, such as :class:`~simmodel.resources.network.clocks.Clocks`."""
+    """A keeper of the clocks of many bundles, such as :class:`~simmodel.resources.network.clocks.Clocks`."""
 
     def read(self, bundle: Bundle) -> None:
         """Set the clock of a bundle."""

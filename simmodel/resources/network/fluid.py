@@ -78,7 +78,7 @@ class Fluid:
         return ""
 
     def abandon(self) -> None:
-        """Cancel all flows; nobody who waits for them is told, but observers are."""
+        """Cancel all flows; observers are notified, but those who wait for them are not."""
         for flow in list(self._under_way):
             if flow.callbacks:
                 flow.callbacks.clear()

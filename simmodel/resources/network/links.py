@@ -35,12 +35,12 @@ class Moving(Protocol):
 class Link(Channel, Model):
     """A live link, and the base class of models of links.
 
-    ``bandwidth`` is in bytes/s and ``latency`` in s; ``capacity`` is what transfers share (:meth:`carries`), or 0 while
+    ``bandwidth`` is in bytes/s and ``latency`` in s; ``capacity`` is shared by transfers (:meth:`carries`), and 0 while
     the link is down; ``load`` is the sum of the rates over it (maintained for shared links, and for fatpipes if an
     observer listens); ``transfers`` the number of those that move over it, if ``carries`` depends on it.
 
     A model derives from it and overrides one or more of :meth:`carries`, :meth:`limit` (with :meth:`until`, if limits
-    change with time), :meth:`delay` and :meth:`expected`; they are questions and change nothing. What it remembers of
+    change with time), :meth:`delay` and :meth:`expected`; they are questions and change nothing. Its memory of
     its load changes in :meth:`turns`. Its options are ``self.options``.
 
     >>> Link(LinkSpec(name="wan", bandwidth="1GBps"))
@@ -57,7 +57,7 @@ class Link(Channel, Model):
     varies: ClassVar[bool] = False
     """Whether the limits of its transfers change with time."""
     turning: ClassVar[bool] = False
-    """Whether the model is told of its load."""
+    """Whether changes of its load are reported to the model."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -100,7 +100,7 @@ class ModelledLinks(ChangingLinks):
         return min(after, until)
 
     def _turn(self, link: Link) -> None:
-        """Tell a link with a memory of its load, and give it the capacity that follows."""
+        """Report its load to a link with a memory, and set the capacity that follows."""
         if not link.turning:
             return
         now = self.env._now
@@ -123,12 +123,12 @@ class ModelledLinks(ChangingLinks):
             link.alarm.set(self._next_change(link, profile_at(link.spec, now)[2]))
 
     def own_states(self) -> tuple[tuple[str, Any], ...]:
-        """Return what the models of its links remember, by link, for snapshots."""
+        """Return the memories of the models of its links, by link, for snapshots."""
         found = [(link.name, link.own_state()) for link in self.links.values() if type(link) is not Link]
         return tuple(each for each in found if each[1] is not None)
 
     def restore_own(self, states: Iterable[tuple[str, Any]]) -> None:
-        """Take back what the models of its links remember."""
+        """Restore the memories of the models of its links."""
         for name, values in states:
             self.links[name].restore_own(values)
             self.links[name].fit()

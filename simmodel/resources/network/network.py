@@ -178,7 +178,7 @@ class Network(ModelledLinks):
         return self._begin(Transfer(self, size, 1.0, way, inf, way.wait, way.fails, source, destination))
 
     def carry_on(self, size: float, left: float, source: Hashable, destination: Hashable, lag: float) -> Transfer:
-        """Go on with a transfer of a snapshot: so many of its bytes are left, and so many seconds of its latency."""
+        """Continue a transfer of a snapshot, of which ``left`` bytes and ``lag`` seconds of latency remain."""
         way = self.way(source, destination)
         transfer = Transfer(self, size, 1.0, way, inf, lag, way.fails, source, destination)
         transfer.kept = left
@@ -186,7 +186,7 @@ class Network(ModelledLinks):
 
     @property
     def alarms(self) -> tuple[Alarm, Alarm]:
-        """What ends the transfers that are due next, and the latencies."""
+        """The alarms that end the transfers due next, and the latencies due next."""
         return self._alarm, self._lag_alarm
 
     def _begin(self, transfer: Transfer) -> Transfer:

@@ -51,7 +51,7 @@ class Access(Flow):
     """Bytes read or written: an event that happens when the last byte has passed; its value is a :class:`Delivery`.
 
     ``cancel()``, ``pause()``, ``resume()`` and a ``with`` block work as for a transfer. ``about``: whatever it is for,
-    told to observers.
+    passed to observers.
 
     >>> env = Environment(); access = SharedChannel(env, 100.0).start(1000.0)
     >>> env.run(until=4); access.left, access.rate
@@ -347,7 +347,7 @@ class SharedChannel:
 
     @property
     def alarm(self) -> Alarm:
-        """What ends the accesses that are due next."""
+        """The alarm that ends the accesses due next."""
         return self._alarm
 
     def state(self) -> ChannelState:

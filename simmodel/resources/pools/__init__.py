@@ -1,1 +1,1 @@
-"""Pools: processors, hosts and nodes that jobs are allocated, and what backfilling asks of them."""
+"""Pools: processors, hosts and nodes that jobs are allocated, and the profiles and promises of backfilling."""

@@ -296,7 +296,7 @@ class NodeTable:
 
     @property
     def counted(self) -> bool:
-        """Whether enough free cores in sum are what a request for cores anywhere needs."""
+        """Whether enough free cores in sum suffice for a request for cores anywhere."""
         return self.complete and self._place.enough is None
 
     @property
@@ -466,7 +466,7 @@ class NodeTable:
         return Allocation(nodes, amounts)
 
     def _nodes_of(self, need: Request, count: int, candidates: Numbers, prefer: Numbers | None) -> Allocation | None:
-        """Return so many of some nodes that meet the need per node, or ``None`` if there are too few."""
+        """Return ``count`` of the candidates, which meet the need per node, or ``None`` if there are too few."""
         if len(candidates) < count or (self._place.enough is not None and not self._may_choose(need, candidates)):
             return None
         chosen = self._place.nodes(self, candidates, count)
@@ -498,7 +498,7 @@ class NodeTable:
 
 
 def probe(job: LiveJob, processors: int, requested: float) -> LiveJob:
-    """Return a job of no queue that requests so many processors of the place of another, for some seconds."""
+    """Return a job of no queue that requests processors at the place of another, for some seconds."""
     found = LiveJob(f"{processors} processors for {job.id}", -1, 0.0, processors, requested, requested, requested)
     found.place = job.place
     return found
@@ -519,7 +519,7 @@ def joined(first: Allocation, second: Allocation) -> Allocation:
 
 
 def cut(held: Allocation, processors: int, *, whole: bool) -> Allocation:
-    """Return the part of an allocation that has so many processors, on the nodes with the lowest numbers.
+    """Return the part of an allocation with a number of processors, on its nodes with the lowest numbers.
 
     ``whole``: nodes are kept or given back whole.
 

@@ -1,4 +1,4 @@
-"""Grants and claims: what a pool gives to claims and to bodies of jobs, which get more of it and give some back."""
+"""Grants and claims: the capacity that a pool gives to claims and to bodies of jobs, which grow and shrink."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Grant(Fields):
     """The capacity that a pool granted: processors, and their nodes if nodes are identified.
 
     ``nodes`` is a tuple of node numbers, or ``None``; ``allocation`` is internal to the pool. The grants of claims and
-    of the bodies of jobs grow and shrink, and always say what is held now.
+    of the bodies of jobs grow and shrink, and always show the capacity held now.
     """
 
     processors: int = 0
@@ -49,7 +49,7 @@ class Grant(Fields):
 
 
 class Held(Protocol):
-    """An entry in the index of running work: its expected end (s), its place there, and what it holds."""
+    """An entry in the index of running work: its expected end (s), its place there, and its grant."""
 
     expected_end: float
     entry: Any
@@ -57,7 +57,7 @@ class Held(Protocol):
 
 
 class LiveGrant(Grant):
-    """The grant of a claim or of the body of a job: it says what is held now, grows and shrinks."""
+    """The grant of a claim or of the body of a job: it shows the capacity held now, grows and shrinks."""
 
     __slots__ = ("_holder",)
     __eq__ = object.__eq__
@@ -79,7 +79,7 @@ class LiveGrant(Grant):
 
     @property
     def allocation(self) -> Any:
-        """What it holds of these nodes."""
+        """The parts of these nodes that it holds."""
         return self._holder.now.allocation
 
     def grow(self, processors: int) -> Growth:
@@ -142,11 +142,11 @@ class Growth(Waiter):
         return f"a request for {counted(self.processors, 'more processor')} of {self.pool.name} since {self.asked:g}"
 
     def fits(self) -> bool:
-        """Whether so many more processors are free now."""
+        """Whether the additional processors are free now."""
         return self._larger() is not None
 
     def _larger(self) -> Any:
-        """Return what its holder would hold with them, or ``None``."""
+        """Return the enlarged grant or allocation of its holder, or ``None``: too few are free."""
         holder = self.holder
         return holder.resized(holder.job.processors + self.processors)
 
@@ -180,12 +180,12 @@ class _Listeners(list["Callable[[Any], None]"]):
 
 
 class Holder:
-    """What holds capacity of a pool and can have more or less of it: a claim, or the body of a job.
+    """A holder of capacity of a pool that can grow and shrink: a claim, or the body of a job.
 
     Attributes
     ----------
     pool, job, held
-        the pool; the job that stands for what it holds; its entry in the index of running work
+        the pool; the job that stands for its capacity; its entry in the index of running work
     priority, preempt
         those with which it requests more
     growths
@@ -218,7 +218,7 @@ class Holder:
         raise NotImplementedError
 
     def told(self, processors: int, grant: Grant) -> None:
-        """Tell observers of another size: it had so many processors, and held that grant."""
+        """Notify observers of another size, given its former processors and grant."""
         raise NotImplementedError
 
     @property
@@ -234,7 +234,7 @@ class Holder:
 
     @property
     def now(self) -> Grant:
-        """What the pool granted, as it is now."""
+        """The present grant of the pool."""
         grant: Grant | None = self.held.grant
         assert grant is not None
         return grant
@@ -255,7 +255,7 @@ class Holder:
             it holds nothing, or keeps its size: on hosts, contiguous nodes and whole switches, or if it requested
             nodes, GPUs or memory instead of processors alone
         ImpossibleWork
-            the pool never has so many
+            the pool never has that many
 
         >>> from simmodel import Environment
         >>> from simmodel.resources import CountPool
@@ -309,7 +309,7 @@ class Holder:
         self.pool.came_free()
 
     def resized(self, processors: int) -> Any:
-        """Return what it would hold with another number of processors; ``None``: too few are free."""
+        """Return its grant or allocation with another number of processors; ``None``: too few are free."""
         left = max(0.0, self.held.expected_end - self.pool.env.now)
         return self.pool.resized(self.job, self.now, processors, left)
 
@@ -343,7 +343,7 @@ class Holder:
             raise InputError(f"{self.title} cannot {what}: {reason}")
 
     def why_never(self, processors: int) -> str | None:
-        """Return why it can never have so many processors, or ``None``."""
+        """Return why it can never have a number of processors, or ``None``."""
         return self.pool.why_not(probe(self.job, processors, 0.0))
 
 
@@ -418,7 +418,7 @@ class Claim(Waiter, Holder):
         return self.entry is not None
 
     def told(self, processors: int, grant: Grant) -> None:
-        """Tell observers of another size."""
+        """Notify observers of another size."""
         self.pool.tell("claim_resized", self, processors, grant)
 
     def describe(self) -> str:
@@ -606,7 +606,7 @@ class Claims:
         self.give_back(claim.job, claim.grant)
 
     def _ended(self, claim: Claim, status: str) -> None:
-        """Withdraw what a claim that has ended still requests, and tell observers of the end."""
+        """Withdraw the growths that a claim that has ended still requests, and notify observers of the end."""
         claim.drop_growths()
         self.tell("claim_ended", claim, status)
 

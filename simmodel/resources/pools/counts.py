@@ -83,7 +83,7 @@ class CountPool(Pool):
         return isinstance(allocation, Grant) and self.fits(job)
 
     def room_for(self, job: LiveJob, allocation: object = None) -> Grant | None:
-        """Return what a job takes that is reported to run here; ``None``: other jobs hold too much."""
+        """Return the grant of a job reported to run here; ``None``: other jobs hold too much."""
         request = job.request
         room = job.processors <= self.free + min(self._down, self._capacity)
         return COUNTED if room and (request is None or self.consumables.fits(request.consumables)) else None
@@ -188,7 +188,7 @@ class CountPool(Pool):
         Parameters
         ----------
         processors
-            the new number, at least 0 and what its reservations hold; processors that are down count. A reservation to
+            the new number, at least 0 and the sum reservations hold; processors that are down count. A reservation to
             come does not open before there are enough
         cause
             the cause in the record
@@ -372,7 +372,7 @@ class PoolProfile:
         return all(part.exact for part in self._parts.values())
 
     def advance(self, now: float) -> None:
-        """Drop what was before ``now``."""
+        """Drop the past, before ``now`` (s)."""
         self._now = now
         for part in self._parts.values():
             part.advance(now)

@@ -29,7 +29,7 @@ def can_resize(pool: Pool, job: LiveJob, processors: int) -> bool:
 
 
 def resized(pool: Pool, job: LiveJob, grant: Grant, processors: int) -> Any:
-    """Return what a running elastic job would hold on another number of processors; ``None``: too few are free."""
+    """Return a running elastic job's grant or allocation at another size; ``None``: too few processors are free."""
     left = 0.0
     if pool.windows:  # the requested seconds that are left then
         assert job.elastic is not None

@@ -95,7 +95,7 @@ class Hosts:
                 kind.there |= 1 << cores
 
     def fits(self, cores: int) -> bool:
-        """Whether a host has so many free cores."""
+        """Whether a host has at least ``cores`` free cores."""
         for kind in self.kinds:  # noqa: SIM110 (hot path)
             if kind.there >> cores:
                 return True
@@ -107,11 +107,11 @@ class Hosts:
         return max([kind.there.bit_length() - 1 for kind in self.kinds])
 
     def choose(self, cores: int) -> int | None:
-        """Return the host on which a job with so many cores starts, or ``None``."""
+        """Return the host on which a job with a number of cores starts, or ``None``."""
         return self._choose(self.kinds, cores)
 
     def move(self, host: int, cores: int) -> None:
-        """Note that so many cores of a host came free, or were taken if it is negative."""
+        """Note that cores of a host came free, or were taken if their number is negative."""
         before = self.free[host]
         after = self.free[host] = before + cores
         kind = self._kind_of[host]
@@ -212,7 +212,7 @@ class HostGrant(Grant):
 class HostPool(NodePool):
     """A pool of hosts: each job runs on one of them, and its processors are cores of that host.
 
-    A job for a number of processors is a request for one node with so many cores. As long as jobs ask for cores only,
+    A job for a number of processors is a request for one node with that many cores. As long as jobs ask for cores only,
     hosts are counted by their free cores, and the table of nodes is brought up to date when something asks for it:
     GPUs or memory of jobs, windows, or backfilling that looks at nodes. Both ways choose the same hosts.
 
@@ -410,7 +410,7 @@ class HostPool(NodePool):
         self._changed(self.free + processors if hosts.free[host] >= 0 else self.free)
 
     def _note(self, allocation: Allocation, sign: int) -> None:
-        """Count what was taken (-1) or given back (1) by table."""
+        """Count an allocation that was taken (-1) or given back (1) by table."""
         hosts = self._hosts
         if hosts is None:
             return
@@ -572,7 +572,7 @@ class HostPromise(Promise):
         return limit > 0 and not any(job.width <= (free if job.planned <= limit else room) for job in jobs)
 
     def _renew(self) -> None:
-        """Find what jobs can have now."""
+        """Update ``free`` and ``room``, the most cores that jobs can have now."""
         hosts, rest = self._hosts, self._rest
         self.free = self.room = hosts.most
         if len(rest) == 1:

@@ -356,11 +356,11 @@ INFINITY = float("inf")
 _LOG = 20_000  # changes of nodes kept
 
 Shape = tuple[float, float, float, bool]
-"""What is asked of one node: cores, GPUs, bytes, and whether nobody else may be there."""
+"""The amounts requested of one node: cores, GPUs, bytes, and whether nobody else may be there."""
 
 
 def shape_of(request: Request) -> Shape:
-    """Return what a request for nodes asks of each of them."""
+    """Return the shape that a request for nodes requires of each of them."""
     return request.cores_per_node, request.gpus_per_node, request.memory_per_node, request.exclusive
 
 

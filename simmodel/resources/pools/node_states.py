@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["NodeEnds", "NodePromise", "NodeStates", "Shape", "shape_of"]
 
 Shape = tuple[float, float, float]
-"""What is asked of one node: cores, GPUs, bytes."""
+"""The amounts requested of one node: cores, GPUs, bytes."""
 
 
 def shape_of(request: Request) -> Shape:
@@ -149,7 +149,7 @@ class NodeEnds:
         return self._able(shape)[1]
 
     def earliest(self, shape: Shape, nodes: int, now: float, hint: float) -> tuple[float, Mask]:
-        """Return the earliest instant (s) at which so many nodes satisfy a shape, and which do then.
+        """Return the earliest instant (s) at which enough nodes satisfy a shape, and which do then.
 
         The instant is infinite if too few ever do by the expected ends. Work past its expected end is expected to end
         now.
@@ -157,7 +157,7 @@ class NodeEnds:
         Parameters
         ----------
         shape, nodes
-            what is asked for
+            the amounts requested of each node, and the number of nodes
         now
             seconds
         hint
@@ -237,7 +237,7 @@ class NodeEnds:
         return 0.0
 
     def rest(self, shape: Shape, at: float, nodes: Mask) -> Amounts:
-        """Return what is left of each node at an instant (s) beside a shape on these nodes: infinite on the others."""
+        """Return the amounts left on these nodes at an instant (s) beside a shape on each; infinite on the others."""
         rest = np.full(self._table.free.shape, np.inf)
         numbers = np.flatnonzero(nodes)
         rest[:, numbers] = self._table.capacity[:, numbers] - np.array(shape)[:, None]
@@ -474,7 +474,7 @@ class NodeStates:
         return held
 
     def _are_whole(self, nodes: tuple[int, ...], cores: float) -> bool:
-        """Whether so many cores are all cores of each of some nodes."""
+        """Whether ``cores`` is the number of all cores of each of some nodes."""
         of = self._cores
         return of[nodes[0]] == cores if self._alike else all(of[node] == cores for node in nodes)
 
@@ -502,7 +502,7 @@ class NodeStates:
             self._there += change if count == 1 else change * count
 
     def _change(self, move: Move) -> NDArray[np.int64]:
-        """Return by how many nodes each class changes if what is free of one node changes."""
+        """Return by how many nodes each class changes if the free capacity of one node changes."""
         if len(self._changes) > 4096:
             self._changes.clear()
         change = np.zeros_like(self._there)

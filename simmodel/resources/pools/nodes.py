@@ -135,7 +135,7 @@ class WholeNodes:
         self.idle = (table.free[0] == self.cores).nonzero()[0].tolist()
 
     def take(self, job: LiveJob, width: int, table: NodeTable | None = None) -> Allocation:
-        """Take so many processors for a job, of the idle nodes in the table, of which there are enough."""
+        """Take ``width`` processors for a job, of the idle nodes in the table, of which there are enough."""
         count = width // self.cores
         idle = self.idle
         assert idle is not None
@@ -154,7 +154,7 @@ class WholeNodes:
         return Allocation.alike(nodes, self.cores, gpus, request.memory_per_node)
 
     def give_back(self, nodes: Iterable[int], width: int) -> None:
-        """Give back what :meth:`take` returned."""
+        """Give back the nodes and processors of an allocation that :meth:`take` returned."""
         idle = self.idle
         assert idle is not None
         idle.extend(nodes)
@@ -494,7 +494,7 @@ class NodePool(ChangingNodes):
         )
 
     def room_for(self, job: LiveJob, allocation: Allocation | None = None) -> Allocation | None:
-        """Return what a job takes that is reported to run here; ``None``: other jobs hold too much of its nodes."""
+        """Return the allocation of a job reported to run here; ``None``: other jobs hold too much of its nodes."""
         if job.request is not None and not self.consumables.fits(job.request.consumables):
             return None
         if allocation is None:
@@ -545,7 +545,7 @@ class NodePool(ChangingNodes):
         return f"the placement of {self.name} is {self.spec.placed_by!r}" if self._strict else None
 
     def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Allocation | None:
-        """Return what running work would hold on another number of processors, for the seconds that are left."""
+        """Return the allocation of running work on another number of processors, for the seconds that are left."""
         held: Allocation = grant.allocation
         if processors <= held.processors:
             return cut(held, processors, whole=self.spec.exclusive)
@@ -587,7 +587,7 @@ class NodePool(ChangingNodes):
         return Grant(allocation.processors, allocation.numbers, allocation)
 
     def _take_whole(self, job: LiveJob, width: int) -> Grant:
-        """Allocate idle nodes with so many processors."""
+        """Allocate idle nodes with ``width`` processors."""
         whole = self._whole
         assert whole is not None
         if whole.idle is None:
@@ -629,14 +629,14 @@ class NodePool(ChangingNodes):
         self._changed(self.table.cores)
 
     def _moved(self, processors: int) -> None:
-        """Invalidate cached answers after so many processors came free, or were taken if it is negative."""
+        """Invalidate cached answers after processors came free, or were taken if their number is negative."""
         if self.up == self._all_cores:
             self._changed(self.free + processors)
         else:  # those of nodes that are down do not come free
             self._changed(self.table.cores)
 
     def _changed(self, free: int) -> None:
-        """Invalidate cached answers; so many processors are free from now on."""
+        """Invalidate cached answers and set the number of free processors."""
         self.version += 1
         self.free = self._free = free
         if self._fitting:

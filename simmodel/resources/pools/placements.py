@@ -82,9 +82,9 @@ def unused_switches(switches: Numbers, used: NDArray[np.bool_]) -> NDArray[np.bo
 
 
 class Table(Protocol):
-    """What placements see of the nodes.
+    """The nodes as placements see them.
 
-    The arrays of what is free and of the capacity, of shape (3, nodes), and the number of the switch of each node,
+    The arrays of the free amounts and of the capacity, of shape (3, nodes), and the number of the switch of each node,
     ``None`` if none has a switch.
     """
 
@@ -113,7 +113,7 @@ class Placement(NamedTuple):
 
     @property
     def strict(self) -> bool:
-        """Whether enough free nodes, or cores, may still not be what a job can have."""
+        """Whether a job may fail to start although enough nodes, or cores, are free."""
         return self.whole_switches or self.enough is not None
 
 

@@ -36,7 +36,7 @@ class Pool(Claims, Windows):
     Attributes
     ----------
     name, system
-        its name in reports; the name of its cluster, by which a body can tell where its job runs
+        its name in reports; the name of its cluster, by which a body knows where its job runs
     capacity, free, up
         processors in total, free now, and not down (``free`` is negative while down processors are still in use);
         read-only for users
@@ -176,9 +176,9 @@ class Pool(Claims, Windows):
         return self.fits(job)
 
     def room_for(self, job: LiveJob, allocation: Allocation | None = None) -> Any:
-        """Return what a job takes that is reported to run here, by default as placed now; ``None``: there is no room.
+        """Return the capacity for a job reported to run here, by default as placed now; ``None``: there is no room.
 
-        Only what other jobs hold counts: not limits, windows, nor that the nodes of the allocation are down.
+        Only capacity that other jobs hold counts: not limits, windows, nor that the nodes of the allocation are down.
         """
         raise NotImplementedError
 
@@ -205,9 +205,9 @@ class Pool(Claims, Windows):
         return None
 
     def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Any:
-        """Return what running work would hold on another number of processors, for the seconds that are left.
+        """Return the grant or allocation of running work with another number of processors, for ``left`` seconds more.
 
-        Work that grows keeps what it holds; work that shrinks gives back the nodes with the highest numbers. ``None``:
+        Work that grows keeps its own; work that shrinks gives back the nodes with the highest numbers. ``None``:
         too few are free.
         """
         raise NotImplementedError
@@ -341,7 +341,7 @@ class Pool(Claims, Windows):
 
     @property
     def drained(self) -> Any:
-        """What :meth:`take_down` took, of :attr:`away` and in its form."""
+        """The part of :attr:`away` that :meth:`take_down` took, in the same form."""
         raise NotImplementedError
 
     @drained.setter
@@ -354,7 +354,7 @@ class Pool(Claims, Windows):
         Raises
         ------
         InputError
-            what is to be brought up was not taken down
+            the part to bring up was not taken down
         """
         raise NotImplementedError
 

@@ -58,7 +58,7 @@ class Profile(Protocol):
 
 
 class _Block:
-    """Consecutive steps of a profile, with bounds of what is free.
+    """Consecutive steps of a profile, with bounds of their free capacity.
 
     ``shift`` is added to all of ``free``; ``low`` and ``high`` are bounds of ``free`` without it.
     """

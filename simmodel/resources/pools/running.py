@@ -178,7 +178,7 @@ Entry = tuple[float, int, int, Any]  # expected end, start number, processors, r
 
 
 class Watcher(Protocol):
-    """What is told of the starts and ends of the executions of an index."""
+    """A listener to the starts and ends of the executions of an index."""
 
     def started(self, entry: Entry, /) -> None:
         """Note an execution that was added."""
@@ -228,7 +228,7 @@ class RunningIndex:
             yield from block
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell a watcher of each execution that is added or removed from now on."""
+        """Notify a watcher of each execution that is added or removed from now on."""
         self._watchers = (*self._watchers, watcher)
         self._others = tuple([each for each in self._watchers if each is not self._elastic])
 

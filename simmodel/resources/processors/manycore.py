@@ -34,13 +34,13 @@ class ManyCores(Processor):
 
     @classmethod
     def refuses(cls, spec: ProcessorSpec) -> str | None:
-        """Return what it does not support of a spec, or ``None``."""
+        """Return why it does not support a spec, or ``None``."""
         return None
 
     def admits(self, task: LiveTask, running: Collection[LiveTask]) -> bool:
         """Return whether the head of the queue, which finds its cores free, may start now; asked again at each end.
 
-        Policies ask too (:meth:`fits`), so a yes is no start: what a model notes of a task, such as its slices, counts
+        Policies ask too (:meth:`fits`), so a yes starts nothing: notes of a model on a task, such as its slices, count
         once the task is among those that run. A model whose answer changes at other instants calls :meth:`wake` then.
 
         Parameters

@@ -125,7 +125,7 @@ class Processor(TaskPlace, Model):
 
     @classmethod
     def refuses(cls, spec: ProcessorSpec) -> str | None:
-        """Return what it does not support of a spec, or ``None``."""
+        """Return why it does not support a spec, or ``None``."""
         if spec.cores == 1:
             return None
         return f"runs one task at a time: cores must be 1, got {spec.cores} (derive from ManyCores to run several)"
@@ -145,7 +145,7 @@ class Processor(TaskPlace, Model):
         return [] if self.process is None else [self.process]
 
     def end(self) -> None:
-        """End its processes by force, and withdraw what only they waited for."""
+        """End its processes by force, and withdraw the events that only they waited for."""
         for process in self.processes():
             target = kill(process)
             if target is not None and type(target) in (Event, Timeout) and target.triggered and not target.callbacks:
@@ -163,7 +163,7 @@ class Processor(TaskPlace, Model):
         return None if plain else name
 
     def held_by(self, task: LiveTask) -> str:
-        """Return what the model has against a queued task that finds its cores free, or a running one; default: ""."""
+        """Return why the model holds up a queued task that finds its cores free, or a running one; default: ""."""
         return ""
 
     def process_of(self, task: LiveTask) -> Process:

@@ -27,7 +27,7 @@ _NEAR = 1e-15  # of the clock: a task that would end this close to new rates end
 
 
 class _Together(ManyCores):
-    """A processor whose executing tasks wait for one timer; subclasses say in :meth:`_join` what it does with them."""
+    """A processor whose executing tasks wait for one timer; :meth:`_join` of subclasses begins their execution."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._ends: dict[LiveTask, Event] = {}  # of the executing tasks
@@ -36,7 +36,7 @@ class _Together(ManyCores):
 
     @classmethod
     def refuses(cls, spec: ProcessorSpec) -> str | None:
-        """Return what it does not support of a spec, or ``None``."""
+        """Return why it does not support a spec, or ``None``."""
         return None if spec.preemption == "no" else "does not stop tasks: preemption must be 'no'"
 
     def inside_own_phase(self, task: LiveTask) -> str | None:
@@ -124,7 +124,7 @@ class SharedProcessor(_Together):
         self._plan()
 
     def held_by(self, task: LiveTask) -> str:
-        """Return that a task executes at rate 0, or what else the model has against it."""
+        """Return that a task executes at rate 0, or another reason why the model holds it up."""
         rate = dict(zip(self._left, self._rates, strict=True)).get(task)
         return f"{type(self).__name__} gives it the rate 0" if rate == 0 else super().held_by(task)
 
@@ -244,7 +244,7 @@ class BatchedProcessor(_Together):
 
     @classmethod
     def refuses(cls, spec: ProcessorSpec) -> str | None:
-        """Return what it does not support of a spec, or ``None``."""
+        """Return why it does not support a spec, or ``None``."""
         if spec.model_error:
             return f"has no model error: model_error must be 0, got {spec.model_error:g}"
         return super().refuses(spec)

@@ -14,7 +14,7 @@ __all__ = ["EqualSplit"]
 class EqualSplit(SharingRule):
     """A transfer gets its smallest part of a link: of each link, the capacity over the number of transfers.
 
-    Without the second look of max-min fairness: what a transfer that is held up elsewhere leaves is used by nobody.
+    Without the second look of max-min fairness: capacity that a transfer held up elsewhere leaves is used by nobody.
     """
 
     takes: ClassVar = {}

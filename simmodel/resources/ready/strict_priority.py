@@ -12,7 +12,7 @@ __all__ = ["StrictPriority"]
 
 
 class StrictPriority(SharingRule):
-    """Transfers of the highest weight share the links by max-min fairness, those of the next one what they leave."""
+    """Transfers of the highest weight share the links by max-min fairness, those of the next one the rest."""
 
     takes: ClassVar = {}
 

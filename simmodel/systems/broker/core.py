@@ -310,7 +310,7 @@ class BrokerCore(System[BrokeredJob]):
             self.sources.append(Source(self, blocks, family))
 
     def before_block(self) -> None:
-        """Do what is done before a block of arriving jobs is made: a record on its way to disk is written."""
+        """Prepare for a block of arriving jobs before it is made: a record on its way to disk is written."""
 
     def allowed(self, home: Destination | None) -> Sequence[Destination]:
         """Return the places that jobs of a home may be handed to."""

@@ -58,7 +58,7 @@ class BrokerKind(Kind):
         return list(dict.fromkeys([*BrokerOptions.names()[:-1], *below]))
 
     def of_nodes(self, spec: Any) -> frozenset[str]:
-        """Return what jobs can request of nodes at each place."""
+        """Return the amounts that jobs can request of nodes at every place."""
         found = [_kind(place).of_nodes(place) for place in spec.places.values()]
         return frozenset.intersection(*found) if found else frozenset()
 

@@ -159,7 +159,7 @@ def _tell_rejected(
     home: Destination | None,
     family: Dependencies,
 ) -> None:
-    """Tell observers of the jobs of a workload that are known to be impossible before they come."""
+    """Notify observers of the jobs of a workload that are known to be impossible before they come."""
     hooks = broker.env.hooks("job_rejected")
     own_homes = broker.own_homes and "site" in workload
     for row, reason in prepared.rejected.items() if hooks else ():

@@ -34,7 +34,7 @@ class BrokerStream:
     broker
         a broker that runs jobs, before the first of them
     write
-        what writes tables
+        the function that writes tables
     every
         after how many jobs rows are written
 
@@ -105,7 +105,7 @@ class BrokerStream:
             self._write("runs", place.here[ran], runs)
 
     def result(self, name: str) -> BrokerResult:
-        """Write what is left, and return the result without jobs."""
+        """Write the rows that are left, and return the result without jobs."""
         broker = self._broker
         below = {place.name: place.system.result(place.name) for place in broker.places}
         self._finish()
@@ -113,7 +113,7 @@ class BrokerStream:
         return result_of(broker, name, below, none, **self.extent.span(broker.env.now))
 
     def _finish(self) -> None:
-        """Write what the systems have not written: the jobs that were never handed over."""
+        """Write the rows that the systems have not written: those of jobs that were never handed over."""
         for place in self._places.values():
             self._complete(place)
         known = self._columns()

@@ -103,7 +103,7 @@ class Broker(BrokerCore):
     """
 
     stream: BrokerStream | None = None
-    """What writes the record as the run goes on, if anything does."""
+    """The writer of the record as the run goes on, or ``None``."""
 
     def replay(self, workload: JobsGiven, home: Any = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.

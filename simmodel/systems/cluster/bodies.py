@@ -125,7 +125,7 @@ class Bodies:
 
 
 class BodyHolder(Holder):
-    """What the body of a job holds: that of its execution.
+    """The holder for the body of a job: it holds the capacity of the job's execution.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class BodyHolder(Holder):
         return process is not None and process.is_alive and self._run.entry is not None
 
     def told(self, processors: int, grant: Grant) -> None:
-        """Tell observers, the usage of its user, and the systems above of another size."""
+        """Report another size to observers, the usage of its user, and the systems above."""
         job = self.job
         for usage in self._core.usages:
             usage.change(job.user, job.processors - processors, self._core.env._now)
@@ -173,7 +173,7 @@ class BodyHolder(Holder):
             call()
 
     def why_never(self, processors: int) -> str | None:
-        """Return why it can never have so many processors, or ``None``."""
+        """Return why it can never have a number of processors, or ``None``."""
         wanted = probe(self.job, processors, 0.0)
         place: Pool = self._run.place
         return place.why_not(wanted) or place.limits_why_not(wanted)

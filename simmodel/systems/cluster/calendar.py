@@ -132,7 +132,7 @@ class Calendar:
         )
 
     def restore(self, places: Iterable[PlaceState]) -> None:
-        """Restore the capacity of the places; what is planned is planned again with :meth:`plan_again`."""
+        """Restore the capacity of the places; planned events are planned again with :meth:`plan_again`."""
         for state in places:
             pool = self._core.pools[state.name]
             pool.take_size(state.size)

@@ -1,4 +1,4 @@
-"""Checkpoints of jobs: what executions keep and later ones do again; saves to storages and links that others use."""
+"""Checkpoints of jobs: work that executions keep, or later ones do again; saves to shared storages and links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDING = 1e-12  # of a sum of seconds, relative
 
 
 class Ends(Protocol):
-    """What plans and brings the ends of runs: the execution of a cluster."""
+    """The part that plans and brings the ends of runs: the execution of a cluster."""
 
     def plan_end(self, run: Run, at: float, /) -> None:
         """Plan the end of a run at an instant (s)."""
@@ -36,7 +36,7 @@ class Ends(Protocol):
 
 
 class Checkpoints:
-    """Counts what executions keep, and carries out those that save to a storage or over a link.
+    """Counts the work that executions keep, and carries out those that save to a storage or over a link.
 
     The ends of these depend on who else uses it: they go phase by phase, without a process and with one event a phase.
 
@@ -57,7 +57,7 @@ class Checkpoints:
         self._under_way: dict[Run, _Execution] = {}
 
     def count_kept(self, run: Run, status: str) -> None:
-        """Count what an execution that ends now has kept: it is suspended, completed or stopped.
+        """Count the work kept by an execution that ends now: it is suspended, completed or stopped.
 
         Observers hear ``job_checkpointed(run, kept, lost)``; ``lost``: the seconds of this execution to be done again.
         """
@@ -125,7 +125,7 @@ class Checkpoints:
         return None if execution is None else execution.stop()
 
     def end(self, run: Run, status: str) -> Kept | None:
-        """Return what the checkpoints of a run that ends have kept; ``None``: it is none of these."""
+        """End a run that saves to a storage or over a link; return its work kept, or ``None``: it is none of these."""
         execution = self._under_way.pop(run, None)
         return None if execution is None else execution.end(status)
 
@@ -227,7 +227,7 @@ class _Execution:
     # ------------------------------------------------------------------ ends
 
     def limit(self, ran: float) -> None:
-        """Have the run stopped at its requested time, of which its attempt has used so many seconds before."""
+        """Have the run stopped at its requested time, of which its attempt has used ``ran`` seconds before."""
         core, run = self._core, self._run
         job = run.job._job
         if core.overrun == "stop" and job is not None and job.requested is not None:
@@ -241,7 +241,7 @@ class _Execution:
             self._ends.finish(self._run, "timeout")  # else its work ends now
 
     def stop(self) -> Progress:
-        """Stop the execution and return how far it has come; what is complete at this instant counts."""
+        """Stop the execution and return its progress; a phase that is complete at this instant counts."""
         env, call, flow = self._core.env, self._call, self._flow
         now = env._now
         if (call is not None and call.at <= now) or (flow is not None and flow.left <= 0):
@@ -261,7 +261,7 @@ class _Execution:
         return self._state
 
     def end(self, status: str) -> Kept:
-        """End the execution and return what the checkpoints have kept."""
+        """End the execution and return the work that its checkpoints have kept."""
         state = self.stop()
         kept = state.kept
         if status == "completed":

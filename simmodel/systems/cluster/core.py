@@ -53,7 +53,7 @@ class ClusterCore:
     estimates, overrun
         from the options; with predictions, ``estimates`` is ``"requested"``, from which they depart
     predictions
-        what plans jobs with predictions and hears of them after the recorder, if the options say so
+        the planner of jobs with predictions, which hears of them after the recorder, if the options say so
     io
         its storages, links and consumables
     pools, places, only_pool

@@ -16,7 +16,7 @@ __all__ = ["carry_resize", "carry_sized_start"]
 
 
 class Sizing(Protocol):
-    """What starts and resizes jobs: the execution of a cluster."""
+    """The part that starts and resizes jobs: the execution of a cluster."""
 
     @property
     def places(self) -> Sequence[Pool]:
@@ -28,7 +28,7 @@ class Sizing(Protocol):
         ...
 
     def resize(self, job: LiveJob, processors: int, held: Any, /) -> None:
-        """Give a running job another size, with what it holds from now on."""
+        """Give a running job another size, with the capacity that it holds from now on."""
         ...
 
 

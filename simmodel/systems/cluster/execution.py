@@ -82,14 +82,14 @@ class JobExecution:
 
     @cached_property
     def _bodies(self) -> Bodies:
-        """What runs the bodies of jobs."""
+        """The part that runs the bodies of jobs."""
         from simmodel.systems.cluster.bodies import Bodies
 
         return Bodies(self._core, self.finish, self._changed)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
-        """What the executions of its jobs keep, and those that save to a storage or over a link."""
+        """The checkpoints of its jobs, and the executions that save to a storage or over a link."""
         from simmodel.systems.cluster.checkpoints import Checkpoints
 
         return Checkpoints(self._core, self)
@@ -252,7 +252,7 @@ class JobExecution:
         self.plan_end(run, self.env._now + run.job._duration / speed)
 
     def _started_watched(self, job: LiveJob) -> None:
-        """Do what only some jobs need at their start: update usage and limits, release dependent jobs."""
+        """Update usage and limits and release dependent jobs at the start of a job that needs it."""
         for usage in self._core.usages:
             usage.change(job.user, job.processors, self.env._now)
         self._queueing.started(job)

@@ -422,7 +422,7 @@ class ChunkedReplay:
     core, intake
         the parts of the cluster that runs the jobs
     count_coming
-        counts jobs that will be submitted; negative: so many fewer will be
+        counts jobs that will be submitted; negative: that many fewer will be
     workload
         the workload, sorted by submit time
     recorder
@@ -499,7 +499,7 @@ class ChunkedReplay:
     # ------------------------------------------------------------------ reading
 
     def _next(self) -> tuple[Workload, Prepared] | None:
-        """Write what has ended, read the next chunk and open its rows of the record; ``None`` after the last."""
+        """Write the rows of ended jobs, read the next chunk and open its rows of the record; ``None`` at the end."""
         self._recorder.drain()
         chunk = None if self._read else self._reader.next()
         if chunk is not None:

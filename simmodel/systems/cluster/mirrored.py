@@ -68,7 +68,7 @@ class MirroredExecution(JobExecution):
         at
             the instant, in s; default: now
         since
-            the instant at which it started, in s, if that is told late; default: the instant above
+            the instant at which it started, in s, if that is reported late; default: the instant above
         processors
             the size at which an elastic job starts; default: that which it prefers
 

@@ -77,7 +77,7 @@ class ReservedProcessors(Reserved, CountPool):
     """Reserved processors, known by number only."""
 
     def vacant(self, others: Iterable[Reserved]) -> bool:
-        """Whether so many processors are in use neither by the partition nor by its reservations."""
+        """Whether enough processors are in use neither by the partition nor by its reservations."""
         return self._missing(others) <= 0
 
     def _missing(self, others: Iterable[Reserved]) -> int:
@@ -86,7 +86,7 @@ class ReservedProcessors(Reserved, CountPool):
         return int(used + self.taken - parent.capacity)
 
     def vacant_at(self, others: Iterable[Reserved], leaves: Callable[[Any], float]) -> float:
-        """Return when so many processors are expected to be free; infinite if the partition has too few."""
+        """Return when (s) enough processors are expected to be free; infinite if the partition has too few."""
         before = [other for other in others if other.holds]
         frees = [(leaves(run), processors) for _, _, processors, run in self.part_of.running.entries()]
         frees += [(max([other.reservation.end, *map(leaves, other.running)]), other.taken) for other in before]

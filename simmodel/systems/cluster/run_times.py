@@ -1,4 +1,4 @@
-"""Jobs planned with predicted run times: predictions at submission, corrections, and what predictors learn."""
+"""Jobs planned with predicted run times: predictions at submission, corrections, and learning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Predictions:
     core
         that of the cluster
     predictor
-        what predicts, and learns from the jobs that end
+        the predictor, which learns from the jobs that end
     """
 
     def __init__(self, core: ClusterCore, predictor: Predictor) -> None:
@@ -66,7 +66,7 @@ class Predictions:
     def job_started(self, run: Run) -> None:
         """Plan the correction of a prediction that the job outlives.
 
-        Policies do not see what is planned: for a job that ends before, there is nothing to plan.
+        Policies do not see planned calls: for a job that ends before, there is nothing to plan.
         """
         job, end = run.job, run.expected_end
         if job.predicted and end < inf and (run.callbacks is None or run._end > end):
@@ -88,7 +88,7 @@ class Predictions:
         self.job_started(run)
 
     def job_suspended(self, run: Run) -> None:
-        """Withdraw the correction of a job that stops for now; it resumes with what a corrected prediction leaves."""
+        """Withdraw the correction of a job that stops for now; it resumes with the rest of a corrected prediction."""
         self._withdraw(run)
         job = run.job
         if job.predicted and job.expected <= 0:
@@ -138,7 +138,7 @@ class Predictions:
     # ------------------------------------------------------------------ snapshots
 
     def state(self, jobs: Iterable[LiveJob]) -> PredictorState:
-        """Return what the predictor has learned, and the requested times of these jobs by number."""
+        """Return the learned state of the predictor, and the requested times of these jobs by number."""
         limits = tuple((job.seq, job.asked) for job in jobs if job.predicted)
         return PredictorState(self.predictor.state(), limits)
 

@@ -72,7 +72,7 @@ class LiveCluster(Protocol):
 
     @property
     def calendar(self) -> Calendar:
-        """What carries out its outages, failures and reservations."""
+        """The part that carries out its outages, failures and reservations."""
 
     @property
     def submitted(self) -> int:
@@ -104,7 +104,7 @@ class LiveCluster(Protocol):
         """Forget the work that has ended."""
 
     def snapshot(self, *, actual: bool = True) -> ClusterSnapshot:
-        """Return its state, or what policies see of it."""
+        """Return its state, or the part of it that policies see."""
 
     def from_snapshot(
         self, env: Environment, snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, record: bool = True
@@ -118,7 +118,7 @@ C = TypeVar("C", bound=LiveCluster)
 def capture(cluster: LiveCluster, actual: bool, *, predictor: bool = True) -> ClusterSnapshot:
     """Return the snapshot of a cluster; unless ``actual``, it holds only the information available to policies.
 
-    ``predictor``: whether to save what its predictor has learned, without which no more jobs may arrive.
+    ``predictor``: whether to save the learned state of its predictor, without which no more jobs may arrive.
     """
     env = cluster.env
     now = float(env._now)

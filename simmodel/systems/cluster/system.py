@@ -92,7 +92,7 @@ class Cluster(System[LiveJob]):
     storages, network
         the storages of the spec by name, and the network of its links, or ``None``
     predictions
-        what plans jobs with predicted run times, or ``None``
+        the planner of jobs with predicted run times, or ``None``
     chunks
         the replay of a workload that is read in chunks, or ``None``
 
@@ -187,7 +187,7 @@ class Cluster(System[LiveJob]):
 
     @cached_property
     def calendar(self) -> Calendar:
-        """What carries out its outages, failures and reservations."""
+        """The part that carries out its outages, failures and reservations."""
         from simmodel.systems.cluster.calendar import Calendar
 
         return Calendar(self.core, self.execution, self.dependencies, self.cancel)

@@ -40,7 +40,7 @@ __all__ = ["GridCore", "site_policies"]
 
 
 class Draining(Protocol):
-    """What writes the record of a grid while the run goes on."""
+    """The writer of the record of a grid while the run goes on."""
 
     def came(self) -> None:
         """Count a job that comes by itself."""

@@ -1,4 +1,4 @@
-"""The files of a grid: replicas, transfers between sites, and room for what comes."""
+"""The files of a grid: replicas, transfers between sites, and room for files that come."""
 
 from __future__ import annotations
 
@@ -150,13 +150,13 @@ class Callers(Protocol):
     """Those who wait for files, and read and write them: the stays of jobs, which snapshots refer to by rows."""
 
     def rows(self) -> Mapping[Arrived, int]:
-        """Return the rows of the jobs that wait for files, by the calls that tell them."""
+        """Return the rows of the jobs that wait for files, by the calls that notify them."""
 
     def arrival(self, row: int, file: str, /) -> Arrived:
-        """Return the call that tells the job of a row of a snapshot that a file has arrived."""
+        """Return the call by which the job of a row of a snapshot learns that a file has arrived."""
 
     def writer(self, file: str, site: Site, /) -> Arrived | None:
-        """Return the call that tells the job that writes a file at a site that there is room for it."""
+        """Return the call by which the job that writes a file at a site learns of room for it."""
 
     def resume(self, channel: SharedChannel, state: ChannelState, rows: tuple[int, ...], writes: bool, /) -> None:
         """Restore the accesses of a channel, given the rows of their jobs in the snapshot."""
@@ -430,7 +430,7 @@ class DataManager:
         self.check_room(site)
 
     def _left(self, fetch: Fetch, transfer: Event) -> None:
-        """Count the transfer of a file, which is over, and tell of it."""
+        """Count the transfer of a file, which is over, and notify observers."""
         assert fetch.source is not None
         flow = self.flows.setdefault((fetch.source.name, fetch.site.name), [0, 0.0, 0])
         if transfer.ok:
@@ -520,7 +520,7 @@ class DataManager:
                 self._send(fetch)
 
     def _wanted(self, fetch: Fetch) -> bool:
-        """Whether a file is still to come: what was done for another one may have ended its job."""
+        """Whether a file is still to come: the handling of another one may have ended its job."""
         return self.fetches.get((fetch.file, fetch.site.name)) is fetch
 
     def waiting_report(self) -> Iterator[str]:

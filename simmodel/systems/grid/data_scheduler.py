@@ -59,7 +59,7 @@ def chosen_data_policy(state: DataPolicyState, given: PolicyLike | None) -> Poli
 
 
 class EndedJob:
-    """What a data policy may still ask about a job that has ended: its id and its inputs."""
+    """A job that has ended, with the fields that a data policy may still read: its id and its inputs."""
 
     __slots__ = ("id", "inputs")
 
@@ -88,7 +88,7 @@ class DataScheduler:
     Attributes
     ----------
     policy, known_as, view
-        the policy; the name by which it was passed, ``None``: an object; what it sees
+        the policy; the name by which it was passed, ``None``: an object; its view
     alarms
         its planned wake-ups, by instant (s)
     """
@@ -134,7 +134,7 @@ class DataScheduler:
         return self._wake.armed
 
     def state(self, known: Container[Any]) -> DataPolicyState:
-        """Return the policy with its memory, and what it has not decided on; ``known``: the jobs that have not ended.
+        """Return the policy with its memory, and its undecided jobs and files; ``known``: the jobs that have not ended.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What the jobs of a site read from and write to: its storage, or the disks of its hosts."""
+"""The devices that the jobs of a site read from and write to: its storage, or the disks of its hosts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Disks:
     # ------------------------------------------------------------------ snapshots
 
     def alarms(self) -> Iterator[tuple[int, bool, Alarm]]:
-        """Yield what ends the accesses of each disk: (host, whether they write, alarm)."""
+        """Yield the alarms that end the accesses of each disk: (host, whether they write, alarm)."""
         for (host, writes), channel in self._channels.items():
             yield host, writes, channel.alarm
 

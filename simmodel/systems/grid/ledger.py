@@ -1,4 +1,4 @@
-"""The ledger of a grid: what happened to each of its jobs, by row."""
+"""The ledger of a grid: the history of each of its jobs, by row."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class GridLedger(Ledger):
     attempts: array[int]
 
     def grow(self, rows: int) -> None:
-        """Have so many rows more."""
+        """Append empty rows."""
         for name, (kind, empty) in _COLUMNS.items():
             getattr(self, name).extend(array(kind, (empty,)) * rows)
         self.rows += rows
@@ -86,7 +86,7 @@ class GridLedger(Ledger):
     # ------------------------------------------------------------------ snapshots
 
     def state(self, jobs: Iterable[BrokeredJob]) -> tuple[tuple[TraceState, ...], tuple[TryState, ...]]:
-        """Return what it has of jobs that have been assigned and have not ended, and their earlier executions."""
+        """Return the entries of jobs that have been assigned and have not ended, and their earlier executions."""
         there = {job.row: job for job in jobs}
         traces = tuple(self._trace(job) for row, job in there.items() if self.attempts[row])
         return traces, tuple(TryState(*each) for each in self.tries if each[0] in there)
@@ -109,7 +109,7 @@ class GridLedger(Ledger):
         )
 
     def restore(self, traces: Iterable[TraceState], tries: Iterable[TryState], jobs: Mapping[int, BrokeredJob]) -> None:
-        """Restore what it had of unfinished jobs, which are given by their rows in the snapshot."""
+        """Restore the entries of unfinished jobs, which are given by their rows in the snapshot."""
         for each in traces:
             job = jobs[each.row]
             row = job.row
@@ -177,7 +177,7 @@ class StreamedLedger(GridLedger):
         return _Sparse(empty)
 
     def grow(self, rows: int) -> None:
-        """Have so many rows more, which take no room before something happens to them."""
+        """Append empty rows, which take no room before something happens to them."""
         self.rows += rows
 
     def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
@@ -215,7 +215,7 @@ class StreamedLedger(GridLedger):
         return dict(taken.items())
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Forget what is known of single rows."""
+        """Forget the fates, errors, eligible instants and estimates of single rows."""
         for kept in (self.fates, self.errors, self.eligible, self.expected):
             if kept:
                 for row in rows:

@@ -39,7 +39,7 @@ class GridJob(BrokeredJob):
     outputs
         the files that it writes
     course
-        what it does once it has started, before it executes; ``None``: it executes at once
+        called once it has started, before it executes; ``None``: it executes at once
     stay
         its files at its present site, or ``None``
     """
@@ -226,7 +226,7 @@ class Site(ClusterDestination):
 
 
 def grant_on(site: Site, named: Any, job: BrokeredJob) -> Grant:
-    """Return what a job would take of one host of a site; nothing is taken.
+    """Return the grant that a job would get on one host of a site; nothing is taken.
 
     Parameters
     ----------

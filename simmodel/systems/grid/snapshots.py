@@ -193,7 +193,7 @@ Key = tuple[int | str, ...]
 
 
 class Item(NamedTuple):
-    """A planned event: what it is, its number in the order of events, and where its owner keeps that number."""
+    """A planned event: its key, its number in the order of events, and where its owner keeps that number."""
 
     key: Key
     number: int

@@ -1,4 +1,4 @@
-"""What a job does at a site besides waiting and executing: overhead, its files in, reading, and its files out."""
+"""The phases of a job at a site besides waiting and executing: overhead, files in, reading, and files out."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Keeper(Protocol):
 
 
 Phase = Literal["overhead", "staging in", "queued", "inside", "reading", "executing", "writing", "staging out", "over"]
-"""What a job does: waits for the site's overhead; for its inputs, before or (``inside``) after its start; and so on."""
+"""The phase of a job: the site's overhead; the wait for inputs, before or (``inside``) after its start; and so on."""
 
 
 class Stay:
@@ -69,7 +69,7 @@ class Stay:
     Attributes
     ----------
     job, site, phase
-        the job, the site, and what it does
+        the job, the site, and its phase there
     run
         its execution, from its start on
     host
@@ -85,7 +85,7 @@ class Stay:
     index
         the position of the input that it reads, or of the output that it writes
     access
-        what it reads or writes now
+        its present access, to read or to write
     call
         the end of its overhead, or the begin of ``inside``
     since
@@ -140,7 +140,7 @@ class Stays:
     grid
         the grid
     data
-        what brings the files
+        the manager that brings the files
     """
 
     def __init__(self, grid: Keeper, data: DataManager) -> None:
@@ -407,7 +407,7 @@ class Stays:
             self.grid.fail(job, reason)
 
     def drop(self, job: BrokeredJob, *, room: bool = True) -> None:
-        """Forget the stay of a job, and give back what it holds; ``room``: also that for the output that it writes."""
+        """Forget the stay of a job, and release its files; ``room``: also the room for the output that it writes."""
         stay = self.present.pop(job, None)
         if stay is None:
             return
@@ -457,7 +457,7 @@ class Stays:
         self.data.site_fails(site)
 
     def site_is_back(self, site: Site) -> None:
-        """Go on with what waited for a site."""
+        """Send the files that waited for a site."""
         self.data.site_is_back(site)
 
     # ------------------------------------------------------------------ snapshots
@@ -468,7 +468,7 @@ class Stays:
         Raises
         ------
         SnapshotError
-            if a job has a body, or what it reads or writes ends at this instant
+            if a job has a body, or its reading or writing ends at this instant
         """
         for job, stay in self.present.items():
             spec = job._job
@@ -480,7 +480,7 @@ class Stays:
         return tuple(_state_of(stay) for stay in self.present.values())
 
     def rows(self) -> dict[Arrived, int]:
-        """Return the rows of the jobs that wait for files, by the calls that tell them."""
+        """Return the rows of the jobs that wait for files, by the calls that notify them."""
         return {call: stay.job.row for stay in self.present.values() for call in stay.missing.values()}
 
     def accessing(self, channel: SharedChannel) -> tuple[int, ...]:
@@ -536,11 +536,11 @@ class Stays:
         return self.present[self.grid.restored[row]]
 
     def arrival(self, row: int, file: str) -> Arrived:
-        """Return the call that tells the job of a row of the snapshot that a file has arrived."""
+        """Return the call by which the job of a row of the snapshot learns that a file has arrived."""
         return self._restored(row).missing[file]
 
     def writer(self, file: str, site: Site) -> Arrived | None:
-        """Return the call that tells the job that writes a file at a site that there is room; ``None``: no job does."""
+        """Return the call by which the job that writes a file at a site learns of room for it; ``None``: none does."""
         for job, stay in self.present.items():
             writes = isinstance(job, GridJob) and stay.phase == "writing" and stay.site is site
             if writes and job.outputs[stay.index].name == file:  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ class GridStream:
     grid
         the grid, before its first job
     write
-        what writes tables
+        the function that writes tables
     every
         after how many jobs that come one by one rows are written
 

@@ -72,7 +72,7 @@ class Grid(GridCore):
     """
 
     stream: GridStream | None = None
-    """What writes the record as the run goes on, if anything does."""
+    """The writer of the record as the run goes on, or ``None``."""
 
     # ------------------------------------------------------------------ snapshots
 

@@ -23,7 +23,7 @@ __all__ = ["DataMover", "Fetch", "Flight"]
 
 
 _Row = tuple[LiveData, MemoryPool, MemoryPool, float, float, LiveTask | None, str, float]
-"""A recorded transfer: what, from where, where to, its start and end (s), for which task, why, and the bytes moved."""
+"""A recorded transfer: data, source, destination, start and end (s), its task, its cause, and the bytes moved."""
 
 
 class Flight:

@@ -113,7 +113,7 @@ def machine_result(machine: MachineState, name: str) -> MachineResult:
 
 
 def _noted(machine: MachineState) -> dict[str, NDArray[np.float64]]:
-    """Return the amounts of tasks, and what processors recorded about them; nan where a task has none."""
+    """Return the amounts of tasks, and the notes of processors on them; nan where a task has none."""
     columns: dict[str, NDArray[np.float64]] = {}
     for task in machine.tasks if any(each.set.amounts is not None for each in machine.sets) else ():
         for name, value in task.amounts.items():

@@ -1,4 +1,4 @@
-"""The machine that a workflow was recorded on, and what a run assumes about recorded workflows."""
+"""The machine that a workflow was recorded on, and the assumptions of a run about recorded workflows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def recorded_workflow(given: object) -> Workflow | None:
 
 
 def assumed(tasks: TaskSet, spec: MachineSpec, makespan: float | None = None) -> list[str]:
-    """Return sentences about what a run assumes about a recorded workflow, and about its recorded makespan.
+    """Return sentences on the assumptions of a run about a recorded workflow, and on its recorded makespan.
 
     Parameters
     ----------

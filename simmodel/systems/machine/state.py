@@ -54,7 +54,7 @@ class CutExecution(NamedTuple):
 
 
 class CoreUse(NamedTuple):
-    """A CPU core held without a task running on it: for which task, for what, from when until when (s)."""
+    """A CPU core held without a task running on it: for which task and purpose, from when until when (s)."""
 
     core: str
     task: LiveTask
@@ -175,7 +175,7 @@ class LiveSet(LiveWork):
     speeds, rows
         tasks x kinds of processors: expected seconds, ``inf`` if a task cannot run; the same as a tuple per task
     inputs, outputs
-        what each task reads and writes
+        the data that each task reads and writes
     left, withdrawn
         number of tasks that have not ended; whether any task has been withdrawn
     """

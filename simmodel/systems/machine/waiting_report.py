@@ -1,4 +1,4 @@
-"""Sentences about the tasks of a machine that wait: for what, and what fills the memory that they wait for."""
+"""Sentences about the waiting tasks of a machine: their reasons, and the contents of memory that they wait for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def waiting_report(machine: MachineState) -> Iterator[str]:
 
 
 def _filled(pool: MemoryPool, readers: dict[LiveData, list[LiveTask]]) -> str:
-    """Return what fills a pool, the largest data first, and which tasks will read it."""
+    """Return the contents of a full pool, the largest data first, and which tasks will read them."""
     held = sorted((data for data in pool.held if data.size), key=lambda data: -data.size)
     parts = [f"{data.name} ({data.size:g} bytes, {_use(data, readers)})" for data in held[:_NAMED]]
     if rest := held[_NAMED:]:

@@ -120,7 +120,7 @@ class ProjectedEasy:
     """The starts of a queue in order of arrival under EASY, whose jobs all run exactly as long as planned.
 
     Then the promise to the head of the queue stays as it is until it starts, and jobs that start before it only use up
-    what is left beside it. Candidates come from lanes, as in the live queue: a decision costs no more in a long one.
+    the processors beside it. Candidates come from lanes, as in the live queue: a decision costs no more in a long one.
     There is one state, after the last decision; those after the start of an added job are taken back.
 
     Parameters
@@ -190,7 +190,7 @@ class ProjectedEasy:
         return True
 
     def _decide(self, at: float) -> None:
-        """Start what EASY would start at an instant (s), and note the decision."""
+        """Start the jobs that EASY would start at an instant (s), and note the decision."""
         queue, number = self._queue, self._head
         count = len(queue)
         if number < count and queue[number].width <= self._free_now:
@@ -233,7 +233,7 @@ class ProjectedEasy:
             self._begin(waiter, at)
 
     def _use_up(self, width: int, planned: float, at: float, until: float) -> None:
-        """Count what a start leaves over when the promise is kept."""
+        """Count the processors that a start leaves over when the promise is kept."""
         if planned > until - at:
             self._extra_then -= width
         if (planned > until - at) != (at + planned > until):

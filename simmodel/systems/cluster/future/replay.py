@@ -1,4 +1,4 @@
-"""Light what-ifs: the starts and ends that would follow under another policy, from what policies may know."""
+"""Light what-ifs: the starts and ends that would follow under another policy, from information open to policies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Course", "Prediction", "follow", "memory_of", "simulate_from"]
 
 
 class Course(NamedTuple):
-    """What happens in a light what-if: (number, job, place, instant in s) of each start; ends by number; its end."""
+    """The events of a light what-if: (number, job, place, instant in s) of each start; ends by number; its end."""
 
     starts: list[tuple[int, int | str, str, float]]
     ends: dict[int, float]
