@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from simmodel.commands.arguments import argument, command
-from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
+from simmodel.commands.outputs import database, files, label, page, picture, plot, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
 from simmodel.commands.values import output, seconds
 
@@ -28,6 +28,7 @@ from simmodel.commands.values import output, seconds
         argument("--events", "record each state change too, for --db"),
         argument("--trace OUT.json", "a trace for ui.perfetto.dev", output),
         plot("the run on one page"),
+        page(),
         argument("--snapshot OUT.json", "the state at --at, for 'simmodel whatif'", output),
         argument("--at TIME", "time of the snapshot; the run stops there", seconds),
     ),
@@ -76,6 +77,7 @@ def run(options: argparse.Namespace) -> None:
         db=lambda path: result.to_sqlite(path, force=options.force),
         trace=result.to_perfetto,
         plot=picture(lambda: result.plot.overview()),
+        html=result.to_html,
         snapshot=lambda path: simulation.snapshot().to_json(path),
     )
 
@@ -84,6 +86,6 @@ def _refuse_with_stream(options: argparse.Namespace) -> None:
     """Refuse outputs that need the whole record in memory."""
     from simmodel.foundation.errors import InputError
 
-    for name in ("schedule", "db", "events", "trace", "plot", "snapshot"):
+    for name in ("schedule", "db", "events", "trace", "plot", "html", "snapshot"):
         if getattr(options, name) not in (None, False):
             raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")

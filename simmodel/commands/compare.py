@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
+from simmodel.commands.outputs import database, files, label, page, picture, plot, write_and_say
 from simmodel.commands.shared import (
     HORIZON,
     LOG,
@@ -41,6 +41,7 @@ __all__ = ["compare", "portfolio"]
     files(
         argument("--table OUT.csv", "all metrics, one line per policy", output),
         plot("the metrics as bars", "comparison.png"),
+        page("the runs beside each other,"),
     ),
     examples=(
         "simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy --plot",
@@ -54,11 +55,19 @@ def compare(options: argparse.Namespace) -> None:
     policies = split_names(options.policies)
     platform, given = run_options(options)
     with process_pool(options, most=len(policies)) as executor:
-        found = compared(platform, options.log, policies, executor=executor, **given)
+        whole = None if options.html is None else True
+        found = compared(platform, options.log, policies, executor=executor, results=whole, **given)
     first = found.results[0]
     head = f"{label(options.log)}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
     said = [head, "", found.summary(), *first.report.lines()]
-    write_and_say(options, said, indent="", table=found.table.to_csv, plot=picture(found.plot))
+    write_and_say(
+        options,
+        said,
+        indent="",
+        table=found.table.to_csv,
+        plot=picture(found.plot),
+        html=lambda path: found.to_html(path, title=label(options.log)),
+    )
 
 
 @command(

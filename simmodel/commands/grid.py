@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.outputs import database, files, picture, plot, write_and_say
+from simmodel.commands.outputs import database, files, page, picture, plot, write_and_say
 from simmodel.commands.progress import PROGRESS
 from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
 from simmodel.commands.values import output, source
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         argument("--csv DIR", "the same tables as CSV", output),
         argument("--json OUT.json", "metrics and counts", output),
         plot("the run on one page"),
+        page(),
     ),
     examples=(
         "simmodel grid tiers-30 --broker least-loaded --plot grid.png",
@@ -67,8 +68,9 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
-    if options.stream is not None and options.plot is not None:
-        raise InputError("--stream and --plot exclude each other: --plot needs the whole record in memory")
+    for name in ("plot", "html"):
+        if options.stream is not None and getattr(options, name) is not None:
+            raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")
     grid, workload, plugin = _read(options)
     if workload is None:
         raise InputError("missing jobs: CONFIG names none; pass --jobs", options.config)
@@ -89,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
         stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
     )
     data = _data_set(options, simulation.system, broker)
-    links = None if options.plot is None else _record_links(simulation.system)
+    links = None if options.plot is None and options.html is None else _record_links(simulation.system)
     try:
         simulation.run()
     except BaseException:
@@ -105,8 +107,13 @@ def run(options: argparse.Namespace) -> None:
     result = simulation.result()
     if options.stream is not None:
         said.append(f"  jobs written to {options.stream}")
-    drawn = picture(lambda: result.plot.overview(links))
-    write_and_say(options, [result.summary(), *said], json=result.to_json, plot=drawn)
+    write_and_say(
+        options,
+        [result.summary(), *said],
+        json=result.to_json,
+        plot=picture(lambda: result.plot.overview(links)),
+        html=lambda path: result.to_html(path, links=links),
+    )
 
 
 def _record_links(grid: Any) -> NetworkRecorder | None:

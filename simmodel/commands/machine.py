@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.options import kind_arguments, kind_options, platform_for
-from simmodel.commands.outputs import database, files, label, picture, plot, write_and_say
+from simmodel.commands.outputs import database, files, label, page, picture, plot, write_and_say
 from simmodel.commands.progress import DISPLAY
 from simmodel.commands.shared import HETSIM, SEED, TRUST, UNTIL, WORKLOAD, see_working_folder
 from simmodel.commands.values import output, source
@@ -32,6 +32,7 @@ __all__ = ["work_label"]
         database(),
         argument("--trace OUT.json", "a trace for ui.perfetto.dev", output),
         plot("the run on one page"),
+        page(),
     ),
     examples=(
         "simmodel machine hetsim-slow-setup layered:n=40,fat=0.5 --policy heft --plot run.png",
@@ -68,6 +69,7 @@ def run(options: argparse.Namespace) -> None:
         db=lambda path: result.to_sqlite(path, force=options.force),
         trace=result.to_perfetto,
         plot=picture(result.plot.overview),
+        html=result.to_html,
     )
 
 

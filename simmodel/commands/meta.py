@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.arguments import argument, command
 from simmodel.commands.options import kind_arguments, kind_options
-from simmodel.commands.outputs import files, label, picture, plot, write_and_say
+from simmodel.commands.outputs import files, label, page, picture, plot, write_and_say
 from simmodel.commands.shared import POLICY, RULES, WORKERS, chosen_policy, process_pool, split_names
 from simmodel.commands.values import at_least_one, output, seed, source
 from simmodel.foundation.errors import InputError
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         argument("--json OUT.json", "metrics, tables and the scenarios, which repeat the runs", output),
         argument("--schedule OUT.csv", "one line per job, under the last broker", output),
         plot("the comparison on one page"),
+        page("the runs beside each other,"),
     ),
     examples=(
         "simmodel meta lublin-128-week --clusters 128,64 --slowdowns 1,1.3 --broker sgs-t,least-loaded",
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
             edges=options.edges,
             seed=options.seed,
             executor=executor,
-            results=True if any((options.json, options.schedule, options.plot)) else None,
+            results=True if any((options.json, options.schedule, options.plot, options.html)) else None,
             progress=options.progress,
             until=options.until,
             policies=policy,
@@ -87,6 +88,7 @@ def run(options: argparse.Namespace) -> None:
         json=found.to_json,
         schedule=lambda path: last.schedule_csv(path),
         plot=picture(found.plot),
+        html=lambda path: found.to_html(path, title=title),
     )
 
 

@@ -19,7 +19,7 @@ from simmodel.foundation.writing import STDOUT, check_output, holds_parquet, rep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_outputs", "database", "files", "label", "needs", "picture", "plot", "write_and_say"]
+__all__ = ["check_outputs", "database", "files", "label", "needs", "page", "picture", "plot", "write_and_say"]
 
 
 def files(*declared: Declared) -> Declared:
@@ -40,6 +40,11 @@ def plot(text: str, usual: str | None = None) -> Declared:
     alone = {} if usual is None else {"nargs": "?", "const": Path(usual)}
     ending = "" if usual is None else f" (default: {usual})"
     return argument("--plot OUT.png", f"{text}, as png, pdf or svg{ending}", output, **alone)
+
+
+def page(text: str = "the run") -> Declared:
+    """Declare ``--html``."""
+    return argument("--html OUT.html", f"{text} as one page to zoom into and to search, without anything else", output)
 
 
 def label(log: str) -> str:

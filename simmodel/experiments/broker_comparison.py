@@ -316,6 +316,13 @@ class BrokerComparison(Shown):
             document["moved"] = {label: list(self.moved(label).rows()) for label in self.results if label != "siloed"}
         return json_text(document, path)
 
+    def to_html(self, path: str | Path, *, title: str = "comparison of brokers") -> None:
+        """Write one HTML file that shows the runs beside each other; see :meth:`.Comparison.to_html`."""
+        from simmodel.foundation.writing import write_text
+        from simmodel.view.page.results import comparison_page
+
+        write_text(path, comparison_page(list(self.results.values()), title).html())
+
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw mean waits by size and by walltime, and the utilisation of the clusters under the first and last broker.
 

@@ -22,6 +22,8 @@ from simmodel.scheduling.registry import labelled, policy as policy_named
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from simmodel.runs.platforms import GivenPlatform
@@ -158,6 +160,19 @@ class Comparison(Shown):
             title=title,
             figsize=figsize,
         )
+
+    def to_html(self, path: str | Path, *, title: str = "comparison") -> None:
+        """Write one HTML file that shows the runs of jobs beside each other and needs nothing else.
+
+        Raises
+        ------
+        InputError
+            the records of the runs are not here: compare with ``results=True``
+        """
+        from simmodel.foundation.writing import write_text
+        from simmodel.view.page.results import comparison_page
+
+        write_text(path, comparison_page(self.results, title).html())
 
     def summary(
         self,

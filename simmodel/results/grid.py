@@ -17,7 +17,9 @@ from simmodel.results.result import Result
 from simmodel.results.stored import Common
 
 if TYPE_CHECKING:
+    from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.view.grid_plots import GridPlots
+    from simmodel.view.page.document import Page
     from simmodel.work.table import Table
 
 __all__ = ["GridResult"]
@@ -65,6 +67,12 @@ class GridResult(Result, GridRecord):
         from simmodel.view.grid_plots import GridPlots
 
         return GridPlots(self)
+
+    def page(self, explained: Mapping[int, str] | None = None, *, links: NetworkRecorder | None = None) -> Page:
+        """Return the page of the run; see :meth:`to_html`."""
+        from simmodel.view.page.results import grid_page
+
+        return grid_page(self, explained, links)
 
     # ------------------------------------------------------------------ stores
 

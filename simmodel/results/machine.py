@@ -25,6 +25,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from simmodel.platform.machine import MachineSpec
     from simmodel.view.machine_plots import MachinePlots
+    from simmodel.view.page.document import Page
 
 __all__ = ["MachineResult"]
 
@@ -212,6 +213,16 @@ class MachineResult(Stored, TaskRecord):
         from simmodel.view.machine_plots import MachinePlots
 
         return MachinePlots(self)
+
+    def page(self, explained: Mapping[int, str] | None = None) -> Page:
+        """Return the page of the run; see :meth:`to_html`."""
+        from simmodel.view.page.results import machine_page
+
+        return machine_page(self, explained)
+
+    def ids(self) -> list[int | str]:
+        """Return the ids of the tasks, in the order of their table."""
+        return list(self.tasks["task"].tolist())
 
     def _repr_html_(self) -> str:
         from simmodel.view.html import machine_html

@@ -18,6 +18,7 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.results.machine import MachineResult
+    from simmodel.view.page.document import Page
     from simmodel.view.plots import ResultPlots
     from simmodel.work.workload import Workload
 
@@ -188,6 +189,16 @@ class Result(Stored, JobRecord):
         from simmodel.view.plots import ResultPlots
 
         return ResultPlots(self)
+
+    def page(self, explained: Mapping[int, str] | None = None) -> Page:
+        """Return the page of the run; see :meth:`to_html`."""
+        from simmodel.view.page.results import job_page
+
+        return job_page(self, explained)
+
+    def ids(self) -> list[int | str]:
+        """Return the ids of the jobs, in the order of their table."""
+        return list(self.jobs["job"].tolist())
 
     def _repr_html_(self) -> str:
         from simmodel.view.html import result_html

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
@@ -10,6 +10,7 @@ from simmodel.foundation.entries import load
 
 if TYPE_CHECKING:
     from simmodel.results.explanations import Told
+    from simmodel.view.page.document import Page
     from simmodel.work.table import Table
     from simmodel.work.workload import Report
 
@@ -120,6 +121,39 @@ class Stored:
         """
         explain: Callable[..., Told] = load("simmodel.referee.explaining:explain_result")
         return explain(self, work, at, trust=trust, **given)
+
+    def page(self, explained: Mapping[int, str] | None = None) -> Page:
+        """Return the page of the run, with why work waited for the numbers of some rows."""
+        raise NotImplementedError
+
+    def to_html(self, path: str | Path, *, explain: Iterable[int | str] = (), **parts: Any) -> None:
+        """Write one HTML file that shows the run and needs nothing else: to zoom into, to search and to print.
+
+        The schedule, quantities over time, distributions, metrics, notes, the scenario, and a table of all work.
+
+        Parameters
+        ----------
+        path
+            the file
+        explain
+            the ids of work whose wait is explained: the run is repeated, as by :meth:`explain`
+        parts
+            of a grid, ``links``: the recorder of its network
+
+        Raises
+        ------
+        InputError
+            work cannot be explained (see :meth:`explain`), or the file cannot be written
+        """
+        from simmodel.foundation.writing import write_text
+
+        told = {work: self.explain(work).report() for work in explain}
+        rows = {work: row for row, work in enumerate(self.ids())} if told else {}
+        write_text(path, self.page({rows[work]: text for work, text in told.items()}, **parts).html())
+
+    def ids(self) -> list[int | str]:
+        """Return the ids of the work, in the order of its table."""
+        raise NotImplementedError
 
     def to_csv(self, folder: str | Path) -> None:
         """Write one CSV file per table, and ``meta.json``, into a folder, which is made if it does not exist."""

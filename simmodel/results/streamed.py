@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class StreamedResult(Shown, Stored):
         self.processors = int(size)
         self.places = tables["places"]
         self._changes, self._claims = tables.get("changes"), tables.get("claims")
+
+    def page(self, explained: Mapping[int, str] | None = None) -> NoReturn:
+        """Refuse a page, which needs the whole record in memory."""
+        raise InputError("a page needs all jobs in memory: ask load(), the whole result, for it", source=str(self.path))
 
     # ------------------------------------------------------------------ jobs
 

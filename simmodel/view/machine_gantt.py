@@ -34,11 +34,11 @@ PHASE_COLOURS = {
     "execution": BLUE,
 }
 """The colours of the phases in which a task holds its processor."""
-_FOR_OTHERS = "#efb48c"
+WORK_FOR_OTHERS = "#efb48c"
 LEGEND = (
     ("execution", BLUE),
     ("setup", ORANGE),
-    ("core works for others", _FOR_OTHERS),
+    ("core works for others", WORK_FOR_OTHERS),
     ("reconfiguration", "#8f6bb3"),
     ("transfer", "#4a9c8c"),
     ("waits", "#d6d9de"),
@@ -76,7 +76,7 @@ class _Pieces(NamedTuple):
         return _Pieces(self.boxes.where(kept), self.phase[kept], self.task[kept])
 
 
-def _pieces(result: TaskRecord, first: NDArray[np.int64]) -> _Pieces:
+def machine_pieces(result: TaskRecord, first: NDArray[np.int64]) -> _Pieces:
     """Return the rectangles of all processors, whose rows begin at ``first``."""
     names = result.processors["processor"].tolist()
     start, end = result.spans
@@ -158,7 +158,7 @@ def machine_gantt(
     """
     names: list[str] = result.processors["processor"].tolist()
     first = np.concatenate([[0], np.cumsum(np.maximum(result.processors["cores"].astype(np.int64), 1))])
-    pieces = _pieces(result, first)
+    pieces = machine_pieces(result, first)
     boxes = pieces.boxes
     owner = np.searchsorted(first, boxes.low, side="right") - 1
     chosen = used_processors(result) if processors is None else rows_named("processor", processors, names)
@@ -205,7 +205,7 @@ def used_processors(result: TaskRecord) -> list[int]:
 
 
 def _colour_of(phase: int) -> str:
-    return _FOR_OTHERS if phase == len(PHASES) else PHASE_COLOURS[PHASES[phase]]
+    return WORK_FOR_OTHERS if phase == len(PHASES) else PHASE_COLOURS[PHASES[phase]]
 
 
 def _bars(ax: Axes, pieces: _Pieces) -> None:

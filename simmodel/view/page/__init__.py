@@ -1,0 +1,1 @@
+"""Pages of results: one HTML file that shows a run and needs nothing else, with its script and its style."""

@@ -1,0 +1,313 @@
+"""A page as one file: a header in JSON and columns of numbers, deflated, with the script that draws them.
+
+The page is HTML, its script and style stand in it, and nothing is loaded from anywhere. Texts of a run reach the page
+only through the header, which the script shows as text, so that names of jobs, users and files are never markup.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.work.word_columns import Words
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from simmodel.records.steps import Steps
+
+__all__ = ["Column", "Page"]
+
+_MISSING = -(2**31)  # for nan among whole numbers
+_POINTS = 20_000  # of a line; longer ones are averaged
+_AVERAGES = 4_000
+Column = tuple[str, str, Any]
+"""A column of a table: its name, its kind (number, seconds, instant or text) and its values."""
+
+
+class Page:
+    """The parts of a page, in order.
+
+    Parameters
+    ----------
+    title, subtitle
+        the headings
+    started, ended
+        the span of time that the page shows
+    unit
+        the unit of time, ``"s"`` if times are seconds
+    facts, notes
+        pairs of label and text; sentences
+    scenario
+        the document from which the run can be repeated, or an empty one
+
+    >>> page = Page("two jobs", "on 4 processors", 0.0, 30.0, facts=[("utilisation", "66.7 %")])
+    >>> page.table("jobs", "job", [("job", "number", [1, 2]), ("wait", "seconds", [0.0, 10.0])])
+    >>> page.html().startswith("<!doctype html>"), "two jobs" in page.html()
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        title: str,
+        subtitle: str,
+        started: float,
+        ended: float,
+        *,
+        unit: str = "s",
+        facts: Iterable[tuple[str, str]] = (),
+        notes: Iterable[str] = (),
+        scenario: Mapping[str, Any] | None = None,
+    ) -> None:
+        from simmodel.records.versions import versions
+        from simmodel.results.stores import json_text
+
+        self._arrays: list[bytes] = []
+        self._size = 0
+        self._span = float(started), float(ended)
+        self._head: dict[str, Any] = {
+            "title": title,
+            "subtitle": subtitle,
+            "span": self._span,
+            "unit": unit,
+            "facts": [list(each) for each in facts],
+            "notes": list(notes),
+            "scenario": json_text(dict(scenario)) if scenario else "",
+            "panels": [],
+            "explained": {},
+            "footer": f"made by simmodel {versions()['simmodel']}",
+        }
+
+    # ------------------------------------------------------------------ parts
+
+    def table(
+        self, title: str, one: str, columns: Iterable[Column], explained: Mapping[int, str] | None = None
+    ) -> None:
+        """Add the table of all rows, whose first column names them.
+
+        Parameters
+        ----------
+        title, one
+            the name of the table, and of one row
+        columns
+            name, kind and values of each; texts are ``text``
+        explained
+            for the numbers of some rows, why the work waited
+        """
+        shown = [self._column(*each) for each in columns]
+        shown[0]["search"] = True
+        self._head["table"] = {"title": title, "one": one, "many": title, "columns": shown}
+        self._head["explained"] = {str(row): text for row, text in (explained or {}).items()}
+
+    def boxes(
+        self,
+        title: str,
+        row: ArrayLike,
+        low: ArrayLike,
+        high: ArrayLike,
+        rows: int,
+        *,
+        span: tuple[NDArray[np.float64], NDArray[np.float64]],
+        in_table: bool = False,
+        labels: Sequence[tuple[int, int, str]] | None = None,
+        places: Sequence[tuple[str, int, str]] | None = None,
+        place: ArrayLike | None = None,
+        kinds: Sequence[tuple[str, str]] | None = None,
+        kind: ArrayLike | None = None,
+        others: str = "",
+    ) -> None:
+        """Add a schedule: rectangles over time on rows such as processors or nodes.
+
+        Parameters
+        ----------
+        title
+            the heading
+        row
+            for each rectangle, the row of the table, or -1
+        low, high
+            the first of the rows that it covers, and the one behind the last
+        rows
+            how many there are
+        span
+            from when to when each lasts
+        in_table
+            whether these are ``start`` and ``end`` of its row of the table
+        labels
+            names of rows: the first, the one behind the last, the name
+        places, place
+            name, number of rows and column of the waits ("": ``wait``) of each place to choose from, and for each
+            rectangle the number of its place
+        kinds, kind
+            label and colour of each kind of rectangle, and for each its kind; default: coloured by the table
+        others
+            what rectangles without a row of the table are
+        """
+        order = np.lexsort((span[0], *(() if place is None else (np.asarray(place),))))
+
+        def sorted_by_start(values: ArrayLike | None) -> dict[str, Any] | None:
+            return None if values is None else self._numbers(np.asarray(values)[order])
+
+        self._head["panels"].append(
+            {
+                "type": "boxes",
+                "title": title,
+                "row": sorted_by_start(row),
+                "low": sorted_by_start(low),
+                "high": sorted_by_start(high),
+                "rows": int(rows),
+                "start": None if in_table else sorted_by_start(span[0]),
+                "end": None if in_table else sorted_by_start(span[1]),
+                "labels": None if labels is None else [list(each) for each in labels],
+                "places": None
+                if places is None
+                else [{"name": name, "rows": int(size), "colour": colour} for name, size, colour in places],
+                "place": sorted_by_start(place),
+                "kinds": None if kinds is None else [{"label": name, "colour": colour} for name, colour in kinds],
+                "kind": sorted_by_start(kind),
+                "others": others,
+            }
+        )
+
+    def lines(self, title: str, *lines: tuple[str, Steps], limit: Steps | None = None, area: bool = True) -> None:
+        """Add quantities over time, each with its label; ``limit`` is drawn dashed, as the capacity.
+
+        Of more than 20,000 steps exact averages over 4,000 equal intervals are shown, which the label says.
+        """
+        shown = [self._line(label, steps, area=area and len(lines) == 1) for label, steps in lines]
+        if limit is not None:
+            shown.append({**self._line("in service", limit), "grey": True})
+        before = 0 if len(lines) > 1 else sum(panel["type"] == "lines" for panel in self._head["panels"])
+        self._head["panels"].append({"type": "lines", "title": title, "lines": shown, "shift": before})
+
+    def heat(self, title: str, rows: str, parts: Sequence[tuple[str, Steps]], bins: int = 480) -> None:
+        """Add shares (0 to 1) of many rows over time as shades: exact averages over equal intervals.
+
+        Parameters
+        ----------
+        title, rows
+            the heading, and what a row is
+        parts
+            name and share of each row
+        bins
+            how many intervals
+        """
+        start, end = self._span
+        if not parts or not end > start:
+            return
+        edges = np.linspace(start, end, bins + 1)
+        values = np.clip(np.nan_to_num([steps.averages(edges) for _, steps in parts]), 0, 1)
+        self._head["panels"].append(
+            {
+                "type": "heat",
+                "title": title,
+                "rows": rows,
+                "names": [name for name, _ in parts],
+                "bins": bins,
+                "values": self._numbers(np.rint(255 * values).astype(np.uint8).ravel()),
+            }
+        )
+
+    def curve(self, title: str, kind: str, *curves: tuple[str, ArrayLike]) -> None:
+        """Add cumulative distributions, each by label and values (of the kind "seconds" or "number")."""
+        known = [(label, np.asarray(values, dtype=np.float64)) for label, values in curves]
+        finite = [(label, values[np.isfinite(values)]) for label, values in known]
+        shares = np.linspace(0, 1, 201)
+        found = [
+            {"label": label, "values": np.quantile(values, shares).tolist()} for label, values in finite if len(values)
+        ]
+        if found:
+            self._head["panels"].append({"type": "curve", "title": title, "kind": kind, "curves": found})
+
+    def grid(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Add a short table of texts."""
+        shown = [list(row) for row in rows]
+        self._head["panels"].append({"type": "grid", "title": title, "columns": list(columns), "rows": shown})
+
+    # ------------------------------------------------------------------ the file
+
+    def html(self) -> str:
+        """Return the page."""
+        head = json.dumps(self._head, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
+            "utf-8", "replace"
+        )
+        start = len(head).to_bytes(8, "little") + head + bytes(-len(head) % 8)
+        data = b64encode(zlib.compress(start + b"".join(self._arrays), 6)).decode("ascii")
+        title = html.escape(self._head["title"].encode("utf-8", "replace").decode()[:200])
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; "
+            "style-src 'unsafe-inline'; img-src data: blob:\">\n"
+            f"<title>{title}</title>\n<style>\n{_part('page.css')}</style>\n</head>\n<body>\n"
+            '<main id="page"><p>This page draws itself with a script; it needs a browser with scripts.</p></main>\n'
+            f'<script type="text/plain" id="data">{data}</script>\n'
+            f"<script>\n{_part('page.js')}</script>\n</body>\n</html>\n"
+        )
+
+    # ------------------------------------------------------------------ numbers
+
+    def _numbers(self, values: ArrayLike) -> dict[str, Any]:
+        """Add an array in the smallest type that holds it exactly; return where it stands."""
+        array = np.asarray(values)
+        kind, packed, missing = _packed(array)
+        data = packed.tobytes()
+        found = {"at": self._size, "count": len(array), "type": kind, **({"missing": True} if missing else {})}
+        data += bytes(-len(data) % 8)
+        self._arrays.append(data)
+        self._size += len(data)
+        return found
+
+    def _column(self, name: str, kind: str, values: Any) -> dict[str, Any]:
+        if kind != "text":
+            return {"name": name, "kind": kind, "data": self._numbers(values)}
+        words = Words.of(values)
+        return {"name": name, "words": list(words.words), "data": self._numbers(words.codes)}
+
+    def _line(self, label: str, steps: Steps, *, area: bool = False) -> dict[str, Any]:
+        if len(steps.times) > _POINTS:
+            label = f"{label} (averages over {_AVERAGES:,} intervals)"
+            edges = np.linspace(steps.start, steps.end, _AVERAGES + 1)
+            times, values = edges[:-1], steps.averages(edges).astype(np.float32).astype(np.float64)
+        else:
+            times, values = steps.times, np.nan_to_num(steps.values)
+        most = float(np.max(values, initial=0.0, where=np.isfinite(values)))
+        until = float(steps.end)
+        return {
+            "label": label,
+            "times": self._numbers(times),
+            "values": self._numbers(values),
+            "until": until,
+            "most": most,
+            "area": area,
+        }
+
+
+def _packed(array: NDArray[Any]) -> tuple[str, NDArray[Any], bool]:
+    """Return the type, the values, and whether nan is among whole numbers."""
+    if array.dtype.kind in "iub":
+        low, high = (int(array.min()), int(array.max())) if len(array) else (0, 0)
+        for kind, bottom, top in (("u1", 0, 2**8), ("u2", 0, 2**16), ("i4", -(2**31) + 1, 2**31)):
+            if bottom <= low and high < top:
+                return kind, array.astype(f"<{kind}"), False
+        return "f8", array.astype("<f8"), False
+    known = np.isfinite(array)
+    whole = known & (np.abs(array) < 2**31) if len(array) else known
+    if not np.isinf(array).any() and (array[known] == np.rint(array[known])).all() and (whole == known).all():
+        if known.all():
+            return _packed(array.astype(np.int64))
+        return "i4", np.where(known, array, _MISSING).astype("<i4"), True
+    return "f8", array.astype("<f8"), False
+
+
+@cache
+def _part(name: str) -> str:
+    """Return the text of a file beside this module."""
+    return files("simmodel.view.page").joinpath(name).read_text("utf-8")

@@ -1,0 +1,767 @@
+// The page of a run: a schedule to zoom into, quantities over time, distributions, and a table of all rows.
+"use strict";
+(async () => {
+  // ---------------------------------------------------------------- data: a header in JSON, then arrays, deflated
+  const root = document.getElementById("page");
+  function decoded(text) {
+    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+    const raw = atob(text), found = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
+    return found;
+  }
+  const packed = decoded(document.getElementById("data").textContent);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = await new Response(stream).arrayBuffer();
+  const length = new DataView(bytes).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 8, length)));
+  const first = 8 + Math.ceil(length / 8) * 8;
+  const TYPES = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f8: Float64Array };
+  const MISSING = -2147483648;
+  function numbers(ref) {
+    if (!ref) return null;
+    const raw = new TYPES[ref.type](bytes, first + ref.at, ref.count);
+    return ref.missing ? Float64Array.from(raw, (value) => (value === MISSING ? NaN : value)) : raw;
+  }
+  const read = (column) => ({ ...column, values: numbers(column.data) });
+
+  // ---------------------------------------------------------------- elements: all text is text, never markup
+  function el(tag, options = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(options)) {
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else if (name === "text") made.textContent = value;
+      else if (value !== null && value !== undefined) made.setAttribute(name, value);
+    }
+    made.append(...children);
+    return made;
+  }
+  const visible = (text) => String(text).replace(/[\u0000-\u001f\u007f]/g, (c) => String.fromCharCode(c === "\u007f" ? 0x2421 : 0x2400 + c.charCodeAt(0)));
+  const name = (text, most = 120) => {
+    const shown = visible(text);
+    const cut = shown.length > most ? shown.slice(0, most) + "…" : shown;
+    return el("bdi", { text: cut });
+  };
+  const ink = (which) => getComputedStyle(document.documentElement).getPropertyValue(`--${which}`).trim();
+
+  // ---------------------------------------------------------------- numbers and times as text
+  const grouped = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
+  const number = (x) => (Number.isNaN(x) ? "" : Number.isFinite(x) ? (Number.isInteger(x) ? x.toLocaleString("en") : grouped.format(x)) : "∞");
+  const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+  const pad = (x) => String(x).padStart(2, "0");
+  function duration(s) {
+    if (Number.isNaN(s)) return "";
+    if (!Number.isFinite(s)) return "∞";
+    if (head.unit !== "s") return `${number(s)} ${head.unit}`;
+    const size = Math.abs(s);
+    if (size < 60) return `${number(s)} s`;
+    const sign = s < 0 ? "-" : "", t = Math.round(size);
+    const days = Math.floor(t / 86400), h = Math.floor((t % 86400) / 3600), m = Math.floor((t % 3600) / 60);
+    return sign + (days ? `${days.toLocaleString("en")} d ${pad(h)}:${pad(m)}` : `${pad(h)}:${pad(m)}:${pad(t % 60)}`);
+  }
+  const clock = (t) => duration(t - head.span[0]);
+  const KINDS = { number, seconds: duration, instant: clock };
+  const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 604800, 1209600, 2592000, 7776000, 15552000, 31536000];
+  function ticks(from, to, most) {
+    const wanted = (to - from) / Math.max(1, most);
+    let step = head.unit === "s" && wanted > 1 ? STEPS.find((each) => each >= wanted) : undefined;
+    if (!step) {
+      const power = 10 ** Math.floor(Math.log10(wanted));
+      step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= wanted * 0.999);
+    }
+    const found = [];
+    for (let k = Math.ceil((from - head.span[0]) / step); found.length < 60; k++) {
+      const at = head.span[0] + k * step;
+      if (at > to) break;
+      found.push([at, step]);
+    }
+    return found;
+  }
+  function tickText(at, step) {
+    const t = at - head.span[0];
+    if (head.unit !== "s") return `${number(t)}`;
+    if (step >= 86400) return `${number(t / 86400)} d`;
+    if (step < 60 && head.span[1] - head.span[0] < 600) return `${number(Number(t.toPrecision(12)))} s`;
+    const days = Math.floor(t / 86400), left = t - days * 86400;
+    const text = `${pad(Math.floor(left / 3600))}:${pad(Math.floor((left % 3600) / 60))}` + (step < 60 ? `:${pad(Math.floor(left % 60))}` : "");
+    return days ? `${days} d ${text}` : text;
+  }
+
+  // ---------------------------------------------------------------- the view that all charts over time share
+  const span = [head.span[0], Math.max(head.span[1], head.span[0] + 1e-9)];
+  const view = { from: span[0], to: span[1] };
+  const charts = [];
+  let waiting = false;
+  function later() {
+    if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; drawAll(); }); }
+  }
+  function drawAll() { for (const chart of charts) chart.draw(); }
+  function look(from, to) {
+    const least = Math.max((span[1] - span[0]) * 1e-9, 1e-12);
+    const wide = Math.min(Math.max(to - from, least), span[1] - span[0]);
+    const start = Math.min(Math.max(from, span[0]), span[1] - wide);
+    [view.from, view.to] = [start, start + wide];
+    later();
+  }
+  const zoom = (factor, at = (view.from + view.to) / 2) => look(at - (at - view.from) * factor, at + (view.to - at) * factor);
+  const move = (share) => look(view.from + share * (view.to - view.from), view.to + share * (view.to - view.from));
+
+  // ---------------------------------------------------------------- a canvas with a margin for names, and its gestures
+  const tip = el("div", { class: "tip", role: "status", hidden: "" });
+  document.body.append(tip);
+  function say(text, event) {
+    tip.hidden = !text;
+    if (!text) return;
+    tip.textContent = text;
+    const box = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 8))}px`;
+    tip.style.top = `${event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 12 : event.clientY + 18}px`;
+  }
+  class Chart {
+    constructor(parent, title, height, axis) {
+      this.height = height + (axis ? 20 : 4);
+      this.plot = height;
+      this.axis = axis;
+      this.holder = el("div", { class: "chart" });
+      this.said = el("div", { class: "said" });
+      this.canvas = el("canvas", { role: "img", tabindex: "0", "aria-label": title });
+      this.over = el("canvas", { class: "over", "aria-hidden": "true" });
+      const pictures = el("div", { style: "position:relative" }, this.canvas, this.over);
+      this.holder.append(this.said, pictures);
+      parent.append(this.holder);
+      charts.push(this);
+      new ResizeObserver(later).observe(this.holder);
+      this.gestures();
+    }
+    get margin() { return Math.round(Math.min(Chart.named * 6.2 + 14, this.wide < 560 ? 84 : 190)); }
+    size() {
+      const wide = Math.max(120, this.holder.clientWidth), ratio = devicePixelRatio || 1;
+      if (wide !== this.wide || ratio !== this.ratio || this.height !== this.tall) {
+        [this.wide, this.ratio, this.tall] = [wide, ratio, this.height];
+        for (const canvas of [this.canvas, this.over]) {
+          [canvas.width, canvas.height] = [wide * ratio, this.height * ratio];
+          canvas.style.height = `${this.height}px`;
+          canvas.style.width = `${wide}px`;
+        }
+      }
+      this.pen = this.canvas.getContext("2d");
+      this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+      this.pen.clearRect(0, 0, wide, this.height);
+      this.pen.font = "11px system-ui, sans-serif";
+      this.inner = wide - this.margin - 8;
+    }
+    x(at) { return this.margin + ((at - view.from) / (view.to - view.from)) * this.inner; }
+    instant(x) { return view.from + ((x - this.margin) / this.inner) * (view.to - view.from); }
+    draw() {
+      this.size();
+      const pen = this.pen;
+      pen.fillStyle = ink("panel");
+      pen.fillRect(this.margin, 0, this.inner, this.plot);
+      const marks = ticks(view.from, view.to, this.inner / 90);
+      pen.strokeStyle = ink("pale");
+      pen.lineWidth = 1;
+      pen.beginPath();
+      for (const [at] of marks) { pen.moveTo(this.x(at), 0); pen.lineTo(this.x(at), this.plot); }
+      pen.stroke();
+      pen.save();
+      pen.beginPath();
+      pen.rect(this.margin, 0, this.inner, this.plot);
+      pen.clip();
+      this.paint(pen);
+      pen.restore();
+      pen.fillStyle = ink("grey");
+      if (this.axis) {
+        pen.textAlign = "center";
+        pen.textBaseline = "top";
+        for (const [at, step] of marks) pen.fillText(tickText(at, step), Math.min(this.x(at), this.wide - 16), this.plot + 5);
+      }
+      pen.textAlign = "right";
+      pen.textBaseline = "middle";
+      this.names(pen);
+      this.mark();
+    }
+    mark() {
+      const pen = this.over.getContext("2d");
+      pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+      pen.clearRect(0, 0, this.wide, this.height);
+      if (Chart.cursor !== null && Chart.cursor >= view.from && Chart.cursor <= view.to) {
+        pen.strokeStyle = ink("grey");
+        pen.beginPath();
+        pen.moveTo(this.x(Chart.cursor), 0);
+        pen.lineTo(this.x(Chart.cursor), this.plot);
+        pen.stroke();
+      }
+      this.highlight?.(pen);
+    }
+    label(pen, text, y) {
+      const most = Math.floor((this.margin - 8) / 6), shown = visible(text);
+      pen.fillText(shown.length > most ? shown.slice(0, most - 1) + "…" : shown, this.margin - 6, y);
+    }
+    gestures() {
+      const canvas = this.canvas, at = (event) => event.clientX - canvas.getBoundingClientRect().left;
+      const down = (event) => event.clientY - canvas.getBoundingClientRect().top;
+      let from = null, fingers = new Map(), apart = 0;
+      canvas.addEventListener("wheel", (event) => {
+        event.preventDefault();
+        const much = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+        if (much) move(event.deltaX / this.inner);
+        else if (event.shiftKey && this.tallZoom) this.tallZoom(2 ** (event.deltaY / 300), down(event));
+        else zoom(2 ** (event.deltaY / 300), this.instant(at(event)));
+      }, { passive: false });
+      canvas.addEventListener("pointerdown", (event) => {
+        fingers.set(event.pointerId, at(event));
+        canvas.setPointerCapture(event.pointerId);
+        from = { x: at(event), y: down(event), from: view.from, to: view.to, moved: false };
+        apart = 0;
+      });
+      canvas.addEventListener("pointermove", (event) => {
+        if (fingers.has(event.pointerId)) fingers.set(event.pointerId, at(event));
+        if (fingers.size === 2) {
+          const [a, b] = [...fingers.values()], now = Math.max(8, Math.abs(a - b));
+          if (apart) zoom(apart / now, this.instant((a + b) / 2));
+          apart = now;
+          from = null;
+        } else if (from && fingers.size === 1) {
+          const by = at(event) - from.x;
+          if (Math.abs(by) > 3) from.moved = true;
+          if (from.moved) look(from.from - (by / this.inner) * (from.to - from.from), from.to - (by / this.inner) * (from.to - from.from));
+        }
+        if (!from?.moved) {
+          Chart.cursor = this.instant(at(event));
+          for (const chart of charts) chart.mark();
+          say(this.under(at(event), down(event)), event);
+        }
+      });
+      canvas.addEventListener("pointerup", (event) => {
+        fingers.delete(event.pointerId);
+        if (from && !from.moved) this.click?.(at(event), down(event));
+        from = null;
+      });
+      canvas.addEventListener("pointercancel", (event) => { fingers.delete(event.pointerId); from = null; });
+      canvas.addEventListener("pointerleave", () => { Chart.cursor = null; say(""); for (const chart of charts) chart.mark(); });
+      canvas.addEventListener("dblclick", () => { this.untall?.(); look(...span); });
+      canvas.addEventListener("keydown", (event) => {
+        const keys = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2), "0": () => look(...span), Home: () => look(span[0], span[0] + view.to - view.from), End: () => look(span[1] - (view.to - view.from), span[1]) };
+        if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
+      });
+    }
+  }
+  Chart.cursor = null;
+  Chart.named = Math.max(7, ...head.panels.flatMap((each) => (each.names || (each.labels || []).map((label) => label[2])).map((text) => Math.min(30, text.length))));
+
+  // ---------------------------------------------------------------- quantities over time
+  function lowerBound(values, x) {
+    let low = 0, high = values.length;
+    while (low < high) { const middle = (low + high) >> 1; if (values[middle] <= x) low = middle + 1; else high = middle; }
+    return low; // the first greater than x
+  }
+  const COLOURS = ["#2f6690", "#d9773b", "#4a9c8c", "#8f6bb3", "#c2a83e", "#b3546b", "#6d7f8c"];
+  class Lines extends Chart {
+    constructor(parent, panel, axis) {
+      super(parent, panel.title, 96, axis);
+      this.panel = panel;
+      this.lines = panel.lines.map((line, i) => ({ ...line, times: numbers(line.times), values: numbers(line.values), colour: line.grey ? null : COLOURS[(i + (panel.shift || 0)) % COLOURS.length] }));
+      this.top = Math.max(panel.top || 0, ...this.lines.map((line) => line.most)) * 1.05 || 1;
+      this.said.append(el("span", {}, name(panel.title, 300)));
+      this.values = this.lines.map((line) => {
+        const value = el("span");
+        this.said.append(el("span", { class: "key" }, el("i", { style: `background:${line.colour || "var(--grey)"}` }), name(line.label), value));
+        return value;
+      });
+      behind(this.holder, ["time", ...panel.lines.map((line) => line.label)], 48, (k) => {
+        const at = span[0] + ((span[1] - span[0]) * k) / 47;
+        return [clock(at), ...this.lines.map((line) => number(this.at(line, at)))];
+      });
+    }
+    at(line, at) { const i = lowerBound(line.times, at) - 1; return i < 0 || at > line.until ? NaN : line.values[i]; }
+    y(value) { return this.plot - (value / this.top) * this.plot; }
+    paint(pen) {
+      for (const line of this.lines) {
+        const { times, values } = line, colour = line.colour || ink("grey");
+        const begin = Math.max(0, lowerBound(times, view.from) - 1), end = Math.min(times.length, lowerBound(times, view.to) + 1);
+        if (end - begin > 3 * this.inner) { this.columns(pen, line, colour, begin, end); continue; }
+        pen.beginPath();
+        let last = null;
+        for (let i = begin; i < end; i++) {
+          const x = this.x(times[i]), y = this.y(values[i]);
+          if (last === null) pen.moveTo(x, y); else { pen.lineTo(x, last); pen.lineTo(x, y); }
+          last = y;
+        }
+        if (last !== null) pen.lineTo(this.x(Math.min(line.until, view.to + (view.to - view.from))), last);
+        pen.strokeStyle = colour;
+        pen.lineWidth = 1.2;
+        pen.setLineDash(line.grey ? [4, 3] : []);
+        pen.stroke();
+        pen.setLineDash([]);
+        if (line.area) {
+          pen.lineTo(this.x(Math.min(line.until, view.to + (view.to - view.from))), this.plot);
+          pen.lineTo(this.x(times[begin]), this.plot);
+          pen.globalAlpha = 0.22;
+          pen.fillStyle = colour;
+          pen.fill();
+          pen.globalAlpha = 1;
+        }
+      }
+    }
+    columns(pen, line, colour, begin, end) { // more steps than pixels: from the least to the most in each
+      const { times, values } = line, until = Math.min(this.wide, this.x(line.until));
+      pen.fillStyle = colour;
+      let held = values[begin];
+      for (let x = this.margin, i = begin; x < until; x++) {
+        let low = held, high = held;
+        for (const next = this.instant(x + 1); i < end && times[i] < next; i++) { held = values[i]; if (held < low) low = held; if (held > high) high = held; }
+        const top = this.y(high), bottom = this.y(low);
+        pen.fillRect(x, top - 0.6, 1, bottom - top + 1.2);
+        if (line.area) { pen.globalAlpha = 0.22; pen.fillRect(x, bottom, 1, this.plot - bottom); pen.globalAlpha = 1; }
+      }
+    }
+    names(pen) {
+      const most = this.top / 1.05;
+      pen.fillText(compact.format(most), this.margin - 6, Math.max(6, this.y(most)));
+      pen.fillText("0", this.margin - 6, this.plot - 5);
+    }
+    mark() {
+      super.mark();
+      const at = Chart.cursor;
+      this.values.forEach((value, i) => { value.textContent = at === null ? "" : number(this.at(this.lines[i], at)); });
+    }
+    under(x) { return clock(this.instant(x)) + this.lines.map((line) => `\n${visible(line.label).slice(0, 80)}: ${number(this.at(line, this.instant(x)))}`).join(""); }
+  }
+  function behind(holder, heads, count, row) {
+    const box = el("details", {}, el("summary", { text: "as a table" }));
+    box.addEventListener("toggle", () => {
+      if (!box.open || box.querySelector("table")) return;
+      const body = el("tbody");
+      for (let k = 0; k < count; k++) body.append(el("tr", {}, ...row(k).map((text, i) => el(i ? "td" : "th", i ? {} : { class: "text", scope: "row" }, name(text)))));
+      box.append(el("div", { class: "behind" }, el("table", {}, el("thead", {}, el("tr", {}, ...heads.map((text, i) => el("th", { class: i ? "" : "text", scope: "col" }, name(text))))), body)));
+    });
+    holder.append(box);
+  }
+
+  // ---------------------------------------------------------------- the table, and what is picked
+  const table = head.table && { ...head.table, columns: head.table.columns.map(read) };
+  const column = (which) => table?.columns.find((each) => each.name === which);
+  const cell = (each, row) => (each.words ? each.words[each.values[row]] : (KINDS[each.kind] || number)(each.values[row]));
+  const key = table && table.columns[0];
+  const gantts = [];
+  let picked = -1, rowsOf = null;
+  const panel = el("div", { class: "picked", hidden: "", "aria-live": "polite" });
+  function pick(row, show) {
+    picked = row;
+    panel.hidden = row < 0;
+    panel.replaceChildren();
+    if (row >= 0) {
+      const facts = el("dl");
+      for (const each of table.columns) {
+        const text = cell(each, row);
+        if (text !== "") facts.append(el("div", {}, el("dt", {}, name(each.name)), el("dd", { title: each.words ? null : String(each.values[row]) }, name(text, 20000))));
+      }
+      const close = el("button", { text: "close", onclick: () => pick(-1) });
+      panel.append(el("div", { class: "bar" }, el("h2", {}, `${table.one} `, name(cell(key, row))), close), facts);
+      const why = head.explained?.[row];
+      if (why) panel.append(el("pre", { text: why }));
+    }
+    if (show === "table") rowsOf?.reveal(row);
+    if (show === "chart") for (const gantt of gantts) gantt.reveal(row);
+    rowsOf?.paint();
+    for (const chart of charts) chart.mark();
+  }
+  class Rows {
+    constructor(parent) {
+      this.count = key.values.length;
+      this.order = null;
+      this.by = null;
+      this.tall = 27;
+      const search = el("input", { type: "search", placeholder: `search ${table.many}`, "aria-label": `search ${table.many}` });
+      let timer = 0;
+      search.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => this.search(search.value), 120); });
+      this.note = el("span", { class: "said", role: "status" });
+      parent.append(el("div", { class: "bar" }, el("h2", { text: table.title }), this.note, search));
+      this.heads = table.columns.map((each, i) => el("th", { class: each.words ? "text" : "", scope: "col", "aria-sort": "none" }, el("button", { text: each.name, title: each.unit || null, onclick: () => this.sort(i) })));
+      this.body = el("tbody");
+      this.above = el("tr", { "aria-hidden": "true" }, el("td", { colspan: this.heads.length, style: "padding:0;border:0" }));
+      this.below = this.above.cloneNode(true);
+      this.table = el("table", { "aria-rowcount": this.count + 1, "aria-label": table.title }, el("thead", {}, el("tr", {}, ...this.heads)), this.body);
+      this.box = el("div", { class: "rows", tabindex: "0" }, this.table);
+      this.box.addEventListener("scroll", () => this.paint());
+      this.box.addEventListener("keydown", (event) => {
+        const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 12, PageUp: -12 }[event.key];
+        if (by) { event.preventDefault(); this.step(by); }
+        if (event.key === "Enter" && picked >= 0) pick(picked, "chart");
+      });
+      parent.append(panel, this.box);
+      this.search("");
+    }
+    at(place) { return this.order ? this.order[place] : place; }
+    get total() { return this.order ? this.order.length : this.count; }
+    search(text) {
+      this.text = text.trim().toLowerCase();
+      this.select();
+    }
+    select() {
+      const wanted = this.text;
+      let kept = null;
+      if (wanted) {
+        const exact = new Map(), found = [];
+        const parts = table.columns.filter((each) => each.words).map((each) => [each.values, new Uint8Array(each.words.map((word) => (word.toLowerCase().includes(wanted) ? 1 : 0)))]);
+        const plain = table.columns.filter((each) => each.search && !each.words).map((each) => each.values);
+        const asNumber = Number(wanted);
+        for (let row = 0; row < this.count; row++) {
+          if (parts.some(([values, is]) => is[values[row]]) || plain.some((values) => values[row] === asNumber)) found.push(row);
+        }
+        kept = found;
+      }
+      if (this.by) {
+        const [i, sign] = this.by, each = table.columns[i], values = each.values;
+        const rank = each.words ? ((sorted) => { const of = []; sorted.forEach((word, k) => { of[each.words.indexOf(word)] = k; }); return of; })([...each.words].sort()) : null;
+        kept = kept || Array.from({ length: this.count }, (_, row) => row);
+        const worth = rank ? (row) => rank[values[row]] : (row) => (Number.isNaN(values[row]) ? Infinity * sign : values[row]);
+        kept.sort((a, b) => { const x = worth(a), y = worth(b); return x === y ? a - b : x < y ? -sign : sign; });
+      }
+      this.order = kept;
+      this.note.textContent = `${number(this.total)} of ${number(this.count)}`;
+      this.box.scrollTop = 0;
+      this.paint();
+    }
+    sort(i) {
+      this.by = this.by?.[0] !== i ? [i, 1] : this.by[1] === 1 ? [i, -1] : null;
+      this.heads.forEach((each, k) => each.setAttribute("aria-sort", this.by?.[0] === k ? (this.by[1] === 1 ? "ascending" : "descending") : "none"));
+      this.select();
+    }
+    get scale() { return Math.max(1, (this.total * this.tall) / 8e6); } // browsers limit how tall an element is
+    paint() {
+      const shown = Math.ceil(this.box.clientHeight / this.tall) + 2;
+      const begin = Math.max(0, Math.min(this.total - shown + 2, Math.floor((this.box.scrollTop * this.scale) / this.tall)));
+      const end = Math.min(this.total, begin + shown), rows = [];
+      for (let place = begin; place < end; place++) {
+        const row = this.at(place);
+        rows.push(el("tr", { "aria-rowindex": place + 2, "aria-selected": row === picked, "data-row": row, onclick: () => pick(row, "chart") }, ...table.columns.map((each) => el("td", { class: each.words ? "text" : "" }, name(cell(each, row), 60)))));
+      }
+      const all = (this.total * this.tall) / this.scale, before = Math.min(this.box.scrollTop, all - (end - begin) * this.tall);
+      this.above.firstChild.style.height = `${Math.max(0, before)}px`;
+      this.below.firstChild.style.height = `${Math.max(0, all - before - (end - begin) * this.tall)}px`;
+      this.body.replaceChildren(this.above, ...rows, this.below);
+    }
+    step(by) {
+      const place = picked < 0 ? 0 : Math.max(0, Math.min(this.total - 1, (this.order ? this.order.indexOf(picked) : picked) + by));
+      if (this.total) { pick(this.at(place)); this.reveal(this.at(place)); }
+    }
+    reveal(row) {
+      const place = this.order ? this.order.indexOf(row) : row;
+      if (place >= 0) this.box.scrollTop = Math.max(0, ((place - 4) * this.tall) / this.scale);
+      this.paint();
+    }
+  }
+
+  // ---------------------------------------------------------------- rectangles: executions on rows over time
+  const BLOCK = 256, EXACT = 20000;
+  const SEQUENCE = [[212, 227, 236], [154, 192, 214], [87, 148, 186], [47, 102, 144], [27, 60, 91]];
+  const rgb = (text) => [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16));
+  const dark = ([r, g, b]) => 0.3 * r + 0.59 * g + 0.11 * b < 150;
+  const shade = (v) => { const x = Math.min(0.9999, Math.max(0, v)) * 4, i = Math.floor(x); return SEQUENCE[i].map((c, k) => Math.round(c + (SEQUENCE[i + 1][k] - c) * (x - i))); };
+  class Gantt extends Chart {
+    constructor(parent, panel) {
+      super(parent, panel.title, Math.round(Math.min(innerHeight * 0.48, Math.max(150, Math.min(380, (panel.labels?.length || 60) * 22)))), true);
+      this.panel = panel;
+      const low = numbers(panel.low), high = numbers(panel.high), row = numbers(panel.row);
+      const begun = numbers(panel.start) || Float64Array.from(row, (i) => column("start").values[i]);
+      const ended = numbers(panel.end) || Float64Array.from(row, (i) => (Number.isNaN(column("end").values[i]) ? span[1] : column("end").values[i]));
+      this.all = { low, high, row, start: begun, end: ended, place: numbers(panel.place), kind: numbers(panel.kind) };
+      const choices = panel.kinds ? [] : ["wait", ...table.columns.filter((each) => each.words ? each.words.length < 4000 : each.name === "processors" || each.name === "run").map((each) => each.name)].filter((each, i, list) => (column(each) || (each === "wait" && panel.places?.[0].colour)) && list.indexOf(each) === i);
+      const select = (label, values, choose) => {
+        const box = el("select", { "aria-label": label, onchange: () => choose(box.selectedIndex) }, ...values.map((text) => el("option", { text: visible(text).slice(0, 60) })));
+        return el("label", { class: "said" }, label, " ", box);
+      };
+      const bar = el("div", { class: "bar" }, el("h2", {}, name(panel.title, 300)));
+      if (panel.places && panel.places.length > 1) this.chooser = select("place", panel.places.map((each) => each.name), (i) => this.choose(i));
+      if (this.chooser) bar.append(this.chooser);
+      if (choices.length > 1) bar.append(select("colour", choices, (i) => this.colour(choices[i])));
+      for (const [sign, text, act] of [["+", "zoom in", () => zoom(0.5)], ["−", "zoom out", () => zoom(2)], ["whole run", "show the whole run", () => { this.untall(); look(...span); }]]) bar.append(el("button", { text: sign, "aria-label": text, onclick: act }));
+      this.holder.prepend(bar);
+      gantts.push(this);
+      this.colours = choices[0];
+      this.choose(0);
+      behind(this.holder, [key.name, "start", "end", "rows"], Math.min(200, this.row.length), (k) => [this.row[k] < 0 ? "" : cell(key, this.row[k]), clock(this.start[k]), clock(this.end[k]), `${this.low[k]}–${this.high[k]}`]);
+    }
+    choose(which) {
+      const { all, panel } = this, place = panel.places?.[which]; // all rectangles stand by place, then by start
+      this.rows = Math.max(1, place ? place.rows : panel.rows);
+      this.labels = place?.labels || panel.labels || null;
+      this.bounds = [0, this.rows];
+      const kept = all.place ? [lowerBound(all.place, which - 1), lowerBound(all.place, which)] : [0, all.row.length];
+      for (const each of ["low", "high", "row", "start", "end", "kind"]) this[each] = all[each] && all[each].subarray(...kept);
+      this.which = which;
+      this.last = [];
+      for (let b = 0; b * BLOCK < this.row.length; b++) {
+        let most = -Infinity;
+        for (let i = b * BLOCK; i < Math.min(this.row.length, (b + 1) * BLOCK); i++) if (this.end[i] > most) most = this.end[i];
+        this.last.push(most);
+      }
+      this.colour(this.colours);
+    }
+    colour(which) {
+      this.colours = which;
+      this.legend = [];
+      const own = which === "wait" && this.panel.places?.[this.which].colour;
+      const of = this.panel.kinds ? null : column(own || which), count = this.row.length;
+      this.shadeOf = new Uint8Array(count);
+      if (this.panel.kinds) {
+        this.palette = this.panel.kinds.map((each) => rgb(each.colour));
+        this.shadeOf = this.kind;
+        const there = new Set(this.kind);
+        this.legend = this.panel.kinds.filter((_, i) => there.has(i)).map((each) => [each.label, each.colour]);
+      } else if (!of || of.words) {
+        this.palette = [...COLOURS.map(rgb), [139, 146, 154]];
+        for (let i = 0; i < count; i++) this.shadeOf[i] = this.row[i] < 0 ? COLOURS.length : of ? of.values[this.row[i]] % COLOURS.length : 0;
+        if (of && of.words.length <= COLOURS.length) this.legend = of.words.map((word, i) => [word === "" ? "(none)" : word, COLOURS[i]]);
+      } else {
+        let most = 0;
+        for (let i = 0; i < count; i++) if (this.row[i] >= 0 && of.values[this.row[i]] > most) most = of.values[this.row[i]];
+        const level = most > 0 ? 60 / Math.log1p(most) : 0;
+        this.palette = [...Array.from({ length: 61 }, (_, i) => shade(i / 60)), [139, 146, 154]];
+        for (let i = 0; i < count; i++) this.shadeOf[i] = this.row[i] < 0 ? 61 : Math.round(level * Math.log1p(Math.max(0, of.values[this.row[i]] || 0)));
+        const rounded = (x) => (x < 10 ? Number(x.toPrecision(2)) : Math.round(x));
+        this.legend = [0, 0.5, 1].map((share) => [`${which} ${cell({ ...of, values: [rounded(Math.expm1(share * Math.log1p(most)))] }, 0)}`, `rgb(${shade(share)})`]);
+      }
+      this.styles = this.palette.map((each) => `rgb(${each})`);
+      this.mixed = !this.panel.kinds && of && !of.words ? null : true;
+      this.said.replaceChildren(...this.legend.map(([text, colour]) => el("span", { class: "key" }, el("i", { style: `background:${colour}` }), name(text, 40))), el("span", { text: "drag to move, wheel to zoom, with shift by rows, double click for all" }));
+      later();
+    }
+    y(row) { return ((row - this.bounds[0]) / (this.bounds[1] - this.bounds[0])) * this.plot; }
+    rowAt(y) { return this.bounds[0] + (y / this.plot) * (this.bounds[1] - this.bounds[0]); }
+    *blocks() {
+      const end = lowerBound(this.start, view.to);
+      for (let b = 0; b * BLOCK < end; b++) if (this.last[b] >= view.from) yield [b * BLOCK, Math.min(end, (b + 1) * BLOCK)];
+    }
+    paint(pen) {
+      let seen = 0;
+      for (const [from, to] of this.blocks()) seen += to - from;
+      this.exact = seen <= EXACT;
+      if (this.exact) this.boxes(pen); else this.picture(pen);
+    }
+    boxes(pen) {
+      const { start, end, low, high, shadeOf, styles } = this, [r0, r1] = this.bounds;
+      const gap = this.plot / (r1 - r0) > 6 ? 1 : 0;
+      let style = -1;
+      for (const [from, to] of this.blocks()) for (let i = from; i < to; i++) {
+        if (end[i] < view.from || low[i] >= r1 || high[i] <= r0) continue;
+        const x = Math.max(this.x(start[i]), this.margin - 2), y = this.y(low[i]);
+        const wide = Math.min(this.x(end[i]), this.wide) - x;
+        if (shadeOf[i] !== style) { style = shadeOf[i]; pen.fillStyle = styles[style]; }
+        pen.fillRect(x, y, Math.max(wide - (wide > 4 ? 0.6 : 0), 0.4), Math.max(this.y(high[i]) - y - gap, 0.5));
+      }
+      if (this.labels && this.plot / (r1 - r0) > 11) {
+        pen.textAlign = "center";
+        pen.textBaseline = "middle";
+        let left = 400;
+        for (const [from, to] of this.blocks()) for (let i = from; i < to && left; i++) {
+          const a = Math.max(this.x(start[i]), this.margin), b = Math.min(this.x(end[i]), this.wide), text = this.row[i] < 0 || b - a < 18 ? "" : visible(cell(key, this.row[i])).slice(0, 40);
+          if (text && text.length * 6.2 < b - a) { pen.fillStyle = dark(this.palette[shadeOf[i]]) ? "#fff" : "#24292f"; pen.fillText(text, (a + b) / 2, this.y((low[i] + high[i]) / 2)); left--; }
+        }
+      }
+    }
+    picture(pen) { // the share of each pixel that rectangles cover, and their mean colour, from differences at corners
+      const w = Math.max(1, Math.floor(this.inner)), h = Math.max(1, Math.min(Math.floor(this.plot), this.rows * 4)), [r0, r1] = this.bounds;
+      const line = w + 2, planes = this.mixed ? 4 : 2;
+      const sums = Array.from({ length: planes }, () => new Float32Array(line * (h + 1)));
+      const perX = w / (view.to - view.from), perY = h / (r1 - r0), { start, end, low, high, shadeOf, palette } = this;
+      for (const [from, to] of this.blocks()) for (let i = from; i < to; i++) {
+        const a = (start[i] - view.from) * perX, b = (end[i] - view.from) * perX;
+        if (b < 0 || b <= a) continue;
+        const x0 = a < 0 ? 0 : a, x1 = b > w ? w : b, i0 = x0 | 0, i1 = x1 | 0, f0 = x0 - i0, f1 = x1 - i1;
+        let y0 = Math.round((low[i] - r0) * perY), y1 = Math.round((high[i] - r0) * perY);
+        if (y1 <= y0) y1 = y0 + 1;
+        if (y0 >= h || y1 <= 0) continue;
+        if (y0 < 0) y0 = 0;
+        if (y1 > h) y1 = h;
+        const top = y0 * line, bottom = y1 * line;
+        if (planes === 2) { // the hot path of a long run
+          const v = shadeOf[i], [s, t] = sums;
+          if (i0 === i1) {
+            const f = f1 - f0;
+            s[top + i0] += f; s[top + i0 + 1] -= f; s[bottom + i0] -= f; s[bottom + i0 + 1] += f;
+            t[top + i0] += v * f; t[top + i0 + 1] -= v * f; t[bottom + i0] -= v * f; t[bottom + i0 + 1] += v * f;
+            continue;
+          }
+        }
+        for (let k = 0; k < planes; k++) {
+          const v = k === 0 ? 1 : planes === 2 ? shadeOf[i] : palette[shadeOf[i]][k - 1], s = sums[k];
+          s[top + i0] += v * (1 - f0); s[top + i0 + 1] += v * f0; s[top + i1] -= v * (1 - f1); s[top + i1 + 1] -= v * f1;
+          s[bottom + i0] -= v * (1 - f0); s[bottom + i0 + 1] -= v * f0; s[bottom + i1] += v * (1 - f1); s[bottom + i1 + 1] += v * f1;
+        }
+      }
+      const image = new ImageData(w, h), out = image.data, above = Array.from({ length: planes }, () => new Float32Array(line));
+      for (let y = 0; y < h; y++) {
+        const along = new Float64Array(planes);
+        for (let x = 0; x < w; x++) {
+          for (let k = 0; k < planes; k++) { above[k][x] += sums[k][y * line + x]; along[k] += above[k][x]; }
+          const cover = along[0], at = (y * w + x) * 4;
+          if (cover < 1e-3) continue;
+          const mean = planes === 2 ? palette[Math.max(0, Math.min(palette.length - 1, Math.round(along[1] / cover)))] : [along[1] / cover, along[2] / cover, along[3] / cover];
+          out[at] = mean[0]; out[at + 1] = mean[1]; out[at + 2] = mean[2];
+          out[at + 3] = 255 * Math.min(1, cover);
+        }
+      }
+      if (!this.sheet || this.sheet.width !== w || this.sheet.height !== h) { this.sheet = document.createElement("canvas"); [this.sheet.width, this.sheet.height] = [w, h]; }
+      this.sheet.getContext("2d").putImageData(image, 0, 0);
+      pen.imageSmoothingEnabled = false;
+      pen.drawImage(this.sheet, this.margin, 0, this.inner, this.plot);
+    }
+    names(pen) {
+      const [r0, r1] = this.bounds, step = Math.max(1, Math.ceil((r1 - r0) / Math.floor(this.plot / 13)));
+      if (this.labels) {
+        for (const [low, high, text] of this.labels) if (high > r0 && low < r1 && (low % step === 0 || high - low >= step)) this.label(pen, text, this.y((Math.max(low, r0) + Math.min(high, r1)) / 2));
+      } else {
+        const power = 10 ** Math.floor(Math.log10((r1 - r0) / 4 || 1)), nice = Math.max(1, [1, 2, 5, 10].map((each) => each * power).find((each) => each >= (r1 - r0) / 6));
+        for (let row = Math.ceil(r0 / nice) * nice; row <= r1; row += nice) pen.fillText(number(row), this.margin - 6, Math.min(Math.max(this.y(row), 6), this.plot - 5));
+      }
+    }
+    find(x, y) {
+      if (x < this.margin) return -1;
+      const at = this.instant(x), row = this.rowAt(y), slack = (1.5 / this.inner) * (view.to - view.from);
+      let best = -1;
+      for (const [from, to] of this.blocks()) for (let i = from; i < to; i++) {
+        if (low(this, i) <= row && row < this.high[i] && this.start[i] - slack <= at && at <= this.end[i] + slack && (best < 0 || this.end[i] - this.start[i] < this.end[best] - this.start[best])) best = i;
+      }
+      return best;
+    }
+    under(x, y) {
+      const i = this.find(x, y);
+      if (i < 0) return clock(this.instant(x));
+      const kind = this.panel.kinds ? `\n${this.panel.kinds[this.kind[i]].label}` : "";
+      const lines = [`${clock(this.start[i])} to ${clock(this.end[i])} (${duration(this.end[i] - this.start[i])})${kind}`];
+      if (this.row[i] >= 0) {
+        lines.unshift(`${table.one} ${visible(cell(key, this.row[i])).slice(0, 80)}`);
+        for (const each of ["processors", "wait", "user", "status"]) if (column(each)) lines.push(`${each}: ${visible(cell(column(each), this.row[i])).slice(0, 80)}`);
+      } else lines.unshift(this.panel.others || "");
+      return lines.join("\n");
+    }
+    click(x, y) { const i = this.find(x, y); if (i >= 0 && this.row[i] >= 0) pick(this.row[i], "table"); }
+    reveal(row) {
+      if (row < 0) return;
+      let i = this.row.indexOf(row);
+      if (i < 0 && this.all.place) {
+        const there = this.all.row.indexOf(row);
+        if (there < 0) return;
+        this.choose(this.all.place[there]);
+        this.chooser.querySelector("select").selectedIndex = this.which;
+        i = this.row.indexOf(row);
+      }
+      if (i < 0) return;
+      const wide = Math.max((this.end[i] - this.start[i]) * 4, (span[1] - span[0]) / 500), middle = (this.start[i] + this.end[i]) / 2;
+      if (this.start[i] < view.from || this.end[i] > view.to || this.x(this.end[i]) - this.x(this.start[i]) < 8) look(middle - wide / 2, middle + wide / 2);
+    }
+    highlight(pen) {
+      if (picked < 0) return;
+      pen.strokeStyle = ink("mark");
+      pen.lineWidth = 2;
+      for (const [from, to] of this.blocks()) for (let i = from; i < to; i++) if (this.row[i] === picked) {
+        const x = this.x(this.start[i]);
+        pen.strokeRect(x - 1, this.y(this.low[i]) - 1, Math.max(3, this.x(this.end[i]) - x + 2), Math.max(3, this.y(this.high[i]) - this.y(this.low[i]) + 2));
+      }
+    }
+    tallZoom(factor, y) {
+      const at = this.rowAt(y), [r0, r1] = this.bounds, tall = Math.min(this.rows, Math.max(1, (r1 - r0) * factor));
+      const from = Math.min(Math.max(0, at - ((at - r0) * tall) / (r1 - r0)), this.rows - tall);
+      this.bounds = [from, from + tall];
+      later();
+    }
+    untall() { this.bounds = [0, this.rows]; later(); }
+  }
+  const low = (gantt, i) => gantt.low[i];
+
+  // ---------------------------------------------------------------- shares of many rows over time, as shades
+  class Heat extends Chart {
+    constructor(parent, panel) {
+      super(parent, panel.title, Math.max(60, Math.min(420, panel.names.length * 15)), true);
+      this.panel = panel;
+      this.values = numbers(panel.values);
+      this.bins = panel.bins;
+      this.sheet = document.createElement("canvas");
+      [this.sheet.width, this.sheet.height] = [this.bins, panel.names.length];
+      const image = new ImageData(this.bins, panel.names.length);
+      for (let i = 0; i < this.values.length; i++) {
+        const colour = shade(this.values[i] / 255);
+        image.data.set([...colour, this.values[i] ? 255 : 0], i * 4);
+      }
+      this.sheet.getContext("2d").putImageData(image, 0, 0);
+      this.said.append(el("span", {}, name(panel.title, 300)), ...[0, 0.5, 1].map((share) => el("span", { class: "key" }, el("i", { style: `background:rgb(${shade(share)})` }), `${100 * share} %`)));
+      behind(this.holder, [panel.rows, "mean, %", "most, %"], panel.names.length, (k) => {
+        const own = this.values.subarray(k * this.bins, (k + 1) * this.bins);
+        return [panel.names[k], number(Number((own.reduce((a, b) => a + b, 0) / own.length / 2.55).toFixed(1))), number(Number((own.reduce((a, b) => Math.max(a, b), 0) / 2.55).toFixed(1)))];
+      });
+    }
+    paint(pen) {
+      pen.imageSmoothingEnabled = false;
+      const a = this.x(span[0]), b = this.x(span[1]);
+      pen.drawImage(this.sheet, a, 0, b - a, this.plot);
+    }
+    row(y) { return Math.min(this.panel.names.length - 1, Math.max(0, Math.floor((y / this.plot) * this.panel.names.length))); }
+    names(pen) {
+      const count = this.panel.names.length, step = Math.ceil(count / Math.floor(this.plot / 13));
+      for (let k = 0; k < count; k += step) this.label(pen, this.panel.names[k], ((k + 0.5) / count) * this.plot);
+    }
+    under(x, y) {
+      const k = this.row(y), bin = Math.floor(((this.instant(x) - span[0]) / (span[1] - span[0])) * this.bins);
+      return `${visible(this.panel.names[k]).slice(0, 80)}\n${clock(this.instant(x))}: ${number(Number((this.values[k * this.bins + Math.min(this.bins - 1, Math.max(0, bin))] / 2.55).toFixed(1)))} %`;
+    }
+    click(x, y) {
+      const wanted = this.panel.names[this.row(y)];
+      for (const gantt of gantts) {
+        const which = (gantt.panel.places || []).findIndex((each) => each.name === wanted);
+        if (which >= 0) { gantt.choose(which); gantt.chooser.querySelector("select").selectedIndex = which; gantt.holder.scrollIntoView({ block: "nearest" }); }
+      }
+    }
+  }
+
+  // ---------------------------------------------------------------- distributions, and flows between places
+  function curve(parent, panel) { // a cumulative distribution by its quantiles
+    const shares = panel.curves[0].values.length - 1, W = 420, H = 180, most = Math.max(1e-12, ...panel.curves.map((each) => each.values.at(-1)));
+    const x = (v) => 40 + (Math.log1p(Math.max(0, v)) / Math.log1p(most)) * (W - 56), y = (k) => 8 + (1 - k / shares) * (H - 34);
+    const svg = (tag, attributes, text) => { const made = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const [each, value] of Object.entries(attributes)) made.setAttribute(each, value); if (text) made.textContent = text; return made; };
+    const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": panel.title, style: "width:100%;max-width:560px;font:11px system-ui" });
+    for (const k of [0, 0.5, 1]) picture.append(svg("line", { x1: 40, x2: W - 16, y1: y(k * shares), y2: y(k * shares), stroke: "var(--pale)" }), svg("text", { x: 34, y: y(k * shares) + 4, "text-anchor": "end", fill: "var(--grey)" }, `${100 * k} %`));
+    const text = (v) => (panel.kind === "seconds" ? duration(v) : number(Number(v.toPrecision(2))));
+    for (const share of [0, 0.25, 0.5, 0.75, 1]) { const v = Math.expm1(share * Math.log1p(most)); picture.append(svg("text", { x: x(v), y: H - 8, "text-anchor": share === 1 ? "end" : share ? "middle" : "start", fill: "var(--grey)" }, text(panel.kind === "seconds" && v >= 10 ? Math.round(v) : v))); }
+    panel.curves.forEach((each, i) => picture.append(svg("polyline", { points: each.values.map((v, k) => `${x(v).toFixed(1)},${y(k).toFixed(1)}`).join(" "), fill: "none", stroke: COLOURS[i % COLOURS.length], "stroke-width": 1.8 })));
+    const holder = el("div", { class: "chart" }, el("div", { class: "said" }, el("span", {}, name(panel.title, 200)), ...(panel.curves.length > 1 ? panel.curves.map((each, i) => el("span", { class: "key" }, el("i", { style: `background:${COLOURS[i % COLOURS.length]}` }), name(each.label))) : [])), picture);
+    behind(holder, ["share", ...panel.curves.map((each) => each.label)], 11, (k) => [`${10 * k} %`, ...panel.curves.map((each) => text(each.values[Math.round((k * shares) / 10)]))]);
+    parent.append(holder);
+  }
+  function grid(parent, panel) { // a table that is short enough to be shown whole
+    const body = el("tbody", {}, ...panel.rows.map((row) => el("tr", {}, ...row.map((text, i) => el(i ? "td" : "th", i ? {} : { class: "text", scope: "row" }, name(text))))));
+    parent.append(el("div", { class: "chart" }, el("div", { class: "said" }, name(panel.title, 200)), el("div", { class: "behind", style: "max-height:none" }, el("table", {}, el("thead", {}, el("tr", {}, ...panel.columns.map((text, i) => el("th", { class: i ? "" : "text", scope: "col" }, name(text))))), body))));
+  }
+
+  // ---------------------------------------------------------------- the page
+  const themes = ["auto", "light", "dark"];
+  const theme = el("button", { text: "theme: auto", onclick: () => {
+    const next = themes[(themes.indexOf(document.documentElement.dataset.theme || "auto") + 1) % 3];
+    if (next === "auto") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = next;
+    theme.textContent = `theme: ${next}`;
+    later();
+  } });
+  root.replaceChildren();
+  root.append(el("header", {}, el("div", {}, el("h1", {}, name(head.title, 400)), el("p", {}, name(head.subtitle, 400))), theme));
+  const part = (title) => { const made = el("section", title ? { "aria-label": title } : {}); root.append(made); return made; };
+  const facts = part("metrics");
+  facts.append(el("dl", { class: "facts" }, ...head.facts.map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", {}, name(value, 200))))));
+  if (head.notes.length) facts.append(el("ul", { class: "notes" }, ...head.notes.map((text) => el("li", {}, name(text, 2000)))));
+  const shown = { heat: Heat, boxes: Gantt, lines: Lines, curve, grid };
+  let place = facts, over = "metrics";
+  head.panels.forEach((each, i) => {
+    const kind = each.type === "curve" || each.type === "grid" ? "distributions" : "over time";
+    if (kind !== over && (over !== "metrics" || kind === "over time")) place = part((over = kind));
+    if (kind === "over time") new shown[each.type](place, each, head.panels[i + 1]?.type !== "lines");
+    else shown[each.type](place, each);
+  });
+  if (table) rowsOf = new Rows(part(table.title));
+  if (head.scenario) { const made = part("scenario"); made.append(el("details", {}, el("summary", { text: "the scenario, from which the run can be repeated" }), el("pre", { text: head.scenario }))); }
+  root.append(el("footer", { text: head.footer }));
+  new MutationObserver(later).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later);
+  addEventListener("beforeprint", drawAll);
+  drawAll();
+  document.documentElement.dataset.ready = "true";
+  window.simmodelPage = { view, look, zoom, drawAll, pick, head, table, gantts, charts, rows: rowsOf, cell };
+})();

@@ -1,0 +1,328 @@
+"""The pages of results: of jobs on clusters and grids, of tasks on machines, and of runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.foundation.display import counted
+from simmodel.foundation.errors import InputError
+from simmodel.metrics.batch import summary
+from simmodel.metrics.report import metric_rows
+from simmodel.metrics.workflow_report import machine_rows
+from simmodel.records.job_record import JobRecord
+from simmodel.records.task_moments import PHASES
+from simmodel.view.gantt import pieces
+from simmodel.view.grid_plots import busiest_links
+from simmodel.view.machine_gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces
+from simmodel.view.page.document import Column, Page
+from simmodel.work.table import rows_of
+from simmodel.work.word_columns import Words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from simmodel.records.grid_record import GridRecord
+    from simmodel.records.network_recorder import NetworkRecorder
+    from simmodel.records.task_record import TaskRecord
+    from simmodel.work.table import Table
+
+__all__ = ["comparison_page", "grid_page", "job_page", "machine_page"]
+
+_INSTANTS = ("submit", "start", "end", "eligible", "assigned", "queued", "executing", "finished")
+_SECONDS = ("wait", "run", "requested", "turnaround", "lost", "checkpointing")
+_FLOWS = 40  # rows of the table of flows
+
+
+def _kind(name: str, values: Any) -> str:
+    """Return how a column is shown: text, instant, seconds or number."""
+    if isinstance(values, Words) or np.asarray(values).dtype.kind not in "iufb":
+        return "text"
+    return "instant" if name in _INSTANTS else "seconds" if name in _SECONDS else "number"
+
+
+def _columns(table: Table, key: str) -> list[Column]:
+    """Return the columns of a table, the key first, without those that repeat another; what is no number is a text."""
+    said = [other for name, other in _SAID if name in table and other in table and _equal(table[name], table[other])]
+    names = [key, *(name for name in table.names if name != key and name not in said)]
+    return [(name, _kind(name, table[name]), table[name]) for name in names]
+
+
+_SAID = (("processors", "requested_processors"), ("run", "recorded_run"))  # columns, and those that may repeat them
+
+
+def _equal(some: Any, others: Any) -> bool:
+    return np.array_equal(some, others, equal_nan=np.asarray(some).dtype.kind == "f")
+
+
+def _sentences(result: JobRecord | TaskRecord) -> list[str]:
+    return list(result.report.lines())
+
+
+def job_page(result: JobRecord, explained: Mapping[int, str] | None = None) -> Page:
+    """Return the page of a run of jobs."""
+    page = _begun(result)
+    _schedule(page, result)
+    _over_time(page, result)
+    _distributions(page, result)
+    page.table("jobs", "job", _columns(result.jobs, "job"), explained)
+    return page
+
+
+def grid_page(
+    result: GridRecord, explained: Mapping[int, str] | None = None, links: NetworkRecorder | None = None
+) -> Page:
+    """Return the page of a grid: all sites at once, each with its schedule, the load of links, and flows."""
+    page = _begun(result)
+    names = result.places["place"].tolist()
+    page.heat("used share of the cores of each site", "site", [(name, result.utilisation(name)) for name in names])
+    if links is not None:
+        busiest = [(name, links.load(name).share_of(links.capacity(name))) for name in busiest_links(links, _FLOWS)]
+        page.heat(f"load of the {counted(len(busiest), 'link')} with most bytes, of their bandwidth", "link", busiest)
+    _schedule(page, result)
+    _over_time(page, result)
+    _distributions(page, result)
+    flows = result.flows
+    if len(flows):
+        order = np.argsort(-flows["bytes"], kind="stable")[:_FLOWS]
+        rows = [[str(flows[name][row]) for name in ("source", "destination")] for row in order.tolist()]
+        numbers = [
+            [f"{flows['files'][row]:,}", f"{flows['bytes'][row] / 1e9:,.3f}", f"{flows['failed'][row]:,}"]
+            for row in order.tolist()
+        ]
+        title = f"transfers between sites: the {len(order)} pairs with most bytes of {len(flows)}"
+        page.grid(title, ("from", "to", "files", "GB", "failed"), [a + b for a, b in zip(rows, numbers, strict=True)])
+    page.table("jobs", "job", _columns(result.jobs, "job"), explained)
+    return page
+
+
+def machine_page(result: TaskRecord, explained: Mapping[int, str] | None = None) -> Page:
+    """Return the page of a run of tasks on a machine: phases by processor, transfers, memory."""
+    unit = result.time_unit
+    head = f"{counted(len(result.tasks), 'task')} on {result.spec.name}, {counted(len(result.processors), 'processor')}"
+    page = Page(
+        result.name,
+        head,
+        result.started,
+        result.ended,
+        unit=unit,
+        facts=machine_rows(result),
+        notes=_sentences(result),
+        scenario=result.scenario,
+    )
+    cores = np.maximum(result.processors["cores"].astype(np.int64), 1)
+    first = np.concatenate([[0], np.cumsum(cores)])
+    boxes, phase, task = machine_pieces(result, first)
+    names = [str(name) for name in result.processors["processor"].tolist()]
+    kinds = [(name, PHASE_COLOURS.get(name, "#e4e6ea")) for name in PHASES]
+    page.boxes(
+        "tasks by processor",
+        task,
+        np.rint(boxes.low).astype(np.int64),
+        np.rint(boxes.high).astype(np.int64),
+        int(first[-1]),
+        span=(boxes.start, boxes.end),
+        labels=list(zip(first[:-1].tolist(), first[1:].tolist(), names, strict=True)),
+        kinds=[*kinds, ("core works for others", WORK_FOR_OTHERS)],
+        kind=phase,
+        others="work for others, or a stopped execution",
+    )
+    _transfers(page, result)
+    page.lines("busy processors", ("busy", result.busy()))
+    for pool, steps in result.memory.items():
+        if len(steps.times):
+            page.lines(f"memory used in {pool}, GB", ("used", steps.scaled(1e-9)))
+    columns = [
+        (name, "instant" if kind == "number" and name in _MOMENTS else kind, values)
+        for name, kind, values in _columns(result.tasks, "task")
+    ]
+    page.table("tasks", "task", columns, explained)
+    return page
+
+
+_MOMENTS = (
+    *("submit", "ready", "assigned", "taken", "setup_start", "setup_end", "reconfiguration_end"),
+    *("transfer_start", "transfer_end", "start", "end"),
+)
+
+
+def _transfers(page: Page, result: TaskRecord) -> None:
+    """Add the transfers between pools: a row a pair of pools, packed where they overlap."""
+    moved = result.transfers
+    if not len(moved):
+        return
+    from simmodel.metrics.packing import pack
+
+    pairs = [f"{a} → {b}" for a, b in zip(moved["source"].tolist(), moved["destination"].tolist(), strict=True)]
+    start = moved["start"].astype(np.float64)
+    end = np.where(np.isnan(moved["end"].astype(np.float64)), result.ended, moved["end"].astype(np.float64))
+    labels, parts, below = [], [], 0
+    for pair in dict.fromkeys(pairs):
+        rows = np.flatnonzero(np.array(pairs) == pair)
+        packed = pack(start[rows], end[rows], np.ones(len(rows)))
+        tall = int(packed["high"].max(initial=1))
+        labels.append((below, below + tall, pair))
+        parts.append(np.column_stack([rows[packed["index"]], packed["low"] + below, packed["high"] + below]))
+        below += tall
+    which, low, high = np.concatenate(parts).T
+    known = {str(name): row for row, name in enumerate(result.tasks["task"].tolist())}
+    task = np.array([known.get(str(name), -1) for name in moved["task"].tolist()])[which]
+    page.boxes(
+        "transfers between memories",
+        task,
+        low,
+        high,
+        below,
+        span=(start[which], end[which]),
+        labels=labels,
+        kinds=[("transfer", PHASE_COLOURS["transfer"])],
+        kind=np.zeros(len(which), dtype=np.uint8),
+        others="a transfer of no task",
+    )
+
+
+def _begun(result: JobRecord) -> Page:
+    """Return a page with the headings, metrics and notes of a run of jobs."""
+    head = f"{counted(len(result.jobs), 'job')} on {counted(result.processors, 'processor')}"
+    facts = metric_rows(summary(result))
+    return Page(
+        result.name, head, result.started, result.ended, facts=facts, notes=_sentences(result), scenario=result.scenario
+    )
+
+
+def _schedule(page: Page, result: JobRecord) -> None:
+    """Add the executions and claims of each place, to choose from where there are several."""
+    names = result.places["place"].tolist()
+    rows, spans, heights = [], [], []
+    for number, name in enumerate(names):
+        row, span, height = _held(result, name)
+        rows.append(np.column_stack([row, np.full(len(row), number)]))
+        spans.append(span)
+        heights.append(height)
+    row, low, high, place = np.concatenate(rows).T if rows else np.zeros((4, 0), dtype=np.int64)
+    start, end = np.concatenate(spans).T if spans else np.zeros((2, 0))
+    several = len(names) > 1
+    page.boxes(
+        "executions by node" if result.places["nodes"].any() else "executions by processor",
+        row,
+        low,
+        high,
+        max(heights, default=1),
+        span=(start, end),
+        in_table=_as_in_table(result, row, start, end),
+        places=[(name, height, "") for name, height in zip(names, heights, strict=True)] if several else None,
+        place=place if several else None,
+        others="a claim of a process",
+    )
+
+
+def _held(result: JobRecord, place: str) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+    """Return the rectangles of a place: (row of the job or -1, lowest, highest) and (start, end) of each; the rows."""
+    held, which, rows = pieces(result, place)
+    jobs = int((result.runs["place"] == place).sum())  # the claims follow
+    job = np.full(len(held), -1)
+    job[:jobs] = rows_of(result.jobs["job"], held["holder"][:jobs])
+    end = np.where(np.isnan(held["end"]), result.ended, held["end"])
+    number = result.places["place"].tolist().index(place)
+    size = max(int(result.places["nodes"][number]) or int(result.places["processors"][number]), 1)
+    spans = np.column_stack([held["start"], end])[which]
+    return np.column_stack([job[which], rows]), spans, max(size, int(rows[:, 1].max(initial=1)))
+
+
+def _as_in_table(result: JobRecord, row: NDArray[np.int64], start: Any, end: Any) -> bool:
+    """Whether each rectangle lasts from the start to the end of its job."""
+    if not len(row) or int(row.min()) < 0:
+        return False
+    ends = np.where(np.isnan(result.jobs["end"]), result.ended, result.jobs["end"])
+    return np.array_equal(result.jobs["start"][row], start) and np.array_equal(ends[row], end)
+
+
+def _over_time(page: Page, result: JobRecord) -> None:
+    page.lines("busy processors", ("busy", result.busy()), limit=result.capacity())
+    page.lines("waiting jobs", ("waiting", result.queue_length()))
+    if "idle_power" in result.places and float(result.places["load_power"].max()) > 0:
+        from simmodel.metrics.power_and_energy import power
+
+        page.lines("power, kW", ("power", power(result).scaled(1e-3)))
+
+
+def _distributions(page: Page, result: JobRecord) -> None:
+    kept = result.jobs.where(result.counted)
+    page.curve("waits of the jobs that ended: share that waited at most so long", "seconds", ("wait", kept["wait"]))
+
+
+def comparison_page(results: Sequence[Any], name: str) -> Page:
+    """Return the page of several runs: metrics beside each other, quantities and waits on one axis, a schedule each.
+
+    Raises
+    ------
+    InputError
+        only the metrics of the runs are here, or they are no runs of jobs
+    """
+    if not results or not all(isinstance(each, JobRecord) for each in results):
+        raise InputError("needs the records of runs of jobs: compare them with results=True", place="to_html")
+    notes = dict.fromkeys(line for each in results for line in _sentences(each))
+    begin, end = min(each.started for each in results), max(each.ended for each in results)
+    page = Page(name, counted(len(results), "run"), begin, end, notes=notes)
+    rows = [dict(metric_rows(summary(each))) for each in results]
+    labels = list(dict.fromkeys(label for row in rows for label in row))
+    page.grid(
+        "metrics",
+        ("", *(each.name for each in results)),
+        [[label, *(row.get(label, "") for row in rows)] for label in labels],
+    )
+    jobs = list(dict.fromkeys(job for each in results for job in each.jobs["job"].tolist()))
+    place = {job: row for row, job in enumerate(jobs)}
+    boxes, spans, waits = [], [], []
+    chosen: list[tuple[str, int, str]] = []
+    for each in results:
+        own = np.array([place[job] for job in each.jobs["job"].tolist()], dtype=np.int64)
+        wait = np.full(len(jobs), np.nan)
+        wait[own] = each.jobs["wait"]
+        waits.append(wait)
+        for name_of_place in each.places["place"].tolist():
+            row, span, height = _held(each, name_of_place)
+            row[:, 0] = np.where(row[:, 0] < 0, -1, own[row[:, 0]])
+            boxes.append(np.column_stack([row, np.full(len(row), len(chosen))]))
+            spans.append(span)
+            chosen.append(
+                (
+                    each.name if len(each.places) == 1 else f"{each.name}: {name_of_place}",
+                    height,
+                    f"wait under {each.name}",
+                )
+            )
+    row, low, high, run = np.concatenate(boxes).T
+    tallest = max(height for _, height, _ in chosen)
+    start, end = np.concatenate(spans).T
+    page.boxes(
+        "schedules of the runs",
+        row,
+        low,
+        high,
+        tallest,
+        span=(start, end),
+        places=chosen,
+        place=run,
+    )
+    page.lines("busy processors", *((each.name, each.busy()) for each in results))
+    page.lines("waiting jobs", *((each.name, each.queue_length()) for each in results))
+    ended = [(each.name, each.jobs.where(each.counted)["wait"]) for each in results]
+    page.curve("waits of the jobs that ended: share that waited at most so long", "seconds", *ended)
+    first = results[0].jobs
+    about = [
+        column
+        for column in _columns(first, "job")
+        if column[0] in ("job", "submit", "processors", "user") and len(first) == len(jobs)
+    ]
+    columns = about or [("job", "text", [str(job) for job in jobs])]
+    page.table(
+        "jobs",
+        "job",
+        [*columns, *((f"wait under {each.name}", "seconds", wait) for each, wait in zip(results, waits, strict=True))],
+    )
+    return page
