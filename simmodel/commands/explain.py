@@ -36,7 +36,7 @@ from simmodel.platform.options import BrokerOptions, MachineOptions
     ),
 )
 def run(options: argparse.Namespace) -> None:
-    """Explain why a job waits: the jobs ahead, the holders of its resources, and the least change that starts it now.
+    """Explain why a job waits: jobs ahead, holders of its resources, and the least change that would start it at once.
 
     Each change (less of what it requests, another partition or queue) is confirmed by asking the policy. On a machine:
     the waits of a task by reason, and the processor on which it would have started earlier; at a broker or on a grid:

@@ -525,8 +525,8 @@ def _is_wide(parameter: Parameter, low: float, at: float, high: float) -> bool:
 def fitted(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner, searched: Times) -> tuple[Array, Times]:
     """Return the least-squares point of the jobs' own times, where that is better, and its times.
 
-    Values that walltimes determine are fitted to their logarithms, which is more precise than any mean of errors, and
-    than queues, in which a late job delays the next ones. Values that other losses are asked for stay, and so do
+    Values that walltimes determine are fitted to logarithms of walltimes, more precisely than by any mean of errors or
+    by queues, in which a late job delays the next ones. Values that other losses are asked for stay, and so do
     those of walltimes if odd jobs make their loss much larger than that of the times that the search found.
     """
     assert fit.observed is not None

@@ -52,7 +52,7 @@ class Misfit:
     kind
         one of :data:`KINDS`
     sentence
-        the record's evidence
+        the evidence in the record
     """
 
     kind: str

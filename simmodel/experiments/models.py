@@ -34,7 +34,7 @@ class Outputs:
 
     @classmethod
     def read(cls, given: GivenOutputs, place: str = "outputs") -> Outputs:
-        """Return outputs from those in any form that users give.
+        """Return outputs from any form in which users give them.
 
         Raises
         ------

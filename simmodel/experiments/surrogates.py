@@ -118,7 +118,7 @@ def judge_surrogates(
     Parameters
     ----------
     record
-        the executed jobs: a result, or :func:`~simmodel.results.result.recorded_result` of a log
+        the jobs as executed: a result, or :func:`~simmodel.results.result.recorded_result` of a log
     split
         the share of the jobs, in order of submission, that the models are fitted to; an outcome later than the
         submission of the first job that is judged is not used

@@ -63,7 +63,7 @@ class GridWatch(Observer):
     grid
         the grid
     sink
-        the receiver of the rows
+        the sink of the rows
 
     Attributes
     ----------

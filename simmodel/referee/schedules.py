@@ -204,7 +204,7 @@ def _submitted(
 
 
 def _columns(workload: Workload, given: GivenSchedule) -> _Given:
-    """Return the given columns of a schedule: jobs, starts, ends and places."""
+    """Return the columns of a schedule: jobs, starts, ends and, if given, submissions and held nodes."""
     if isinstance(given, str | Path):
         given = read_schedule(given)
     elif isinstance(given, JobRecord):

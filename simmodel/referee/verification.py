@@ -46,7 +46,7 @@ _TAKEN_OVER = 1e-9  # share of the largest time below which two times are the sa
 
 @attrs.frozen(eq=False, repr=False)
 class Judgement(Shown):
-    """The decisions of a policy at each state of a schedule, compared with its starts.
+    """The decisions of a policy at each state of a schedule, compared with the starts in it.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ def check_placement(given: str | Callable[..., Any], options: Mapping[str, Any])
     Raises
     ------
     AssertionError
-        a check fails; the message says what the placement does wrong
+        a check fails; the message describes the fault of the placement
     """
     name = placement_text(given)
     placement_named(name)

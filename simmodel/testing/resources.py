@@ -44,7 +44,7 @@ def check_resource(model: str | Callable[..., Any], **options: Any) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says what the model does wrong
+        a check fails; the message describes the fault of the model
     InputError
         an option is invalid
 

@@ -119,7 +119,7 @@ def gantt(
     place
         its name; default: the first
     colour
-        the quantity shown by colours: ``"wait"``, ``"job"``, or a column of the jobs such as ``"user"``
+        the property shown by colours: ``"wait"``, ``"job"``, or a column of the jobs such as ``"user"``
     scale
         draw the colour bar of the waits
     title, figsize, ax

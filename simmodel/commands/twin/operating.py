@@ -25,7 +25,7 @@ _CONFIG = argument("config CONFIG", "the configuration (TOML)", source)
 def check(options: argparse.Namespace) -> None:
     """Try the parts of a configuration: platform, policies, connections, files and port; list the actions it permits.
 
-    A full report of the source, if it gives one, is taken into a mirror of the platform: misfits are listed.
+    A full report of the source, if it gives one, is taken into a mirror of the platform: mismatches are listed.
     """
     from simmodel.twin.checking import check_config
     from simmodel.twin.config import read_config

@@ -101,7 +101,7 @@ def _taught(predictor: Any, log: str) -> Any:
     examples=("simmodel twin explain twin.toml 4711 --plot",),
 )
 def explain(options: argparse.Namespace) -> None:
-    """Explain why a job waits in the cluster now: the jobs ahead, the holders of its resources, and the least change.
+    """Explain why a job waits in a cluster now: jobs ahead, holders of its resources, and the least change that helps.
 
     The state is that of a full report of the source, of the audit log, or of events. The policy of the configuration is
     asked on a copy, also about each change; the scheduler's own reason is shown beside it. Nothing is changed.
