@@ -143,7 +143,7 @@ class Waits(Protocol):
     """A resource that can report who waits for it."""
 
     def waiting_report(self) -> Iterable[str]:
-        """Yield one sentence for each waiter: who, for what, since when, and who holds it."""
+        """Yield one sentence for each waiter: who, for which resource, since when, and who holds it."""
         ...
 
 
@@ -686,8 +686,8 @@ def _is_among(part: object, parts: tuple[object, ...]) -> bool:
 def quiet_garbage_collector() -> Iterator[None]:
     """Freeze the existing objects and collect rarely inside the block; the collector takes a fifth of a large run.
 
-    The end of the block undoes both; of nested or concurrent blocks, the end of the last. What many short blocks have
-    left is collected before one of the next. ``env.run()`` uses it for its events, ``simulate`` for building and
+    The end of the block undoes both; of nested or concurrent blocks, the end of the last. Garbage of many short
+    blocks is collected before one of the next. ``env.run()`` uses it for its events, ``simulate`` for building and
     reading too.
 
     >>> with quiet_garbage_collector():

@@ -30,7 +30,7 @@ __all__ = ["EXPERIMENTS", "Experiment", "Findings"]
 
 @attrs.frozen
 class Findings:
-    """What an experiment found.
+    """The findings of an experiment.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Experiment:
         self.carry_out(attrs.evolve(found, study=study), options)
 
     def carry_out(self, configuration: Configuration, options: argparse.Namespace) -> None:
-        """Run the experiment, print what it found, and write the files that options name."""
+        """Run the experiment, print its findings, and write the files that options name."""
         configuration = attrs.evolve(configuration, force=options.force)
         goes_on = kept_runs(configuration.study, f"'simmodel resume {configuration.study}' goes on")
         with process_pool(options) as executor, configuration.wrong_here(), goes_on:
@@ -163,7 +163,7 @@ _SEARCH = ("name", "budget", "population", "seed", "holdout", "separable", "stop
     own=("record", "loss"),
 )
 def _calibrate(configuration: Configuration, executor: Executor | None, progress: bool) -> Findings:
-    """Search for the values of a model's parameters with which it repeats a record best, and say what it cannot tell.
+    """Search for the values of a model's parameters that best repeat a record, and report those that it does not fix.
 
     The file has the model, the ranges of the parameters ("each" at the end of a range gives each site its own), the
     record (a log with recorded starts, or columns; default: the workload), the loss (a name, or weights by name) and
@@ -273,7 +273,7 @@ def _sensitivity(configuration: Configuration, executor: Executor | None, progre
 def resume(options: argparse.Namespace) -> None:
     """Continue an experiment from the file that keeps its runs: only those that have not ended are run.
 
-    Several processes can do so at once. With all runs ended, it prints what was found.
+    Several processes can do so at once. With all runs ended, it prints the findings.
     """
     from simmodel.experiments.configuration import configuration_of_study
     from simmodel.experiments.trials import Study

@@ -36,11 +36,11 @@ from simmodel.platform.options import BrokerOptions, MachineOptions
     ),
 )
 def run(options: argparse.Namespace) -> None:
-    """Say why a job waits: who is ahead, who holds what it needs, and the least change that would start it at once.
+    """Explain why a job waits: jobs ahead, holders of its resources, and the least change that would start it at once.
 
     Each change (less of what it requests, another partition or queue) is confirmed by asking the policy. On a machine:
-    what a task waited for, and on which processor it would have started earlier; at a broker or on a grid: why the job
-    went where it did, and what each other place would have given. These are confirmed by running all again.
+    the waits of a task by reason, and the processor on which it would have started earlier; at a broker or on a grid:
+    why the job was sent to its place, and its times at each other place. These are confirmed by running all again.
     """
     from simmodel.referee.explaining import explain
 

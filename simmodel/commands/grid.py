@@ -194,7 +194,7 @@ def _broker(options: argparse.Namespace, plugin: str) -> str:
 
 
 def _data_set(options: argparse.Namespace, grid: Any, broker: str) -> Any:
-    """Return what writes the data set of a run, which hears it from now on; ``None`` if none was asked for."""
+    """Return the writer of a run's data set, which observes the grid from now on; ``None`` if none was requested."""
     from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSIM_STATES, CGSimEvents, CGSimStates
     from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
     from simmodel.results.data_set import DataSet

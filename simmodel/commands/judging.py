@@ -1,4 +1,4 @@
-"""``simmodel verify`` and ``identify``: hold a schedule against what is possible, and against policies."""
+"""``simmodel verify`` and ``identify``: check a schedule against the limits of the platform, and against policies."""
 
 from __future__ import annotations
 

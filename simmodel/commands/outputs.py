@@ -88,7 +88,7 @@ def picture(draw: Callable[[], Figure]) -> Callable[[Path], None]:
 def check_outputs(actions: Iterable[argparse.Action], options: argparse.Namespace) -> None:
     """Refuse files that cannot be written, or that the command reads, before the simulation starts.
 
-    What is written and what is read is what the arguments of a command say by their type:
+    The types of a command's arguments distinguish files that it writes from those that it reads:
     :func:`~simmodel.commands.values.output` and :func:`~simmodel.commands.values.source`.
     """
     told = {action: value for action in actions if (value := getattr(options, action.dest, None)) is not None}

@@ -1,4 +1,4 @@
-"""What commands share: arguments, the policy and the run that they describe, and processes to run on."""
+"""Common parts of commands: arguments, the policy and the run that they describe, and processes to run on."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ FORCE = argument("--force", "go on with a study of another model, record or code
 
 
 def kept_study(after: str) -> Declared:
-    """Declare the file that keeps the runs; ``after`` tells how they go on after an interrupt."""
+    """Declare the file that keeps the runs; ``after`` states how they go on after an interrupt."""
     text = f"keep the runs in this SQLite file as they end; after an interrupt {after}"
     return arguments(argument("--study FILE", text, source), FORCE)
 

@@ -37,7 +37,7 @@ def output(text: str) -> Path:
 
 
 def source(text: str) -> str:
-    """Read what a command reads: files, or names of what is ready; no output replaces such a file.
+    """Read the name of an input: a file, or bundled data; no output replaces such a file.
 
     >>> source("log.swf")
     'log.swf'

@@ -1,4 +1,4 @@
-"""What a calibration found: values, errors before and after, and the trials."""
+"""The result of a calibration: values, errors before and after, and the trials."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ class Calibration(Shown):
 
     @cached_property
     def limits(self) -> list[str]:
-        """What the record cannot tell, one sentence each."""
+        """The limits of the record, such as parameters that it does not fix, one sentence each."""
         return limits_of(self)
 
     @cached_property
     def misfits(self) -> tuple[Misfit, ...]:
-        """The patterns in what the best values leave of the record, each of which says what the model lacks."""
+        """The patterns in the errors of the best values, each of which names a defect of the model."""
         if self.fit.observed is None or self.times_after is None:
             return ()
         return tuple(misfits(self.fit.observed, self.times_after))
@@ -194,7 +194,7 @@ class Calibration(Shown):
         return "\n".join(text_table(self._cells()))
 
     def report(self) -> str:
-        """Return everything as text: losses, values, errors by site and class, and what the record cannot tell."""
+        """Return everything as text: losses, values, errors by site and class, and the limits of the record."""
         return report_of(self)
 
     def _cells(self) -> Cells:

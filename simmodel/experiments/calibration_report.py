@@ -1,4 +1,4 @@
-"""The report of a calibration: errors by site and class, and what the record cannot tell."""
+"""The report of a calibration: errors by site and class, and the limits of the record."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Calibrated(Protocol):
 
     @property
     def misfits(self) -> tuple[Misfit, ...]:
-        """What is wrong with the model."""
+        """The defects of the model that its errors show."""
         ...
 
     @property
@@ -149,7 +149,7 @@ def _short(name: str, site: str) -> str:
 
 
 def limits_of(found: Calibrated) -> list[str]:
-    """Return what the record cannot tell; see :attr:`~simmodel.experiments.calibrated.Calibration.limits`."""
+    """Return the limits of the record as sentences; see :attr:`~simmodel.experiments.calibrated.Calibration.limits`."""
     space = found.fit.varied.space
     said = [each.sentence(space[each.name]) for each in found.identified]
     said = [each for each in said if each]

@@ -1,4 +1,4 @@
-"""Many calls of one function on what they share, on any executor."""
+"""Many calls of one function with a common argument, on any executor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def map_calls(
     executor: Executor | None,
     progress: bool,
 ) -> list[Found]:
-    """Call the function with what all calls share and each item; return the results in the order of the items.
+    """Call the function with the shared argument and each item; return the results in the order of the items.
 
     On an executor, ``shared`` is sent once to each worker (see :mod:`simmodel.futures.executors`), and an error in a
     call is raised here as soon as it is known; a worker that dies costs its own calls a retry.

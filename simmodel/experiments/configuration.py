@@ -83,9 +83,9 @@ class Configuration(Fields):
     document
         the whole document
     folder
-        what paths are relative to
+        the folder that paths are relative to
     trust
-        whether it may name what imports code
+        whether it may name objects whose import runs code
     model, space
         the model, and its parameters
     method
@@ -110,7 +110,7 @@ class Configuration(Fields):
 
     @property
     def kept(self) -> StudyFile | None:
-        """The study with what :func:`configuration_of_study` needs, as experiments take it."""
+        """The study with the settings for :func:`configuration_of_study`, as experiments take it."""
         if self.study is None:
             return None
         settings = {"experiment": self.experiment, "source": self.document.source, "folder": str(self.folder)}
@@ -192,7 +192,7 @@ def read_configuration(path: Source, shape: Shape, *, trust: bool = False) -> Co
 
 
 def configuration_of_study(study: Study, shape: Shape, *, trust: bool = False) -> Configuration:
-    """Return the experiment that made a study; it is described by what the study keeps, not by the file."""
+    """Return the experiment that made a study; it is described by the settings in the study, not by the file."""
     settings = Value(study.settings, str(study.path))
     found = Value(settings["document"].table(), settings["source"].text())
     return attrs.evolve(_configuration(found, Path(settings["folder"].text()), shape, trust), study=study.path)
@@ -273,9 +273,9 @@ def model_of(given: Value, folder: Path, *, trust: bool = False) -> Model:
     Parameters
     ----------
     folder
-        what paths are relative to
+        the folder that paths are relative to
     trust
-        whether it may name what imports code
+        whether it may name objects whose import runs code
 
     Raises
     ------

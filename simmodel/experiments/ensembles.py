@@ -24,7 +24,7 @@ __all__ = ["GivenStudy", "StudyFile", "measured_calls", "study_of"]
 
 @attrs.frozen
 class StudyFile:
-    """The file of a study, and the settings to store in it: what continues the study without the call that made it.
+    """The file of a study, and the settings to store in it, with which it continues without the call that made it.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def study_of(given: GivenStudy, about: str, force: bool, **parts: Any) -> Study 
     force
         whether to go on, from now on about these parts, although the file is about others
     parts
-        what it is about: a file of runs with other parts is refused
+        the parts of the experiment: a file of runs with other parts is refused
 
     Raises
     ------
@@ -84,7 +84,7 @@ def measured_calls(
     executor: Executor | None = None,
     progress: bool = False,
 ) -> list[Numbers]:
-    """Call a function that measures a run with what all calls share and each item; return the numbers in order.
+    """Call a function that measures a run with the shared argument and each item; return the numbers in order.
 
     With a study, the numbers of each run are stored when it ends; items that it has are not run again, except for
     those that failed. After an error or an interrupt the same call goes on. Several processes can share the work.

@@ -1,4 +1,4 @@
-"""What all trials of a calibration share, and the losses of one trial: in all, and of each block of parameters.
+"""The constant inputs of all trials of a calibration, and the losses of one trial: in all and by block of parameters.
 
 A block is a set of parameters that act on the same sites. Where no block acts on another's sites, each is searched by
 itself, and all searches share their simulations.
@@ -48,7 +48,7 @@ class Block:
 
 @attrs.frozen(eq=False)
 class Fit:
-    """What all trials share.
+    """The constant inputs of all trials: model, record and losses.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class Fit:
     criterion, observed
         the losses and the record; ``None`` if the loss is a function
     function
-        a function of what the model returns and of the record, or ``None``
+        a function of the model's result and of the record, or ``None``
     record
-        what that function is called with
+        the record that is passed to that function
     blocks
         the blocks of parameters, if each has a loss
     """

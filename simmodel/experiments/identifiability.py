@@ -4,7 +4,7 @@ Around the best values the times of jobs are taken as linear in the parameters (
 scale), from one more simulation on each side of every parameter. The jobs are drawn again and again with replacement
 (the bootstrap); the best of many points near the best values under these times is the estimate of each draw. Besides,
 every parameter is moved over its whole range, in simulations: where the loss is not surely worse, the record does not
-tell these values from the best ones.
+distinguish these values from the best ones.
 
 Source: B. Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7(1), 1979.
 """
@@ -59,8 +59,8 @@ class Identified:
     low, high
         the interval of its value; of a choice twice the best one
     verdict
-        ``"identified"``, ``"flat"``: the record does not tell its values apart, ``"ridged"``: only together with other
-        parameters, ``"several"``: values apart from each other fit as well, or ``"no interval"``: the record tells it
+        ``"identified"``, ``"flat"``: its values fit the record alike, ``"ridged"``: only together with other
+        parameters, ``"several"``: values apart from each other fit as well, or ``"no interval"``: the record fixes it
         by queue times alone, of which no honest interval is known
     other
         those parameters, or those values; of a choice the choices that are as good as the best one
@@ -90,7 +90,7 @@ class Identified:
         return attrs.evolve(self, low=low, high=high, verdict="several", other=other)
 
     def sentence(self, parameter: Parameter) -> str:
-        """Return what the record does not say of it; empty if it is identified."""
+        """Return why the record does not fix the parameter, as a sentence; empty if it is identified."""
         if self.verdict == "identified":
             return ""
         if self.verdict == "no interval":
@@ -386,7 +386,7 @@ def identified(
 def _by_squares(
     fit: Fit, part: Block, squares: LeastSquares, best: Array, run: Runner, level: float
 ) -> dict[int, Identified]:
-    """Return what is known of the parameters of a part of which walltimes tell; with queues, those that they fix."""
+    """Return the findings on a part's parameters that walltimes reflect; with queues, on those that they fix."""
     assert fit.observed is not None
     own, parameters = list(part.parameters), _parameters(fit, part)
     queues = not QUEUES.isdisjoint(fit.observed.quantities)
@@ -516,17 +516,17 @@ def _product(names: Sequence[str], shares: Sequence[float]) -> str:
 
 
 def _is_wide(parameter: Parameter, low: float, at: float, high: float) -> bool:
-    """Whether an interval of positions is half a range, or as wide as its value where that is no small part of it."""
+    """Whether an interval of positions is half a range, or as wide as its value and not a small part of the range."""
     low, high = max(low, 0.0), min(high, 1.0)
     ends = [float(parameter.value(each)) for each in (low, at, high)]
     return high - low >= _WIDE or (high - low >= _NARROW and ends[2] - ends[0] > abs(ends[1]))
 
 
 def fitted(fit: Fit, parts: Sequence[Block], near: Neighbourhood, run: Runner, searched: Times) -> tuple[Array, Times]:
-    """Return the point of the least squares of what jobs have by themselves, where that is better, and its times.
+    """Return the least-squares point of the jobs' own times, where that is better, and its times.
 
-    What walltimes determine is asked of walltimes by their logarithms, which is more precise than any mean of errors,
-    and than queues, in which a late job delays the next ones. Values that other losses are asked for stay, and so do
+    Values that walltimes determine are fitted to logarithms of walltimes, more precisely than by any mean of errors or
+    by queues, in which a late job delays the next ones. Values that other losses are asked for stay, and so do
     those of walltimes if odd jobs make their loss much larger than that of the times that the search found.
     """
     assert fit.observed is not None

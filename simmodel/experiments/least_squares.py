@@ -1,4 +1,4 @@
-"""Least squares of the logarithms of what jobs have by themselves, such as walltimes: values, intervals, combinations.
+"""Least squares of logarithms of a job's own times, such as walltimes: values, intervals, combinations.
 
 Errors of walltimes are factors: their logarithms are alike for short and long jobs. Errors far out count less (Huber's
 weights), so that odd jobs do not decide. Queue times are left out: in them one late job delays the next ones.
@@ -78,7 +78,7 @@ class Logarithms:
 
     @classmethod
     def of(cls, observed: Observations, part: Block) -> Logarithms | None:
-        """Return those of the jobs that are not held out; ``None`` if only queues, or fewer jobs than values, tell."""
+        """Return those of the jobs that are not held out; ``None`` with queue times only, or too few jobs."""
         names, jobs, logs, groups, blocks = [], [], [], [], []
         numbers: dict[tuple[str, str], int] = {}
         for cell in observed.training:
@@ -113,7 +113,7 @@ class Logarithms:
         return np.concatenate(found)
 
     def weights(self, errors: Array) -> tuple[Array, Array]:
-        """Return the inverse of each row's deviation, that of its group, and what it counts: less than 1 if far out."""
+        """Return the inverse of each row's deviation, that of its group, and its weight: less than 1 if far out."""
         scales = np.empty(len(errors))
         for number in range(int(self.group.max()) + 1):
             here = self.group == number
@@ -149,7 +149,7 @@ class LeastSquares:
     errors
         by row, those that the point leaves
     weights, counts
-        by row: the root of its weight in the sum of squares, and what it counts
+        by row: the root of its weight in the sum of squares, and its Huber weight
     """
 
     logs: Logarithms

@@ -25,7 +25,7 @@ _QUANTILES = tuple(i / 20 for i in range(1, 20))
 class Loss(Shown):
     """The error of the jobs of one cell: derive from it and define :meth:`error`.
 
-    ``quantity`` is what it compares.
+    ``quantity`` is the quantity compared.
     """
 
     quantity: str = "walltime"

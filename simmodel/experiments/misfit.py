@@ -1,4 +1,4 @@
-"""What is wrong with a calibrated model: patterns in what its best values leave of recorded times.
+"""Defects of a calibrated model: patterns in the errors that its best values leave in recorded times.
 
 The errors of walltimes are the logarithms of recorded over simulated ones. They are replaced by the normal scores of
 their ranks, so that heavy tails raise no alarm, and tested for what they should not depend on; the strongest pattern is
@@ -52,7 +52,7 @@ class Misfit:
     kind
         one of :data:`KINDS`
     sentence
-        what the record shows
+        the evidence in the record
     """
 
     kind: str
@@ -131,7 +131,7 @@ class _Errors:
     # ------------------------------------------------------------------ patterns
 
     def patterns(self) -> list[Misfit]:
-        """Return what is found, one after the other, each taken out before the next."""
+        """Return the misfits found, one after the other, each taken out before the next."""
         found: list[Misfit] = []
         left = self
         cut = left.at_limits()
@@ -168,7 +168,7 @@ class _Errors:
         return np.zeros(len(recorded), dtype=bool)
 
     def tests(self) -> Iterator[tuple[float, Misfit, Groups]]:
-        """Yield for each pattern: how strong it is, as a normal deviate, what it says, and the groups that it forms."""
+        """Yield for each pattern its strength as a normal deviate, its misfit, and the groups that it forms."""
         scores = _scores(self.values)
         days, bins = self.days(), self.bins(self.instants())
         drift = Misfit("drift", self._changing("in the course of the record", bins))
@@ -193,7 +193,7 @@ class _Errors:
                 yield _deviate(self.values, groups), self._class(column, groups), groups
 
     def matters(self, groups: Groups) -> bool:
-        """Whether the medians of groups are apart by more than a few percent: less is no fault of a model."""
+        """Whether the medians of groups are apart by more than a few percent: less does not count as a defect."""
         medians = [float(np.median(self.values[groups == each])) for each in range(int(groups.max()) + 1)]
         return max(medians) - min(medians) > _SMALL
 
@@ -327,7 +327,7 @@ _OFTEN = 0.05  # share of jobs that overtake, more or less than in the model
 
 
 def _of_queues(observed: Observations, times: Times, rows: Groups) -> Iterator[Misfit]:
-    """Yield what queue times tell: another number of processors, and another order."""
+    """Yield misfits of queue times: another number of processors, and another order."""
     sizes = observed.jobs["processors"] if "processors" in observed.jobs else np.ones(len(observed.jobs))
     blocks: list[Array] = []
     for site in observed.sites:

@@ -17,24 +17,24 @@ __all__ = ["GivenOutputs", "Outputs", "Varied", "check_whole", "outcome"]
 
 Output: TypeAlias = "str | Callable[..., float]"
 GivenOutputs: TypeAlias = "Output | Sequence[Output] | Mapping[str, Output] | None"
-"""A metric or a function of what a run returns (and of the values of the parameters), several, or by name."""
+"""A metric or a function of a run's result (and of the values of the parameters), several, or by name."""
 
 
 @attrs.frozen
 class Outputs:
-    """What is taken of a run.
+    """The outputs taken from a run.
 
     Parameters
     ----------
     of
-        metrics, or functions of what the run returns, by name; empty: all numbers of a function
+        metrics, or functions of the result of the run, by name; empty: all numbers of a function
     """
 
     of: Mapping[str, Output]
 
     @classmethod
     def read(cls, given: GivenOutputs, place: str = "outputs") -> Outputs:
-        """Return outputs from what users give.
+        """Return outputs from any form in which users give them.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Outputs:
         return cls(found)
 
     def numbers(self, found: Any, values: Mapping[str, Any]) -> dict[str, float]:
-        """Return the outputs of a run from what it returned, and from the values of the parameters.
+        """Return the outputs of a run from its result, and from the values of the parameters.
 
         Raises
         ------
@@ -97,7 +97,7 @@ def _called(function: Callable[..., float], found: Any, values: Mapping[str, Any
 
 @attrs.frozen
 class Varied:
-    """A model, the parameters that are varied, and the outputs that are taken: what all its runs share."""
+    """A model, the parameters that are varied, and the outputs that are taken: the same for all its runs."""
 
     model: Model
     space: Space
@@ -110,7 +110,7 @@ class Varied:
 
 
 def check_whole(place: str, value: object, least: int) -> None:
-    """Refuse an argument that is no whole number from a least one on.
+    """Refuse an argument that is not a whole number from a least one on.
 
     >>> check_whole("seed", -1, 0)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What a record says of its jobs, and what a simulation says of the same jobs: the two sides of a calibration."""
+"""The times of jobs in a record, and those of the same jobs in a simulation: the two sides of a calibration."""
 
 from __future__ import annotations
 

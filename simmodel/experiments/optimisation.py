@@ -61,7 +61,7 @@ def optimise(
     model
         a scenario, or a function of keywords
     choices
-        what can be chosen, by path or keyword: ranges, or lists of names and numbers, such as
+        the choices by path or keyword: ranges, or lists of names and numbers, such as
         ``{"policy": ["fcfs", "easy"], "partitions[0].processors": (64, 512, "integer")}``; see
         :class:`~simmodel.experiments.parameters.Space`
     objectives
@@ -178,7 +178,7 @@ class Optimisation(Shown):
     Parameters
     ----------
     model, space
-        what was optimised, and the choices
+        the model that was optimised, and the choices
     objectives
         the names of the objectives
     maximised

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["SCALES", "GivenSpace", "Model", "Parameter", "Space", "place_of"]
 
 Model: TypeAlias = "Scenario | Callable[..., Any]"
-"""What has parameters: a scenario, by path, or a function, by keyword."""
+"""A model with parameters: a scenario, by path, or a function, by keyword."""
 GivenSpace: TypeAlias = "Space | Mapping[str, Any] | Iterable[Parameter]"
 
 SCALES = ("linear", "log", "integer", "log-integer", "choice")
@@ -55,12 +55,12 @@ class Parameter(Fields):
     choices
         instead of a range: the values, which have no order
     paths
-        what it sets: paths of a scenario, or keywords of a function; several are tied: all get the same value. In a
+        its targets: paths of a scenario, or keywords of a function; several are tied: all get the same value. In a
         path, ``*`` stands for all items (``sites.*.speed``), ``[tier=1]`` for those whose ``tier`` is 1
     each
         whether each item that ``*`` or ``[tier=1]`` stands for has a parameter of its own
     group
-        what it belongs to, such as a site: searches of different groups can share a simulation; default: the item of
+        its group, such as a site: searches of different groups can share a simulation; default: the item of
         the platform that its path names
 
     Raises

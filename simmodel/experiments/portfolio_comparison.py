@@ -91,7 +91,7 @@ def compare_portfolio(
 
 
 def _measures(objective: Objective, result: Result, _kept: bool) -> dict[str, Any]:
-    """Return what a comparison with a portfolio needs of a run: measures, score by a function, and starts."""
+    """Return the numbers of a run for a comparison with a portfolio: measures, score by a function, and starts."""
     score = None if objective.function is None else float(objective.function(result))
     found = {"measures": measured(result, tau=objective.tau), "score": score}
     if result.choices is None:
@@ -104,7 +104,7 @@ def _measures(objective: Objective, result: Result, _kept: bool) -> dict[str, An
 class PortfolioComparison(Shown):
     """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective.
 
-    ``measured`` is what was measured on each of them.
+    ``measured`` has the measurements of each of them.
     """
 
     results: tuple[Any, ...]

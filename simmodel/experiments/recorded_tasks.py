@@ -44,8 +44,8 @@ class RecordedTasks(Shown):
     holdout
         as that of the calibration: the last tasks of each machine and family do not count in the usual times
     least
-        the tasks of a family that a machine must have run at least. A family counts if two machines have: others tell
-        nothing of speeds, and run as recorded
+        the tasks of a family that a machine must have run at least. A family counts if two machines have: others do
+        not show speeds, and run as recorded
 
     Raises
     ------

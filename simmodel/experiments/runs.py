@@ -39,7 +39,7 @@ __all__ = ["MeasuredRun", "Run", "Runs", "check_shared_options", "simulated"]
 Cell: TypeAlias = "tuple[str, ...]"
 """The labels of a combination: platform, workload and policy, or none."""
 Measure: TypeAlias = "Callable[[Any, bool], Mapping[str, Any]]"
-"""What to measure on a result besides its metrics, given whether the result is kept."""
+"""A function of a result, and of whether the result is kept, that measures values besides its metrics."""
 Shared = TypeVar("Shared")
 _ABOUT = ("processors", "started", "ended", "report", "decisions")
 
@@ -68,7 +68,7 @@ def simulated(
     part: Callable[[Any], Any] | None = None,
     measure: Measure | None = None,
 ) -> list[tuple[Any, Mapping[str, Any]]]:
-    """Simulate the runs; return of each its result, its metrics or ``None``, and what was measured.
+    """Simulate the runs; return of each its result, its metrics or ``None``, and its measurements.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def check_shared_options(options: Mapping[str, Any]) -> None:
 
 
 class _Shared(NamedTuple):
-    """What the runs of a comparison share."""
+    """The inputs common to all runs of a comparison."""
 
     platform: GivenPlatform
     workload: GivenWork
@@ -238,7 +238,7 @@ class Runs(Generic[Shared]):
     ----------
     measure
         returns the numbers of a run, from ``shared`` and the labels of its cell by axis with its ``seed``, as texts:
-        what a study keeps
+        the parts kept in a study
     shared
         sent once to each worker
     cells
@@ -248,7 +248,7 @@ class Runs(Generic[Shared]):
     seeds
         of each cell
     goals
-        what is to be reached; none: the first number of seeds is run
+        the goals to reach; none: the first number of seeds is run
     level
         confidence of the intervals, between 0 and 1
 
@@ -274,7 +274,7 @@ class Runs(Generic[Shared]):
         self.decisions = [Decisions.of(goal, pairs, self.seeds, self.level, len(decided)) for goal in decided]
 
     def run(self, study: Study | None = None, executor: Executor | None = None, progress: bool = False) -> Stop | None:
-        """Run as many seeds as reach the goals; return how the sequence stopped, ``None`` if there is no goal.
+        """Run as many seeds as reach the goals; return how the sequence stopped, ``None`` without goals.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class Runs(Generic[Shared]):
         return a - b
 
     def _open(self) -> Iterator[str]:
-        """Yield what is not reached, one line each."""
+        """Yield the goals not reached, one line each."""
         for goal, cell, interval in self._widths():
             if goal.needed(interval) > interval.count:
                 yield f"{', '.join(cell)}: {goal.metric} {interval}".removeprefix(": ")

@@ -157,11 +157,11 @@ class Replayed(Search):
             self._asked = []
 
     def begin(self, points: Array, losses: Array) -> None:
-        """Begin with what was tried before."""
+        """Begin with the points tried before and their losses."""
         raise NotImplementedError
 
     def generation(self) -> list[tuple[Any, Array]]:
-        """Return the next points, each with what :meth:`tell` needs."""
+        """Return the next points, each with its handle for :meth:`tell`."""
         raise NotImplementedError
 
     def tell(self, asked: Sequence[tuple[Any, Array]], losses: Array) -> None:
@@ -218,7 +218,7 @@ class ParzenSearch(Replayed):
     """
 
     def begin(self, points: Array, losses: Array) -> None:
-        """Begin with what was tried before."""
+        """Begin with the points tried before and their losses."""
         with optional_imports():
             import optuna
         self._optuna = optuna

@@ -143,7 +143,7 @@ def _noise(
 ) -> dict[str, float]:
     """Return up to where ``mu_star`` may be noise: that of a parameter without effect, from runs that are made again.
 
-    One run tells whether the model is random at all.
+    One run shows whether the model is random at all.
     """
     before = {name: values[:: len(values) // len(again)][: len(again)] for name, values in columns.items()}
     found = run(again[:1])

@@ -74,7 +74,7 @@ class Searches:
         return found
 
     def separable(self, trials: Sequence[Trial]) -> bool:
-        """Whether each block has a search of its own, as told or as the first trials show."""
+        """Whether each block has a search of its own, as specified or as the first trials show."""
         if self._told is not None:
             return self._told
         if len(trials) < self.first or trials[0].state != "finished":

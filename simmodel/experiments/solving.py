@@ -1,4 +1,4 @@
-"""The least squares of a function of a few numbers, from several starts, with what the record fixes of them."""
+"""The least squares of a function of a few numbers, from several starts, and how well the record fixes them."""
 
 from __future__ import annotations
 

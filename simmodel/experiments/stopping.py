@@ -59,7 +59,7 @@ Pair: TypeAlias = "tuple[str, str, str, str]"
 
 @attrs.frozen(repr=False)
 class Goal(Fields):
-    """What a metric must reach before a sequence of replications stops.
+    """The goal for a metric at which a sequence of replications stops: a precision, or decided differences.
 
     Parameters
     ----------
@@ -102,13 +102,13 @@ class Stop(Fields):
     Parameters
     ----------
     goals
-        what was to be reached
+        the goals to be reached
     reached
         whether all of it was
     count
         the number of replications
     open
-        what was not reached, one line each
+        the goals not reached, one line each
     """
 
     goals: tuple[Goal, ...]
@@ -217,12 +217,12 @@ def in_rounds(
     run
         ``run(begin, end)`` runs these replications
     needed
-        ``needed(n)``: about how many would be enough, as the first ``n`` tell; not more than ``n``: they are enough
+        ``needed(n)``: about how many would be enough, by the first ``n``; not more than ``n``: they are enough
     first, most
         the number of replications at the first look; the budget
 
     A round ends at the predicted number, but grows by a tenth at least and to the double at most. The numbers depend
-    on what was measured alone, not on the executor.
+    on the measurements alone, not on the executor.
 
     >>> in_rounds(lambda begin, end: print(begin, end), lambda n: 70, 30, 1000)
     0 30
@@ -332,7 +332,7 @@ class Decisions:
 
     @property
     def open(self) -> list[str]:
-        """What is not decided, one line each."""
+        """The undecided differences, one line each."""
         return [
             f"{first} and {second} on {platform} with {workload}: difference of {self.goal.metric} {self.found[pair]}"
             for pair in self.pairs

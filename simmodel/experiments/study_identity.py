@@ -1,4 +1,4 @@
-"""What an experiment is about, as plain values: only the same experiment continues a file of its runs.
+"""The identity of an experiment, as plain values: only the same experiment continues a file of its runs.
 
 Identity is content: the code of functions and of methods, with the values that they see; the bytes of files; the
 numbers of tables; the fields of platforms and policies; and the version of simmodel, which stands for all code in it.
@@ -28,7 +28,7 @@ _CHANGES = frozenset(("add", "append", "appendleft", "clear", "discard", "extend
 
 
 def named(value: Any, within: tuple[int, ...] = ()) -> Any:
-    """Return plain values that tell a value from others by its content.
+    """Return plain values that distinguish a value from others by its content.
 
     ``within`` are the ids of the values that contain it. Of a function count its code, its defaults, its closure, and
     the plain values, functions and classes of its module that it names, but not a list, dictionary or set that it
@@ -86,7 +86,7 @@ def digest_of(value: Any) -> str:
 
 
 def digests_of(parts: Mapping[str, Any]) -> dict[str, str]:
-    """Return a digest of each part of an experiment by its name, of mappings one of each entry, and of what runs it.
+    """Return a digest of each part of an experiment by its name, of mappings one of each entry, and of the versions.
 
     >>> sorted(digests_of({"seed": 1, "policies": {"easy": "easy", "mine": len}}))
     ['policies easy', 'policies mine', 'seed', 'version of Python', 'version of simmodel']
@@ -109,7 +109,7 @@ def digests_of(parts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _file(path: Path) -> list[Any] | None:
-    """Return what tells a file from others, wherever it is, also of the files that a document names."""
+    """Return digests of the content of a file, wherever it is, and of the files that a document names."""
     from simmodel.foundation.loading import files_named_in
 
     try:
@@ -134,7 +134,7 @@ def _is_own(module: str | None) -> bool:
 
 
 def _function(function: FunctionType, inside: tuple[int, ...]) -> list[Any]:
-    """Return what a function does, of one of a library its name and closure."""
+    """Return plain values that identify the code of a function; of one of a library its name and closure."""
     code, seen = function.__code__, {}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -153,7 +153,7 @@ def _function(function: FunctionType, inside: tuple[int, ...]) -> list[Any]:
 
 
 def _counts(value: Any, changes: bool) -> bool:
-    """Whether a value that a function sees tells what it does: not a container that it changes, or a live object."""
+    """Whether a value that a function sees is part of its identity: not a container it changes, or a live object."""
     if isinstance(value, list | dict | set):
         return not changes
     plain = isinstance(value, str | bytes | bool | int | float | tuple | frozenset | Path | np.ndarray | np.generic)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Surrogate", "SurrogateReport", "Target", "judge_surrogates"]
 
 Target: TypeAlias = Literal["run", "wait"]
-"""What is predicted: seconds of execution, or from the submission to the start; the start follows from the wait."""
+"""The predicted time: seconds of execution, or from the submission to the start; the start follows from the wait."""
 
 BOOSTING = "gradient boosting"
 SIMULATION = "simulation"
@@ -56,7 +56,7 @@ class Surrogate(Shown):
     Parameters
     ----------
     target
-        what it predicts
+        the quantity that it predicts
     features
         a table with features and outcomes, to which it is fitted
     seed
@@ -118,7 +118,7 @@ def judge_surrogates(
     Parameters
     ----------
     record
-        what happened: a result, or :func:`~simmodel.results.result.recorded_result` of a log
+        the jobs as executed: a result, or :func:`~simmodel.results.result.recorded_result` of a log
     split
         the share of the jobs, in order of submission, that the models are fitted to; an outcome later than the
         submission of the first job that is judged is not used
@@ -198,7 +198,7 @@ class SurrogateReport(Shown):
         """One row per target and method, the best first: ``target, method, jobs``, errors in s, and their ratio.
 
         ``error`` is the mean absolute error, ``median`` the median one, ``relative`` the mean one over the mean of
-        what happened.
+        the observed times.
         """
         rows = sorted(self._errors(), key=lambda row: (row["target"], row["error"], row["method"]))
         return Table({name: [row[name] for row in rows] for name in rows[0]})

@@ -86,7 +86,7 @@ class Study(Shown):
     path
         the file; it is made if it does not exist; default: in memory, for this process alone
     document
-        what the study is about, as plain values: parameters, method, seed; ``None``: whatever the file says
+        the identity of the study, as plain values: parameters, method, seed; ``None``: whatever the file says
     force
         whether a file about something else is about this document from now on
 

@@ -45,7 +45,7 @@ class CGSimSites(Fields):
     gflops
         flop/s by which the recorded CPU time at a site becomes work, by site
     report
-        what was skipped or filled in
+        counts of the parts skipped or filled in
     """
 
     sites: tuple[SiteSpec, ...]
@@ -341,9 +341,9 @@ def read_cgsim_queues(
     cores: int = 16,
     name: str = "queues",
 ) -> tuple[GridSpec, CGSimSites]:
-    """Read the real queues of CGSim's older files as a grid; return it, and its sites with what was skipped or filled.
+    """Read the real queues of CGSim's older files as a grid; return it, and its sites with counts of skips and fills.
 
-    A queue has so many ``cores`` for each CPU, which is not recorded; they are interchangeable and have the mean speed
+    A queue has ``cores`` cores for each CPU, which is not recorded; they are interchangeable and have the mean speed
     of its CPUs. Its capacity is the sum of its storages (RSE, in TB). The bandwidth of two queues is the highest rate
     measured in either direction; where none is, it is the median of the rates measured between queues of the same
     closeness, or of all.

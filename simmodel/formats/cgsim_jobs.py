@@ -40,7 +40,7 @@ def read_cgsim_jobs(
 ) -> Workload:
     """Read jobs of PanDA as CGSim does, from CSV or the table ``JOBS`` of an SQLite file, also compressed.
 
-    Three dialects are told apart by their columns, in any case and order: the records of PanDA (``pandaid``,
+    Three dialects are distinguished by their columns, in any case and order: the records of PanDA (``pandaid``,
     ``creationtime`` as a date, ``files_info``), the short form (``creationtime`` in seconds), and exported results
     (``job_id``, ``site``, ``cores``, ``cpu_consumption_time``; without submit times: all at 0).
 
@@ -57,7 +57,7 @@ def read_cgsim_jobs(
     reference
         flop/s of a core of speed 1
     most
-        at most so many jobs
+        the largest number of jobs to read
     skip_bad_rows
         skip bad rows, counted by reason in ``report.skipped``; otherwise they are errors
 
@@ -145,7 +145,7 @@ Dialect = Callable[[Record, Mapping[str, float] | None], _Row]
 
 
 def _dialect(columns: list[str], name: str) -> Dialect:
-    """Return what reads a row of a table with these columns."""
+    """Return the function that reads a row of a table with these columns."""
     if len(set(columns)) < len(columns):
         twice = next(column for i, column in enumerate(columns) if column in columns[:i])
         raise InputError(f"duplicate column {twice!r}", source=name, place="line 1")

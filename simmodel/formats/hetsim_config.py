@@ -1,7 +1,7 @@
 """The configuration of HetSim: the parameters of its task generators.
 
 A configuration is lines of ``key = value`` (``#`` begins a comment, ``[sections]`` are ignored), a JSON object, or XML
-with an element or an attribute for each key; the first character tells which.
+with an element or an attribute for each key; the first character shows which.
 """
 
 from __future__ import annotations

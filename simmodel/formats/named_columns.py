@@ -199,7 +199,7 @@ _A_NUMBER = "a whole number"
 
 
 def _kind(column: str, local: tzinfo) -> tuple[str, Callable[[Cell, str], float]]:
-    """Return what the cells of a column must be, and a function that reads one, given also as text."""
+    """Return the kind of cells of a column, in words, and a function that reads one, given also as text."""
 
     def when(cell: Cell, text: str) -> float:
         if isinstance(cell, datetime):

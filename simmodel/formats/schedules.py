@@ -73,7 +73,7 @@ def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Tab
     Raises
     ------
     InputError
-        the file cannot be read, is of none of these formats, or has a cell that is no number
+        the file cannot be read, is of none of these formats, or has a cell that is not a number
 
     >>> import io
     >>> read_schedule(io.StringIO("5;128;128;2400.0;2359.0;10.0;1775.0;1785.0;4144.0\\n"))["start"]

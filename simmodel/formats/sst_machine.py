@@ -70,7 +70,7 @@ def machine_for(
     cores, memory
         of the node, overriding the files: a whole number, and bytes
     stop
-        what happens to a stopped task, if a file allows preemption: it is suspended, or requeued and starts again
+        the fate of a stopped task, if a file allows preemption: it is suspended, or requeued and starts again
     name
         of the machine
 

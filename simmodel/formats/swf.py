@@ -223,7 +223,7 @@ def _wrong_field(fields: list[bytes]) -> str | None:
 
 
 def wrong_number(name: str, field: bytes | str) -> str | None:
-    """Return what is wrong with a number in a column, ``None``: nothing.
+    """Return the error of a number in a column, ``None`` if it is valid.
 
     >>> wrong_number("processors", "1.5")
     "column 5 (processors): must be a whole number, got '1.5'"

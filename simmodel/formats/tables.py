@@ -39,7 +39,7 @@ def taken(
     skipped: str = "bad lines",
     log: str | None = None,
 ) -> Iterator[_Found]:
-    """Yield what ``take`` makes of each numbered row of a file, except ``None``.
+    """Yield the result of ``take`` for each numbered row of a file, except ``None``.
 
     A row for which it raises ``ValueError`` is an ``InputError`` with ``place`` and number if ``strict``, else counted
     in the report as ``skipped``. ``log``: the format that the file does not have if it begins with a bad row.

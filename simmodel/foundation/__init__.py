@@ -1,1 +1,1 @@
-"""What everything stands on: errors, display, entry points, loading, calls by name, units, writing."""
+"""Utilities for all packages: errors, display, entry points, loading, calls by name, units, writing."""

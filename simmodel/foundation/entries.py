@@ -12,7 +12,7 @@ Loaded = TypeVar("Loaded")
 
 
 def load(entry: Loaded | str) -> Loaded:
-    """Return the object of a ``"module:name"``, or what is no text as it is.
+    """Return the object of a ``"module:name"``, or a value that is not text unchanged.
 
     >>> load("simmodel.work.job:Job").__name__
     'Job'

@@ -70,7 +70,7 @@ def _positive(limits: Limits, attribute: attrs.Attribute[Any], value: float) -> 
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """The limits of what is read.
+    """The limits on input: sizes of files and documents.
 
     Parameters
     ----------

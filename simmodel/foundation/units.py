@@ -102,7 +102,7 @@ def parse_quantity(quantity: str | float, unit: str, *, source: str | None = Non
 def in_seconds(value: float | str | None) -> Any:
     """Return a text such as ``"2h"`` in seconds, and anything else unchanged: the converter of fields.
 
-    A text that is no quantity is left to the validator of the field, which knows the field's name.
+    A text that is not a quantity is left to the validator of the field, which knows the field's name.
 
     >>> in_seconds("2h"), in_seconds(60), in_seconds("soon")
     (7200.0, 60, 'soon')

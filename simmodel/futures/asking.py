@@ -1,4 +1,4 @@
-"""What a policy starts and promises now: it decides on a copy of a cluster, as in simulations."""
+"""The present decisions of a policy, its starts and promises, made on a copy of a cluster as in simulations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Question:
     policy
         default: that of the snapshot
     memory
-        what the policy remembers; default: as in the snapshot
+        the memory of the policy; default: as in the snapshot
 
     Attributes
     ----------

@@ -81,7 +81,7 @@ class LightFutures:
     Parameters
     ----------
     snapshot
-        the snapshot; what policies may know of it is used
+        the snapshot; only the parts that policies may know are used
     executor
         runs the simulations; default: this process
     deadline

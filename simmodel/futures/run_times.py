@@ -1,4 +1,4 @@
-"""Futures with random run times: what the jobs of a snapshot may take, drawn from a predictor."""
+"""Futures with random run times of the jobs of a snapshot, drawn from a predictor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ALIKE = 0.7  # the correlation of the run times of a user's jobs with what they
 
 
 class _Asking(NamedTuple):
-    """What a predictor may know of a job in a snapshot."""
+    """The fields of a job in a snapshot that a predictor may read."""
 
     user: int | str | None
     group: int | str | None

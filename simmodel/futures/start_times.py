@@ -46,7 +46,7 @@ def predict_starts(
 ) -> Table:
     """Predict when waiting jobs of a cluster start, from futures with run times drawn from a predictor.
 
-    The futures know what a scheduler knows: the run times of ended jobs, and how long the others have run. No more
+    The futures use the knowledge of a scheduler: the run times of ended jobs, and how long the others have run. No more
     jobs arrive.
 
     Parameters

@@ -50,8 +50,8 @@ def users(result: JobRecord, values: NDArray[np.float64], counted: NDArray[np.bo
 def discrimination(result: JobRecord, busy: Steps | None = None) -> NDArray[np.float64]:
     """Return for each job the processor-seconds it received more (or less) than an equal division would have given.
 
-    At each instant the busy processors are divided equally among the jobs in the system (waiting or running); what a
-    job received less the sum of its shares is its discrimination. Over all jobs it adds up to 0. nan for jobs that
+    At each instant the busy processors are divided equally among the jobs in the system (waiting or running); a
+    job's total less the sum of its shares is its discrimination. Over all jobs it adds up to 0. nan for jobs that
     never started; they get no shares. ``busy``: the busy processors over time, if they are known already.
 
     Source: D. Raz, H. Levy and B. Avi-Itzhak, "A resource-allocation queueing fairness measure", SIGMETRICS 2004; for

@@ -1,4 +1,4 @@
-"""Tables for machine learning: a row per job or task, with what is known at its submission, and what came of it.
+"""Tables for machine learning: a row per job or task, with features known at its submission, and its outcomes.
 
 A feature is known just before the submission: it does not change if everything later is unknown. The data set of grids
 has such a table, too (:data:`simmodel.records.grid_events.JOBS`).
@@ -56,7 +56,7 @@ JOB_FEATURES: Mapping[str, str] = {
     "user_run": "s, mean run time of the last two of them; nan: fewer",
     "user_share": "mean share of their requests that the last ten of them used; nan: none, or unknown",
 }
-"""The features of a job: what is known just before its submission."""
+"""The features of a job: values known just before its submission."""
 
 JOB_OUTCOMES: Mapping[str, str] = {
     "wait": "s from its submission to its start; nan: not started",
@@ -64,7 +64,7 @@ JOB_OUTCOMES: Mapping[str, str] = {
     "start": "s, the instant of its start",
     "turnaround": "s from its submission to its end",
 }
-"""What came of a job."""
+"""The outcomes of a job."""
 
 TASK_FEATURES: Mapping[str, str] = {
     "submit": "the instant of its submission",
@@ -77,7 +77,7 @@ TASK_FEATURES: Mapping[str, str] = {
     "family_run": "mean execution time of the last two of them; nan: fewer",
     "run_best": "its least expected run time over all processors",
 }
-"""The features of a task, in the time unit of the machine: what is known just before it is ready."""
+"""The features of a task, in the time unit of the machine: values known just before it is ready."""
 
 TASK_OUTCOMES: Mapping[str, str] = {
     "processor": "its processor",
@@ -85,7 +85,7 @@ TASK_OUTCOMES: Mapping[str, str] = {
     "run": "from start to end of its execution",
     "start": "the instant of its start",
 }
-"""What came of a task."""
+"""The outcomes of a task, in the time unit of the machine."""
 
 _RECENT = 10
 
@@ -139,7 +139,7 @@ def job_features(record: JobRecord, *, requests: bool | None = None) -> Table:
     Parameters
     ----------
     record
-        what happened
+        the record of the run
     requests
         whether the requested times are those of the users; default: unless each equals the run time of its job, of
         those that were not stopped at it, as in a table that fills them in. A job without one (nan) has none anyhow

@@ -34,7 +34,7 @@ def by_site(record: JobRecord) -> Table:
 
 
 class SiteSums:
-    """What :func:`by_site` needs of jobs that come in parts: sums per site, those of all jobs last.
+    """Sums over jobs that come in parts, for :func:`by_site`: per site, those of all jobs last.
 
     Parameters
     ----------

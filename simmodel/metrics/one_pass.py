@@ -33,7 +33,7 @@ _SECONDS = ("submit", "eligible", "start", "end", "run", "wait")
 
 @attrs.frozen(kw_only=True)
 class Span:
-    """What a record says about its run besides its jobs: instants (s) and processors.
+    """The fields of a record about its run besides its jobs: instants (s) and processors.
 
     ``first`` and ``last`` are the first and the last submit time, needed for cuts only.
     """
@@ -76,7 +76,7 @@ class _Mean:
 
 
 class _Pass:
-    """What a pass gathers."""
+    """The accumulators of one pass over the jobs."""
 
     def __init__(self, span: Span, low: float, high: float, cut: bool, tau: float, waits: Spool, slow: Spool) -> None:
         self.low, self.high, self._cut, self._tau = low, high, cut, tau

@@ -50,7 +50,7 @@ def pareto_front(points: ArrayLike) -> NDArray[np.bool_]:
 
 
 def hypervolume(points: ArrayLike, reference: ArrayLike) -> float:
-    """Return the volume of what the points dominate, up to a reference point.
+    """Return the volume of the region that the points dominate, up to a reference point.
 
     Parameters
     ----------

@@ -160,8 +160,8 @@ def energy(result: TaskRecord) -> Energy:
 
     Setup, reconfiguration and transfers draw the power of the spec for them, if it has one, instead of the load power.
 
-    In watts times the machine's time unit: joules where that is a second. ``load`` is what the load added to standing
-    idle all the time. What counts as busy: :data:`WORKING`, and a CPU core's work for others.
+    In watts times the machine's time unit: joules where that is a second. ``load`` is the energy that the load added to
+    standing idle all the time. Busy are :data:`WORKING`, and a CPU core's work for others.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> energy(two_kinds()).total

@@ -84,7 +84,7 @@ def summary_text(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None,
 
 
 class Described(Protocol):
-    """A result: what the text says of it besides its metrics."""
+    """A result: the fields that the text shows of it besides its metrics."""
 
     name: str
     processors: int

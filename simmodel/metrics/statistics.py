@@ -219,7 +219,7 @@ _WIDER = 4.0  # by how much an interval is widened for a series as long as its c
 
 
 def correlation_length(series: ArrayLike) -> float:
-    """Return how many observations of a stationary series tell as much of its mean as one that is independent, >= 1.
+    """Return how many observations of a stationary series are worth an independent one for its mean, >= 1.
 
     It is the sum of the autocorrelations by the initial monotone sequence: adjacent pairs are summed while they are
     positive and fall.
@@ -254,7 +254,7 @@ def batch_means(series: ArrayLike, level: float = 0.95) -> Interval | None:
     The interval is the wider one of that of ten batch means, and that of the variance over the correlation length, and
     is widened the more, the fewer correlation lengths the series has. A series is too short if it has fewer than 15
     correlation lengths, or fewer than 5,000 observations and 400 correlation lengths: a quiet stretch of a queue looks
-    uncorrelated, so that a short one tells nothing of its own correlation. Waits of M/M/1 queues are covered by
+    uncorrelated, so that a short one does not show its own correlation. Waits of M/M/1 queues are covered by
     nominal 95 % intervals of 5,000 and more observations in 93 to 99 % of the cases at a utilisation of 0.5 and 0.8,
     and in 90 to 97 % at 0.9.
 

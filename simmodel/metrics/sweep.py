@@ -111,7 +111,7 @@ class Sweep:
         self._leave_behind(begin, until, edges, areas)
 
     def _changes(self, begin: float, until: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the instants of the changes between two instants, and what changes."""
+        """Return the instants of the changes between two instants, and the amounts that change there."""
         jobs = self._jobs
         size, zero, one = jobs["processors"], np.zeros(len(jobs["since"])), np.ones(len(jobs["since"]))
         queued, ran = ~np.isnan(jobs["gone"]), ~np.isnan(jobs["start"])

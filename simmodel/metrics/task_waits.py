@@ -1,4 +1,4 @@
-"""What a task of a machine waited for, from its submission to its execution, and who held it."""
+"""The waits of a task of a machine from its submission to its execution: reasons, and holders of the resources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def row_of_task(record: TaskRecord, task: int | str) -> int:
 
 
 def task_waits(record: TaskRecord, task: int | str) -> Table:
-    """Return what a task waited for, in order: ``since``, ``until``, ``reason`` and ``by``, who held it.
+    """Return the waits of a task in order: ``since``, ``until``, ``reason`` and ``by``, the holder.
 
     The reasons: ``dependencies`` (by the parent that ended last), ``decision`` of the policy, ``order`` (a task that
     was ready later had its processor, or it was kept for the one before it), ``processor`` (busy with other tasks),

@@ -277,7 +277,7 @@ def planned(result: TaskRecord) -> Table:
 
 
 def _lateness(result: TaskRecord) -> float:
-    """Return the end of the last planned task less its planned end; nan if there is no plan."""
+    """Return the end of the last planned task less its planned end; nan without a plan."""
     table = planned(result)
     return float(table["end"].max() - table["planned_end"].max()) if len(table) else float("nan")
 

@@ -26,7 +26,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 
 @attrs.frozen
 class _Range:
-    """The whole numbers from first to last, written with at least so many digits."""
+    """The whole numbers from first to last, written with a least number of digits."""
 
     first: int
     last: int

@@ -311,7 +311,7 @@ class CountPlan:
         return Start(job, self._place)
 
     def _has_started(self, job: LiveJob) -> None:
-        """Note the start of a job, of which a plan that is not kept is not told otherwise."""
+        """Note the start of a job, which a plan that is not kept learns in no other way."""
 
     def _as_planned(self, entry: Entry) -> bool:
         """Whether a job that was planned for now has started on the planned nodes."""
@@ -328,7 +328,7 @@ class CountPlan:
             self._profile.give_back(job.width, at, job.planned)
 
     def _fitting(self, first: int) -> list[LiveJob]:
-        """Return the jobs from a position in the line on that are not too large for what is free now."""
+        """Return the jobs from a position in the line on that are not too large for the free processors."""
         free = self._profile.free
         return [job for job in self._line[first:] if job.width <= free]
 

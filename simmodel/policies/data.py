@@ -114,7 +114,7 @@ class Replicate(DataPolicy):
     Parameters
     ----------
     threshold
-        each time so many jobs have asked for it, it gets one more replica
+        the number of requests by jobs after which it gets one more replica, each time
     copies
         the most replicas that it gets
 
@@ -236,7 +236,7 @@ class Transfers(DataPolicy):
         return self._next
 
     def restore(self, values: int) -> None:
-        """Continue after so many transfers."""
+        """Continue after a number of transfers."""
         self._next = int(values)
 
     def decide(self, view: Any, /) -> Iterator[Decision]:
@@ -285,7 +285,7 @@ class Timed(DataPolicy):
         return [self._asked, self.policy.state()]
 
     def restore(self, values: Sequence[Any]) -> None:
-        """Continue after so many instants."""
+        """Continue with the number of instants so far, and the state of the policy."""
         self._asked = int(values[0])
         self.policy.restore(values[1])
 

@@ -20,7 +20,7 @@ _SPAN = 2.0**20  # seconds after which the bounds are taken anew, as their round
 
 
 class WatchedPlace(Protocol):
-    """A place that tells when its load changes other than with time."""
+    """A place that reports changes of its load other than with time."""
 
     def can_run(self, work: Any, /) -> bool:
         """Whether the place could ever run the work."""
@@ -126,7 +126,7 @@ class SiteColumns:
             self._falls[i] = self._span[i] = 0.0
 
     def idle_for(self, processors: int) -> NDArray[np.bool_]:
-        """Return which places have so many free processors and nothing that waits or comes."""
+        """Return which places have this number of free processors, and no work that waits or is on its way."""
         idle: NDArray[np.bool_] = self.open >= processors
         return idle
 

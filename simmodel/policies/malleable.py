@@ -27,7 +27,7 @@ __all__ = ["EqualShares", "KeepPreferred", "ShrinkToStart"]
 
 
 def equal_shares(limits: Sequence[tuple[int, int]], total: int) -> list[int]:
-    """Return equal shares of processors within limits (least, most); what cannot be divided goes to the first.
+    """Return equal shares of processors within limits (least, most); the remainder goes to the first.
 
     >>> equal_shares([(1, 8), (2, 3), (1, 8)], 12), equal_shares([(1, 2)], 9)
     ([5, 3, 4], [2])
@@ -154,7 +154,7 @@ class Malleable(Policy):
         return runs.processors - (runs.minimum if self.below_preferred else runs.preferred)
 
     def _make_room(self, place: Pool, processors: int) -> Iterator[Decision]:
-        """Shrink running jobs until so many processors are free, those that started last first."""
+        """Shrink running jobs until the processors are free, those that started last first."""
         if place.free >= processors:
             return
         for job in reversed(place.running.elastic.jobs):

@@ -304,7 +304,7 @@ class Lowest(MappingPolicy):
 
 
 class IndexedLowest(Lowest):
-    """Assign work to the place with the lowest figure, found in columns if all places tell when they change.
+    """Assign work to the place with the lowest figure, found in columns if all places report changes of load.
 
     A subclass implements ``indexed(view)`` and ``find(view, index, work, among)``, besides ``figures``.
 
@@ -365,7 +365,7 @@ class IndexedLowest(Lowest):
         return []
 
     def _columns(self, view: View) -> SiteColumns | None:
-        """Return the columns of these places, or ``None`` if they do not tell or are too few to gain."""
+        """Return the columns of these places, or ``None`` if they do not report changes or are too few to gain."""
         places = view.places
         if len(places) < _FEW or not self.indexed(view):
             return None

@@ -363,7 +363,7 @@ class ConservativeKeep(_Planner):
             kept.settled = not moved and all(job.state == "waiting" for job in promised)
 
     def _profile_of(self, place: Pool) -> KeptProfile | None:
-        """Return what keeps the profile of a pool on which only the number of processors counts, else ``None``."""
+        """Return the kept profile of a pool on which only the number of processors counts, else ``None``."""
         if not isinstance(place, CountPool) or not place.simple or self.order.changes:
             return None
         if place not in self._kept:

@@ -24,7 +24,7 @@ _AMOUNTS: dict[str, Callable[[Any], int]] = {
 
 
 class Shares(MappingPolicy):
-    """Assign each job to the place with the largest deficit: its share of all that was assigned, less what it got.
+    """Assign each job to the place with the largest deficit: its share of the total assigned, less its own part.
 
     The job itself counts in the first term: of two places with shares a and b, the first has got
     floor(n * a / (a + b) + 1/2) of n jobs. A place that could not run a job is behind, and catches up later. Places
@@ -36,7 +36,7 @@ class Shares(MappingPolicy):
         the shares of the places on any scale, in their order or by name; a place that is not named has none; default:
         their processors
     by
-        what is shared: ``"jobs"``, their ``"processors"``, or their ``"work"`` (requested processor seconds)
+        the amount shared: ``"jobs"``, their ``"processors"``, or their ``"work"`` (requested processor seconds)
 
     Raises
     ------
@@ -78,7 +78,7 @@ class Shares(MappingPolicy):
         return cls(named or given or None, by)
 
     def forget(self) -> None:
-        """Discard the places; what they got stays."""
+        """Discard the places; the amounts assigned to them stay."""
         self._known = None
 
     def state(self) -> dict[str, int]:

@@ -71,7 +71,7 @@ def joints_of(problem: Problem) -> list[list[float]] | None:
 class IdleGaps:
     """The free cores of one processor over time.
 
-    A task of no length holds its cores for an instant: what is placed later does not run across it.
+    A task of no length holds its cores for an instant: tasks placed later do not run across it.
 
     >>> profile = IdleGaps(4, at=0.0)
     >>> profile.take(0.0, 10.0, 3)

@@ -92,7 +92,7 @@ class Window(Policy):
         starting: list[Planned],
         best: tuple[float, list[Planned]] | None,
     ) -> tuple[float, list[Planned]] | None:
-        """Return the best plan: its makespan, and what it starts now; the first such order by arrival.
+        """Return the best plan: its makespan, and the jobs to start now; the first such order by arrival.
 
         The orders are the branches of a tree, which ``left`` continue; one that cannot beat the best so far is cut.
         """

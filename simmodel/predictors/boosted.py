@@ -1,4 +1,4 @@
-"""Run times predicted by gradient boosting on what is known at the submission of a job.
+"""Run times predicted by gradient boosting on features known at the submission of a job.
 
 Sources: Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29(5), 2001; for
 run times of jobs, with features of this kind: Gaussier, Glesser, Reis, Trystram, "Improving backfilling by using
@@ -98,12 +98,12 @@ class Boosted(Predictor):
         ]
 
     def state(self) -> Any:
-        """Return what it has learned; the model is fitted again from it."""
+        """Return the observations learned so far; the model is fitted again from them."""
         past = [[user, *values] for user, values in self._past.items()]
         return {"recent": self._recent.state(), "past": past, "rows": self._rows, "fitted": self._fitted}
 
     def restore(self, values: Any) -> None:
-        """Restore what it has learned."""
+        """Restore the observations learned; the model is fitted at the next question."""
         self._recent.restore(values["recent"])
         self._past = {user: (int(count), float(last), float(share)) for user, count, last, share in values["past"]}
         self._rows = [list(map(float, row)) for row in values["rows"]]

@@ -1,4 +1,4 @@
-"""What teaches a predictor: a simulation that plans with other times, or a log."""
+"""Training of a predictor: in a simulation that plans with other times, or from a log."""
 
 from __future__ import annotations
 

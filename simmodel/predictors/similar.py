@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["CLASSES", "LEVELS", "OwnPast", "SimilarJobs"]
 
 CLASSES = (("user", "processors", "asked"), ("user", "asked"), ("user",), ("asked",))
-"""What the jobs of a class have in common, from the most specific classes to the most general ones."""
+"""The fields in which the jobs of a class agree, from the most specific classes to the most general ones."""
 
 LEVELS = (0.025, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.975)
-"""The probabilities whose bounds are compared with what happened."""
+"""The probabilities whose bounds are compared with the observed run times."""
 
 _STEP = 0.01  # of a level, for each job beyond its bound
 _ALL = (0.0, *LEVELS, 1.0)
@@ -44,7 +44,7 @@ class SimilarJobs(Predictor):
     enough
         the number of run times from which on a class predicts
     classes
-        what the jobs of a class have in common, class by class: ``user``, ``group``, ``processors``, ``asked``
+        the fields in which the jobs of a class agree, class by class: ``user``, ``group``, ``processors``, ``asked``
 
     Raises
     ------

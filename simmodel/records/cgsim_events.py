@@ -31,7 +31,7 @@ CGSIM_STATES = (
 
 
 class CGSimEvents(GridWatch):
-    """Writes the table ``EVENTS`` of CGSim's event level; parameters are a grid and what takes the rows."""
+    """Writes the table ``EVENTS`` of CGSim's event level; parameters are a grid and the sink of the rows."""
 
     def __init__(self, grid: Any, sink: RowSink) -> None:
         super().__init__(grid, sink)
@@ -192,7 +192,7 @@ def _share(storage: Any) -> float:
 
 
 class CGSimStates(GridWatch):
-    """Writes the table ``EVENTS`` of CGSim's snapshots of states; parameters are a grid and what takes the rows."""
+    """Writes the table ``EVENTS`` of CGSim's snapshots of states; parameters are a grid and the sink of the rows."""
 
     def _row(self, job: Any, state: str, site: Any = None, run: Run | None = None) -> None:
         inputs, outputs = getattr(job, "inputs", ()), getattr(job, "outputs", ())

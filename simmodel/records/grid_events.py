@@ -72,7 +72,7 @@ JOBS: dict[str, str] = {
 
 
 class GridEvents(GridWatch):
-    """Writes the tables :data:`EVENTS` and :data:`JOBS`; parameters are a grid and what takes the rows."""
+    """Writes the tables :data:`EVENTS` and :data:`JOBS`; parameters are a grid and the sink of the rows."""
 
     def __init__(self, grid: Any, sink: RowSink) -> None:
         super().__init__(grid, sink)
@@ -102,7 +102,7 @@ class GridEvents(GridWatch):
         self._add("events", (*what, len(self.grid.queue), free, *state))
 
     def _at_site(self, event: str, job: Any, site: Any, detail: str = "") -> None:
-        """Note what happens to a job at a site (hot path of :meth:`_event`)."""
+        """Note an event of a job at a site (hot path of :meth:`_event`)."""
         counts = self.at[site]
         pool = counts.pool
         self._add(
@@ -125,7 +125,7 @@ class GridEvents(GridWatch):
         )
 
     def job_created(self, job: Any) -> None:
-        """Note a submission, with what is known then."""
+        """Note a submission, with the state of the grid at that instant."""
         self._created(job, float(self.env._now), self._state())
 
     def _state(self) -> Row:

@@ -1,4 +1,4 @@
-"""Records of grids: their jobs, and what was moved between their sites, as columns."""
+"""Records of grids: their jobs, and the transfers between their sites, as columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the event-level data sets of a grid have in common: the state of its places, counted as it changes."""
+"""Common part of the event-level data sets of a grid: the state of its places, counted as it changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 
 
 class RowSink(Protocol):
-    """What takes rows of tables as they happen."""
+    """A sink of rows of tables as they happen."""
 
     def add(self, table: str, row: Row, /) -> None:
         """Take a row."""
@@ -56,14 +56,14 @@ class Counts:
 
 
 class GridWatch(Observer):
-    """What all layouts need: counts per site, and names of hosts.
+    """The common base of all layouts: counts per site, and names of hosts.
 
     Parameters
     ----------
     grid
         the grid
     sink
-        what takes the rows
+        the sink of the rows
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class GridWatch(Observer):
             self._let_go(run.job, status)
 
     def _let_go(self, job: Any, status: str) -> None:
-        """Count a job that has released its cores, which the grid may tell before its cluster does."""
+        """Count a job that has released its cores, which the grid may report before its cluster does."""
         started = self._started.pop(job, None)
         if started is not None:
             run, site, counts = started
@@ -155,7 +155,7 @@ class GridWatch(Observer):
         """Note a job that was cancelled before it had a site."""
 
     def _leave_queue(self, job: Any) -> None:
-        """Count a job that is no longer in a queue, which the grid may tell before its cluster does."""
+        """Count a job that has left a queue, which the grid may report before its cluster does."""
         counts = self._queued.pop(job, None)
         if counts is not None:
             counts.queued -= 1

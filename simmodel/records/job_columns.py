@@ -94,11 +94,11 @@ _KEPT = {
     "restart_time": "reading",
     "checkpoints": "checkpoints",
 }
-"""Columns of jobs with checkpoints, with the fields of what these have kept."""
+"""Columns of jobs with checkpoints, and the fields of :class:`~simmodel.work.checkpoint.Kept` that fill them."""
 
 
 def kept_columns(kept: Mapping[int, Kept], count: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of what the checkpoints of jobs have kept, by row; unknown for jobs without.
+    """Return the columns of work kept by the checkpoints of jobs, by row; unknown for jobs without.
 
     >>> from simmodel.work.checkpoint import Kept
     >>> kept_columns({1: Kept(saved=40.0, lost=6.0)}, 2)["lost_work"]

@@ -243,7 +243,7 @@ class JobRecord(Shown):
         return self._with_held(up, place, self.changes.where(here))
 
     def _with_held(self, up: Steps, place: str, changes: Table) -> Steps:
-        """Return the capacity with what is held of parts that are down."""
+        """Return the capacity, with the held parts of nodes that are down."""
         if "down" not in changes or not any(changes["down"].tolist()):
             return up.combine(self.allocated(place), np.maximum)
         held = self.held_while_down(place)
@@ -261,7 +261,7 @@ class JobRecord(Shown):
         return down_spans(self.changes.where(self.changes["place"] == place), self.started, self.ended)
 
     def held_while_down(self, place: str) -> Table:
-        """Return what was held of nodes that were down, as in a drain: ``node, start, end, processors``."""
+        """Return the spans in which nodes were held while down, as in a drain: ``node, start, end, processors``."""
         return parts_inside(self.held_by_node(place), self.down_by_node(place))
 
     def utilisation(self, place: str | None = None) -> Steps:

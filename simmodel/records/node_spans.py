@@ -1,4 +1,4 @@
-"""What nodes of a place did, as spans of time: held, down, and held although they were down."""
+"""The states of the nodes of a place as spans of time: held, down, and held although they were down."""
 
 from __future__ import annotations
 

@@ -321,7 +321,7 @@ class JobRecorder(Observer):
             self._on_nodes[index] = run.grant
 
     def job_checkpointed(self, run: Run, kept: Kept, lost: float) -> None:
-        """Record what the checkpoints of a job have kept, and the seconds of this execution that are lost."""
+        """Record the work kept by the checkpoints of a job, and the seconds of this execution that are lost."""
         index = run.job.index
         self._kept[index] = kept
         if lost:

@@ -86,7 +86,7 @@ class StreamedRecorder(JobRecorder):
     env, places
         as of the base class
     write
-        what writes tables
+        the writer of tables
     every
         after how many jobs that come one by one rows are written
 

@@ -207,7 +207,7 @@ def run_table(
     place
         the name of the place of each job
     grants
-        what jobs without stretches hold, by row, if nodes are identified
+        the resources held by jobs without stretches, by row, if nodes are identified
 
     >>> jobs = Table({"job": [7, 8], "start": [0.0, 5.0], "end": [4.0, 9.0], "processors": [1, 2],
     ...               "status": ["completed", "completed"]})
@@ -242,7 +242,7 @@ def run_table(
 def allocation_columns(
     held: Sequence[tuple[tuple[int, ...] | None, Allocation | None]], processors: NDArray[np.int64]
 ) -> dict[str, NDArray[np.generic]]:
-    """Return the columns of what executions hold: ``nodes`` and, if nodes are identified, what they hold of each.
+    """Return the columns of resources held by executions: ``nodes`` and, if nodes are identified, the amounts on each.
 
     ``cores``, ``gpus`` and ``memory`` (bytes) are tuples with one number per node; ``allocated`` are the cores in all,
     more than ``processors`` if whole nodes were allocated.

@@ -1,4 +1,4 @@
-"""Why a broker sent a job to a place: its estimates, what each place would have given, and why the job waited there."""
+"""Why a broker sent a job to a place: its estimates, the job's times at each place, and why it waited there."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ChoiceExplanation(Told):
 
 
 class _Offer(NamedTuple):
-    """What a place offered a job at the decision."""
+    """The state of a place, and its estimates for a job, at the decision."""
 
     free: int
     waiting: int
@@ -163,7 +163,7 @@ def explain_choice(scenario: Scenario, job: int | str) -> ChoiceExplanation:
 
 
 class _Decision:
-    """The first decision on a job: its instant (s), the place that was chosen, and what each place offered."""
+    """The first decision on a job: its instant (s), the place that was chosen, and the offer of each place."""
 
     def __init__(self) -> None:
         self.at = nan

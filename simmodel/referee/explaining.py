@@ -36,10 +36,10 @@ def explain(
     progress: bool = False,
     **options: Any,
 ) -> Explained:
-    """Simulate a workload and explain why a job waits at an instant, and what it waited for until it started.
+    """Simulate a workload and explain why a job waits at an instant, with the reasons of its wait until it started.
 
-    On a machine: what a task waited for, and who held it. At a broker or on a grid: why the job was sent where it was,
-    and why it waited there.
+    On a machine: the waits of a task, and the holders. At a broker or on a grid: why the job was sent to its place, and
+    why it waited there.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What explanations are made of: changes, holders, tables, and their words."""
+"""Parts of explanations: changes, holders, tables, and their words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def instant_text(at: float, *, dated: bool = False) -> str:
 
 
 class Change(NamedTuple):
-    """A change with which work would start now, or earlier: what changes, to which value, and a sentence."""
+    """A change with which work would start now, or earlier: the field changed, its value, and a sentence."""
 
     what: str
     value: float | str
@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """Who holds what a job waits for: a running job or a window, its processors, and its expected end (s)."""
+    """A holder of capacity that a job waits for: a running job or a window, its processors, its expected end (s)."""
 
     job: int | str
     processors: int
@@ -50,7 +50,7 @@ class Holder(NamedTuple):
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Return texts as a list of which only the first are told.
+    """Return texts as a list of which only the first are shown.
 
     >>> listed(["a", "b"]), listed(list("abcdefg"))
     ('a, b', 'a, b, c, d, e and 2 more')

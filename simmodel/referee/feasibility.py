@@ -1,4 +1,4 @@
-"""What no schedule can do: start before the submission or a dependency, or use more processors than there are."""
+"""Impossible schedules: starts before the submission or a dependency, and more processors in use than there are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["impossible"]
 
 
 def impossible(schedule: Schedule, spec: ClusterSpec, tolerance: float = 0.0) -> Iterator[Fault]:
-    """Yield what is impossible in a schedule on a cluster, up to a number of seconds.
+    """Yield the faults that make a schedule impossible on a cluster, with a tolerance in seconds.
 
     Processors and parts of nodes that are released at an instant can be used at this instant. Processors are counted in
     the whole cluster and in each of several partitions, as far as it is known where jobs run; nodes are judged if the

@@ -1,4 +1,4 @@
-"""Follows a schedule that was made elsewhere, and asks a policy at each of its states what it would have started."""
+"""Follows a schedule that was made elsewhere, and asks a policy at each of its states for its own starts."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Departure(NamedTuple):
 
 
 class Follower(Policy):
-    """Starts the jobs of a cluster when a schedule says, and notes what a policy would have started instead.
+    """Starts the jobs of a cluster when a schedule says, and notes the jobs that a policy would have started instead.
 
     At each decision the policy is asked on the state that the schedule led to, so that one departure does not bring
-    others. What it starts and the schedule does not is taken back; what the schedule starts beside it is started at the
-    end of the instant. A job that cannot start then, since its processors are not free, leaves.
+    others. Its starts that are not in the schedule are taken back; further starts of the schedule are made at the end
+    of the instant. A job that cannot start then, since its processors are not free, leaves.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class Follower(Policy):
         whether to ask the policy at each start, too; else, as in a simulation, only when a job comes or ends, and when
         it wanted to be asked
     stretches
-        since when and until when (s) to ask the policy, in order; default: always. What it wants at the first decision
-        of a stretch it may have wanted before: since the submission of the job, so it is told
+        since when and until when (s) to ask the policy, in order; default: always. The jobs that it wants at the first
+        decision of a stretch it may have wanted before: they count from their submission
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ class Follower(Policy):
         self.departures.append(Departure(view.now, kind, job, None if head is None else head.id, free, instead))
 
     def _force(self) -> None:
-        """Start what the schedule starts at this instant and the policy did not.
+        """Start the jobs that the schedule starts at this instant and the policy did not.
 
         The policy was asked before if anything has happened at this instant.
         """
@@ -278,7 +278,7 @@ class Follower(Policy):
 
 
 def _state(view: View) -> tuple[float, ...]:
-    """Return what changes whenever a job comes, starts, ends or leaves."""
+    """Return numbers that change whenever a job comes, starts, ends or leaves."""
     return view.now, len(view.waiting), *(place.version for place in view.places)
 
 

@@ -40,7 +40,7 @@ CANDIDATES = (
 
 @attrs.frozen(eq=False, repr=False, slots=False)
 class Identification(Shown):
-    """The candidates, and what each explains of a schedule.
+    """The candidates, and the share of a schedule that each explains.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Identification(Shown):
         return [["", "explained", "late", "early", "impossible"], *rows]
 
     def report(self) -> str:
-        """Return the table, and what no candidate explains, as text."""
+        """Return the table, and the share that no candidate explains, as text."""
         starts = len(self.schedule.start)
         some = f"{self.judged:,} of " if self.judged < starts else ""
         head = f"{self.schedule.workload.name}: {some}{starts:,} starts"
@@ -154,7 +154,7 @@ def identify(
     progress: bool = False,
     **options: Any,
 ) -> Identification:
-    """Replay each state of a schedule under candidate policies, and return what each of them explains.
+    """Replay each state of a schedule under candidate policies, and return the starts that each of them explains.
 
     Candidates are asked at each start, too, also if nothing else happens then: real schedulers look now and then.
 

@@ -1,4 +1,4 @@
-"""Why a job of a simulation waited, from its submission to its start: reasons, promises, and what the policy said."""
+"""Why a job of a simulation waited, from its submission to its start: obstacles, promises, and the policy's reasons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["after_instant", "before_decision", "explain_job", "instant_in"]
 def explain_job(
     make: Callable[[], Simulation], job: int | str, at: float | None, policy: PolicyLike | None
 ) -> Explanation:
-    """Explain why a job waits on a cluster at an instant, and what it waited for until it started.
+    """Explain why a job waits on a cluster at an instant, with the reasons of its wait until it started.
 
     Parameters
     ----------

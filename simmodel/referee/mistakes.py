@@ -1,4 +1,4 @@
-"""The classic mistakes of simulators of EASY backfilling, each as a policy or an option: to be told by name."""
+"""The classic mistakes of simulators of EASY backfilling, each as a policy or an option, to identify it by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in the way of a job of a cluster at one instant, and who holds it."""
+"""The obstacle to the start of a job of a cluster at one instant, and the holders of the resources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PARTS = ("waiting", "held", "blocked")
 
 
 def obstacle(job: LiveJob, entries: Sequence[LiveJob] = ()) -> str:
-    """Return what is in the way of a job that waits: a ``reason`` of an explanation; changes nothing.
+    """Return the obstacle to a job that waits: a ``reason`` of an explanation; changes nothing.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def why_waits(
     policy
         default: that of the snapshot
     dated
-        whether instants are seconds since 1970, told as dates
+        whether instants are seconds since 1970, shown as dates
 
     Raises
     ------
@@ -149,7 +149,7 @@ def why_waits(
 class _Way(NamedTuple):
     """A job that waits after the decision of an instant: the cluster then, its state, its live job and its pool.
 
-    ``dated``: whether instants are told as dates.
+    ``dated``: whether instants are shown as dates.
     """
 
     seen: ClusterSnapshot
@@ -259,7 +259,7 @@ def _holder(run: RunningWork, processors: int | None = None) -> Holder:
 
 
 def _who_make_room(way: _Way) -> Iterator[Holder]:
-    """Yield the running jobs by expected end, and what is away now, until they make room for the job."""
+    """Yield the running jobs and the windows of absent capacity, by expected end, until they make room for the job."""
     free = int(way.pool.free)
     away = [
         Holder(_called(each, way.pool), _size(each.what, way.pool), each.end) for each in way.pool.windows if each.begun

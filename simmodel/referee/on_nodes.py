@@ -1,4 +1,4 @@
-"""What no schedule can do on nodes: use nodes that do not exist, are elsewhere, down or taken, and parts used twice."""
+"""Impossible uses of nodes in a schedule: of unknown, other, unavailable or taken nodes, and of parts used twice."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Use(NamedTuple):
 def impossible_on_nodes(
     schedule: Schedule, spec: ClusterSpec, asked: Mapping[int, Job], tolerance: float = 0.0
 ) -> Iterator[Fault]:
-    """Yield what is impossible about the nodes that a schedule names, up to a number of seconds.
+    """Yield the faults in the nodes that a schedule names, with a tolerance in seconds.
 
     A job of which only the nodes are known is taken to hold as little of each as it can.
 
@@ -143,7 +143,7 @@ def allowed(spec: ClusterSpec, job: Job) -> list[str]:
 def _of_job(
     nodes: _Nodes, spec: ClusterSpec, row: int, job: Job, held: Held, uses: list[_Use]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the text of what is wrong with the nodes of one job; note what it uses of them."""
+    """Yield the kind and the text of each fault in the nodes of one job; note its uses of them."""
     wanted = allowed(spec, job)
     numbers: list[int] = []
     for node in held.nodes:

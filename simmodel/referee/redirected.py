@@ -26,7 +26,7 @@ class Redirected(Policy):
     place
         the name of the place; ``None``: the one that the policy chose
     seen
-        is told of the decision on the work
+        is called with the decision on the work
 
     >>> from simmodel import Job, simulate
     >>> from simmodel.scheduling import policy
@@ -48,7 +48,7 @@ class Redirected(Policy):
         return self.policy.destinations(home, places)
 
     def forget(self) -> None:
-        """Have the policy discard what it has cached."""
+        """Have the policy discard its cached values."""
         self.policy.forget()
 
     def state(self) -> Any:

@@ -25,7 +25,7 @@ class Stretch(NamedTuple):
 
 
 def stretches_of(start: NDArray[np.float64], count: int) -> list[Stretch]:
-    """Return so many starts of a schedule, in stretches; all of them in one if there are no more.
+    """Return a number of starts of a schedule, in stretches; all of them in one if there are no more.
 
     >>> [(each.rows.tolist(), each.since, each.until) for each in stretches_of(np.arange(1000.0), 200)][:2]
     [([4, 5], 3.0, 5.0), ([14, 15], 13.0, 15.0)]

@@ -72,7 +72,7 @@ class Schedule(Fields):
     faults
         jobs that are missing, unknown, doubled, or submitted at another instant
     notes
-        sentences about what was done to lay the two beside each other
+        sentences about the steps that matched the two
     held
         where each job runs, if the schedule says so for any
     """
@@ -152,7 +152,7 @@ def schedule_of(workload: Workload, given: GivenSchedule) -> Schedule:
 
 
 def _as_scheduled(workload: Workload, start: NDArray[np.float64], end: NDArray[np.float64]) -> Workload:
-    """Return the jobs with the run times of the schedule; what they asked for stays, also if it was the run time."""
+    """Return the jobs with the run times of the schedule; their requested times stay, also if these were run times."""
     run = workload["run"].astype(np.float64)
     made = np.maximum(0.0, np.where(np.isnan(end), run, end - start))
     requested = workload.get("requested", np.nan).astype(np.float64)
@@ -171,7 +171,7 @@ def _missing(workload: Workload, found: Mapping[int, object]) -> Iterator[Fault]
 
 
 def _name(job: object) -> str:
-    """Return what a job is known by: a number and its text are the same."""
+    """Return the text that identifies a job: a number and its text are the same."""
     return str(job)
 
 
@@ -204,7 +204,7 @@ def _submitted(
 
 
 def _columns(workload: Workload, given: GivenSchedule) -> _Given:
-    """Return what is known of a schedule."""
+    """Return the columns of a schedule: jobs, starts, ends and, if given, submissions and held nodes."""
     if isinstance(given, str | Path):
         given = read_schedule(given)
     elif isinstance(given, JobRecord):

@@ -46,7 +46,7 @@ _TAKEN_OVER = 1e-9  # share of the largest time below which two times are the sa
 
 @attrs.frozen(eq=False, repr=False)
 class Judgement(Shown):
-    """What a policy would have done at each state of a schedule.
+    """The decisions of a policy at each state of a schedule, compared with the starts in it.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Judgement(Shown):
     departures: tuple[Departure, ...]
 
     def explains(self, tolerance: float = 0.0) -> NDArray[np.bool_]:
-        """Return which starts are the policy's, or come at most so many seconds after it wanted them."""
+        """Return which starts are the policy's, or come at most ``tolerance`` seconds after it wanted them."""
         jobs = self.jobs
         soon = (jobs["kind"] == "late") & (jobs["start"] - jobs["wanted"] <= tolerance)
         found: NDArray[np.bool_] = (jobs["kind"] == "same") | soon
@@ -93,9 +93,9 @@ def judge(
     sample: int | None = None,
     **options: Any,
 ) -> Judgement:
-    """Ask a policy at each state of a schedule what it would have started; ``polled``: also when nothing happens there.
+    """Compare a schedule with a policy's starts at each of its states; ``polled``: also when nothing happens there.
 
-    ``sample``: so many starts are judged, see :func:`~simmodel.referee.samples.stretches_of`; default: all.
+    ``sample``: the number of starts judged, see :func:`~simmodel.referee.samples.stretches_of`; default: all.
 
     >>> log = Workload({"submit": [0, 5], "run": [10, 10], "processors": [4, 4]})
     >>> judge(platform_of(4), schedule_of(log, {1: 0, 2: 10}), "fcfs").explained()
@@ -132,19 +132,19 @@ def judge(
 
 @attrs.frozen(eq=False, repr=False, slots=False)
 class Verdict(Shown):
-    """What a referee says of a schedule.
+    """The findings of a referee about a schedule.
 
     Attributes
     ----------
     schedule
         the schedule beside its workload
     faults
-        what cannot be, in order of time
+        the impossibilities, in order of time
     judgement
-        what the policy would have started; ``None`` without one
+        the starts that the policy would have made; ``None`` without one
     different
-        the number of starts that differ from a simulation of the policy as a whole: the departures, and what follows
-        from them
+        the number of starts that differ from a simulation of the policy as a whole: the departures, and
+        their effects
     mistakes
         the share of starts that each classic mistake explains, if some are not explained: name to share
     """
@@ -162,7 +162,7 @@ class Verdict(Shown):
 
     @property
     def misfit(self) -> str | None:
-        """Why it is no schedule of these jobs: jobs that are missing, or start before their submission, and so on."""
+        """Why it is not a schedule of these jobs, such as jobs that are missing or start before their submission."""
         found = [fault for fault in self.faults if fault.kind in MISFITS]
         if not found:
             return None
@@ -177,7 +177,7 @@ class Verdict(Shown):
 
     @property
     def mistake(self) -> str | None:
-        """The classic mistake that explains all starts, or more than the policy does by half of what it does not."""
+        """The classic mistake that explains all starts, or more than the policy does by half of the rest."""
         if self.judgement is None or not self.mistakes:
             return None
         best = max(self.mistakes, key=lambda name: self.mistakes[name])
@@ -194,7 +194,7 @@ class Verdict(Shown):
         return Table(columns | {"at": np.array(at, dtype=np.float64), "text": np.array(texts, dtype=str)})
 
     def report(self) -> str:
-        """Return what was found, as lines of text."""
+        """Return the findings as lines of text."""
         return "\n".join(self._lines())
 
     def _lines(self) -> list[str]:
@@ -293,7 +293,7 @@ def verify(
     estimates: Estimates = "requested",
     progress: bool = False,
 ) -> Verdict:
-    """Hold a schedule against what is possible and, with a policy, against what the policy decides.
+    """Check that a schedule is possible and, with a policy, that it agrees with the decisions of the policy.
 
     The policy is asked at each state that the schedule reaches, so that one departure does not bring others.
 
@@ -306,7 +306,7 @@ def verify(
     platform
         a cluster of counted processors; default: that of the log
     policy
-        a name or a policy; default: only what is possible is checked
+        a name or a policy; default: only feasibility is checked
     tolerance
         seconds by which two instants may differ and still be the same
     mistakes
@@ -319,7 +319,7 @@ def verify(
     Raises
     ------
     InputError
-        a file cannot be read, the schedule is of other jobs, or the platform is no cluster
+        a file cannot be read, the schedule is of other jobs, or the platform is not a cluster
 
     >>> log = Workload({"submit": [0, 1, 2], "run": [10, 5, 20], "processors": [4, 4, 1]}, processors=5)
     >>> print(verify(log, {1: 0, 2: 10, 3: 2}, policy="fcfs").report())
@@ -357,7 +357,7 @@ def cluster_of(platform: GivenPlatform, log: Workload) -> ClusterSpec:
     Raises
     ------
     InputError
-        it is no cluster, or none is given and the log does not say how many processors there were
+        it is not a cluster, or none is given and the log does not say how many processors there were
     """
     from simmodel.platform.cluster import ClusterSpec
 

@@ -1,4 +1,4 @@
-"""What a waiting job waits for, decision by decision, and the start that it can expect."""
+"""The reason why a job waits, decision by decision, and the start that it can expect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Promise(NamedTuple):
 
 @attrs.define(kw_only=True)
 class Happened:
-    """What happened in a cluster between two looks, as far as it explains why a start is expected at another instant.
+    """The events in a cluster between two looks, as far as they explain why a start is expected at another instant.
 
     ``early``: by how many seconds a job ended early, at most, and its id; ``came``: the last two jobs, of which one may
     be the job itself; ``gone``: the first that was withdrawn; ``change``: the last one of the capacity.
@@ -48,7 +48,7 @@ class Happened:
     change: str = ""
 
     def and_then(self, later: Happened) -> Happened:
-        """Return what happened in both of two spans, one after the other."""
+        """Return the events of two spans, one after the other."""
         return Happened(
             early=max(self.early, later.early, key=lambda each: each[0]),
             came=(*self.came, *later.came)[-2:],
@@ -70,13 +70,13 @@ class Happened:
 
 
 class _Between(Observer):
-    """Notes what happens in a cluster until it is asked."""
+    """Notes the events in a cluster until it is asked."""
 
     def __init__(self) -> None:
         self._happened = Happened()
 
     def taken(self) -> Happened:
-        """Return what happened, and begin anew."""
+        """Return the events so far, and begin anew."""
         happened, self._happened = self._happened, Happened()
         return happened
 
@@ -97,14 +97,14 @@ class _Between(Observer):
 
 
 class Look(NamedTuple):
-    """A cluster after the decisions of an instant, as a policy may see it, and what happened since the last look."""
+    """A cluster after the decisions of an instant, as a policy may see it, and the events since the last look."""
 
     snapshot: ClusterSnapshot
     happened: Happened
 
 
 class Watch(Observer):
-    """Notes what a job waits for after each decision, what it is promised, and looks at the cluster now and then.
+    """Notes why a job waits after each decision, the starts promised to it, and the cluster after some decisions.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Watch(Observer):
     live
         the job, once it has come
     spans
-        what it waited for: since, until (s), and the reason
+        its waits: since, until (s), and the reason
     promises
         the starts that the policy promised in the run
     leaves
@@ -151,7 +151,7 @@ class Watch(Observer):
         return self.live is not None and (bool(self.live.attempts) or self.live.over)
 
     def unseen(self) -> Happened:
-        """Return what happened since the last look, and begin anew."""
+        """Return the events since the last look, and begin anew."""
         return self._seen.taken()
 
     def job_submitted(self, job: LiveJob) -> None:
@@ -173,7 +173,7 @@ class Watch(Observer):
             self.promises.append(Promise(now, at, "" if before is None else happened.cause(at < before, self.job), by))
 
     def decided(self, scheduler: Scheduler, _seconds: float, _decisions: int) -> None:
-        """Note what is in the way after a decision, and look at the cluster."""
+        """Note the obstacle to the job after a decision, and look at the cluster."""
         live = self.live
         if live is None or self.over:
             return

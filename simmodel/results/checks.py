@@ -121,7 +121,7 @@ def check_jobs(tables: Mapping[str, Table], processors: float) -> None:
 
 
 def check_flows(tables: Mapping[str, Table]) -> None:
-    """Check the stored table of what was moved between the sites of a grid.
+    """Check the stored table of transfers between the sites of a grid.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class DataSet:
     tables
         the columns of each table
     meta
-        what the tables are about, as plain values
+        a description of the tables, as plain values
     batch
         rows of each table that are kept in memory at most
     folders
@@ -99,7 +99,7 @@ class DataSet:
         self._forms[form] = _Form(form, table, self._tables[table], values)
 
     def add(self, form: str, row: tuple[Any, ...]) -> None:
-        """Take a row of a table, or of a form of it; every so many rows they are written."""
+        """Take a row of a table, or of a form of it; every ``batch`` rows they are written."""
         try:
             values = self._open[form]
         except KeyError:

@@ -158,7 +158,7 @@ def read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Return what a stored result says beside its tables; raises ``InputError`` if it is none."""
+    """Return the document of a stored result, without its tables; raises ``InputError`` if it is not a result."""
     source = str(path)
     if not path.exists():
         raise InputError("no such file or folder", source=source)

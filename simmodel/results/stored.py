@@ -77,7 +77,7 @@ class Stored:
         raise NotImplementedError
 
     def meta(self) -> dict[str, Any]:
-        """Return what a store keeps beside the tables, ready for JSON; ``scenario`` repeats the run."""
+        """Return the document that a store keeps beside the tables, ready for JSON; ``scenario`` repeats the run."""
         from simmodel.records.versions import versions
         from simmodel.results.stores import plain
 

@@ -55,7 +55,7 @@ class RecordStream:
         self._by_site = False  # whether jobs run at the places that their column ``site`` names
 
     def begin(self, meta: Mapping[str, Any], tables: Mapping[str, Table]) -> None:
-        """Write what is known before the run: the document of the result, and its small tables."""
+        """Write the parts known before the run: the document of the result, and its small tables."""
         self._by_site = meta.get("kind") == "grid"
         self._file.put_meta({**meta, "unfinished": True})
         with self._file.writing() as connection:

@@ -18,7 +18,7 @@ __all__ = ["UnfinishedFile"]
 class UnfinishedFile:
     """An SQLite file whose name ends in ``.unfinished``, as its table ``meta`` says, until it is complete.
 
-    Rows are written in transactions: what a process that died leaves is readable up to the last one.
+    Rows are written in transactions: the file of a process that died is readable up to the last one.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ __all__ = ["Missing", "Scenario", "load_scenario"]
 
 @attrs.frozen(repr=False)
 class Missing(Fields):
-    """Placeholder for a part that a scenario's document does not store; ``message`` tells how to supply it."""
+    """Placeholder for a part that a scenario's document does not store; ``message`` explains how to supply it."""
 
     message: str
 

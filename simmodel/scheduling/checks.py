@@ -30,7 +30,7 @@ _SHOWN = 5
 
 
 def label_of(work: object) -> str:
-    """Return what errors call a piece of work.
+    """Return the name of a piece of work in errors.
 
     >>> label_of("job 7")
     "'job 7'"
@@ -57,7 +57,7 @@ def misreturned(decisions: object, types: Iterable[type]) -> str | None:
 
 
 def why_not_known(work: object, place: object, places: Sequence[Place]) -> str | None:
-    """Return why a value is no work of a scheduler with these places, or a place none of its places."""
+    """Return why a value is not work of a scheduler with these places, or a place not one of these, else ``None``."""
     if not isinstance(work, LiveJob | LiveTask):
         return f"must name a job or task of the view, got {work!r}"
     if place is None:
@@ -102,7 +102,7 @@ def why_not_start(
 
 
 def why_not_at(at: object, now: float) -> str | None:
-    """Return why a value is no instant from now on, or ``None``."""
+    """Return why a value is not an instant from now on, or ``None``."""
     if at is not True and at is not False and isinstance(at, Real) and float(at) >= now:
         return None
     return f"must name an instant >= {now:g} s, got {at!r}"

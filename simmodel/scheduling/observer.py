@@ -120,9 +120,9 @@ class Observer:
 
     @hook
     def job_resized(self, run: Run, processors: int, grant: Grant, /) -> None:
-        """A job has another size, ``run.job.processors``; it had so many processors, and held that grant.
+        """A job has another size, ``run.job.processors``; before, it had ``processors`` and held ``grant``.
 
-        It is also told after ``job_started``, with the size of the start, if that is not the preferred one.
+        It also follows ``job_started``, with the size of the start, if that is not the preferred one.
         """
 
     @hook
@@ -131,7 +131,7 @@ class Observer:
 
     @hook
     def job_checkpointed(self, run: Run, kept: Kept, lost: float, /) -> None:
-        """A job with checkpoints ends or goes back to the queue, which loses so many seconds of this execution."""
+        """A job with checkpoints ends or goes back to the queue, which loses ``lost`` seconds of this execution."""
 
     @hook
     def workflow_started(self, job: LiveJob, machine: Any, /) -> None:
@@ -143,7 +143,7 @@ class Observer:
 
     @hook
     def claim_resized(self, claim: Claim, processors: int, grant: Grant, /) -> None:
-        """A claim grew or shrank to ``claim.job.processors``; it had so many processors, and held that grant."""
+        """A claim grew or shrank to ``claim.job.processors``; before, it had ``processors`` and held ``grant``."""
 
     @hook
     def claim_ended(self, claim: Claim, status: str, /) -> None:

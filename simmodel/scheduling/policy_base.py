@@ -96,7 +96,7 @@ class Policy:
         return tuple(note for part in self.parts() for note in part.notes(system))
 
     def forget(self) -> None:
-        """Discard what was cached at the last decision: another policy has decided since."""
+        """Discard values cached at the last decision: another policy has decided since."""
 
     def promising(self) -> Policy | None:
         """Return the same policy, fresh, with its parameter ``promises`` set; ``None``: it has no such parameter.

@@ -1,4 +1,4 @@
-"""Predictors of run times: what a scheduler may expect of a job, learned from the jobs that have ended."""
+"""Predictors of the run times that a scheduler may expect, learned from the jobs that have ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HALVINGS = 20  # of the search for the share of jobs that are shorter than the 
 
 
 class AskingJob(Protocol):
-    """What a predictor may know of a job: a live job, or a :class:`~simmodel.work.job.Job`.
+    """The fields of a job that a predictor may read: a live job, or a :class:`~simmodel.work.job.Job`.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Predictor:
 
     A parameter of ``__init__`` must be kept as an attribute of the same name. A question never changes anything: a
     predictor learns by :meth:`learn` alone. A simulation with predictions (``estimates="predicted"``, or a predictor)
-    asks when a job is submitted, never plans a job for longer than it requests, and tells the run time when it ends. A
+    asks when a job is submitted, never plans a job for longer than it requests, and reports the run time at its end. A
     job without a request is planned with its run time where the prediction is infinite: nothing else is known.
 
     Attributes
@@ -142,7 +142,7 @@ class Predictor:
         return min(asked, self.quantile(job, low + (1 - low) * share))
 
     def state(self) -> Any:
-        """Return what it has learned, as JSON values, for a snapshot; ``None``: nothing."""
+        """Return the learned state as JSON values, for a snapshot; ``None``: nothing."""
         return None
 
     def restore(self, values: Any) -> None:

@@ -152,7 +152,7 @@ class Load(NamedTuple):
 
 
 class LoadLine(NamedTuple):
-    """The load of a place as a line over time, and its queue: what changes only at events, until an instant.
+    """The load of a place as a line over time, and its queue: values that change only at events, until an instant.
 
     ``backlog``: expected remaining work now (processor seconds), which falls by ``falls`` per second until the instant
     ``until`` (s); ``capacity``, ``free``: processors; ``queued``, ``running``, ``assigned``: jobs that wait, that run,
@@ -275,7 +275,7 @@ class View:
     estimator
         the system's ``estimator(view, work, place) -> Estimate``, if any
     takes
-        a function that tells whether any place takes work now; default: some place does
+        a function that returns whether any place takes work now; default: some place does
     simulated
         an estimator by simulation, if ``estimator`` is a quick one
     files
@@ -388,7 +388,7 @@ class DataView:
         self._keeps = True
 
     def forget(self) -> None:
-        """Clear what has been decided on, unless it is to be kept."""
+        """Clear the jobs and files that have been decided on, unless they are to be kept."""
         if not self._keeps:
             self.assigned.clear()
             self.added.clear()

@@ -501,7 +501,7 @@ class Scheduler:
         return PolicyError(error.message, self.policy_name, error.work, error.place, float(self.env.now))
 
     def _check_returned(self, decisions: object) -> None:
-        """Raise the reason why the answer of the policy is no collection of decisions, if it is not."""
+        """Raise an error with the reason if the answer of the policy is not a collection of decisions."""
         reason = None if decisions is None else misreturned(decisions, self.handlers)
         if reason is not None:
             raise self._error(reason) from None

@@ -73,7 +73,7 @@ class Usage:
         return float(self.half_life), tuple((user, float(a), float(b), float(at)) for user, (a, b, at) in users)
 
     def restore(self, users: Iterable[tuple[int | str | None, float, float, float]]) -> None:
-        """Restore what :meth:`state` returned of the users."""
+        """Restore the usage of users from the rows of :meth:`state`."""
         self.by_user.update({user: (used, held, since) for user, used, held, since in users})
 
     def __repr__(self) -> str:

@@ -38,7 +38,7 @@ OPTIONS = ClusterOptions()
 
 @attrs.frozen(repr=False)
 class PredictorState(Fields):
-    """What a predictor has learned, as JSON values, and (number, requested time in s) of each job with a prediction."""
+    """The state of a predictor, as JSON values, and (number, requested time in s) of each job with a prediction."""
 
     state: Any = None
     limits: tuple[tuple[int, float], ...] = ()
@@ -147,7 +147,7 @@ class ClusterSnapshot(JobsSnapshot):
 
 
 def _within(part: int | tuple[tuple[int, int], ...], whole: int | tuple[tuple[int, int], ...]) -> bool:
-    """Whether what is down includes a part."""
+    """Whether the capacity that is down includes a part."""
     if isinstance(part, int):
         return not part or (isinstance(whole, int) and part <= whole)
     most = {} if isinstance(whole, int) else dict(whole)

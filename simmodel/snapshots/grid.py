@@ -42,7 +42,7 @@ IN_CLUSTER = ("queued", "inside", "reading", "executing")
 
 
 class TraceState(NamedTuple):
-    """What the record has of an unfinished job that has been assigned: its latest site, its instants (s), its bytes.
+    """The record of an unfinished job that has been assigned: its latest site, its instants (s), its bytes.
 
     ``started``, ``starts``: its latest start (s), at any site, and the number of its starts.
     """
@@ -73,7 +73,7 @@ class TryState(NamedTuple):
 
 
 class StayState(NamedTuple):
-    """A job at a site: what it does, and since when (s).
+    """A job at a site: its phase, and since when (s).
 
     ``ends``: the end of its overhead, or the begin of ``inside`` (s); ``host``: the number of its host; ``position``:
     of the input that it reads, or of the output that it writes; ``pinned``, ``missing``, ``moved``: the inputs that it
@@ -144,7 +144,7 @@ class AssignedState(NamedTuple):
 
 
 class DataPolicyState(NamedTuple):
-    """The data policy, with its memory and what it has not decided on.
+    """The data policy, with its memory and the jobs and files that it has not decided on.
 
     ``made``: its class and parameters, if it is a policy of :mod:`simmodel.policies.data` that has no name; ``alarms``:
     the instants (s) at which it wants to be asked; ``added``: the files that came.
@@ -203,7 +203,7 @@ class GridSnapshot(BrokerSnapshot):
     catalogue
         the files and their replicas
     traces, tries
-        what the record has of unfinished jobs
+        the record of unfinished jobs
     stays
         the jobs on their way to and from sites, and those with files
     fetches, transfers
@@ -217,7 +217,7 @@ class GridSnapshot(BrokerSnapshot):
     assumed
         further outages to come: see :meth:`assuming`
     links
-        what the models of links remember, by link
+        the state of the models of links, by link
 
     ``simulate(snapshot)`` and :meth:`Grid.from_snapshot <simmodel.systems.grid.system.Grid.from_snapshot>` continue
     from it.

@@ -62,7 +62,7 @@ class Past(NamedTuple):
     suspended since) and ``last_start`` in s; ``executed``: seconds of work that was kept; ``whole``: its times before
     it was suspended or continued from a checkpoint; ``resumes``: the parts of nodes on which it resumes, ``True`` if
     nodes are not identified, ``None`` if it restarts; ``bound``: the part of the host on which a broker wants it to
-    run; ``kept``: what its checkpoints have kept.
+    run; ``kept``: the totals of its checkpoints.
     """
 
     attempts: Count = 0
@@ -150,7 +150,7 @@ class PlaceState(Fields):
 
     ``open``: for a reservation, whether failures of its partition affect it too; ``pending``: whether bodies still hold
     the part that it gets (``"open"``) or gives back (``"return"``). ``size``: the number of processors after a resize,
-    or the nodes that left. ``drained``: what ``take_down`` took, of ``down``.
+    or the nodes that left. ``drained``: the part of ``down`` that ``take_down`` took.
     """
 
     name: str

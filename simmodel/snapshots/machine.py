@@ -204,7 +204,7 @@ class MachineSnapshot(Snapshot):
     alarms
         instants (s) at which the policy asked to decide
     links
-        what the models of links remember, by link
+        the state of the models of links, by link
     """
 
     system: ClassVar[str] = "machine"
@@ -329,7 +329,7 @@ class MachineSnapshot(Snapshot):
         self._check_data()
 
     def _check_data(self) -> None:
-        """Check that the copies of data are those held in pools, and that what a task reads comes from somewhere."""
+        """Check that the copies of data are those held in pools, and that each input of a task comes from somewhere."""
         coming = {d for pool in self.pools for d in pool.awaits} | {flight.data for flight in self.flights}
         coming |= {d for task in self.tasks for d in task.outputs}
         held = [set(pool.held) for pool in self.pools]

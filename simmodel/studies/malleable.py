@@ -46,7 +46,7 @@ def malleable_study(
     executor: Executor | None = None,
     progress: bool = False,
 ) -> Table:
-    """Return what shares of malleable jobs gain over EASY with rigid jobs: one row per share and policy.
+    """Return the gains of shares of malleable jobs over EASY with rigid jobs: one row per share and policy.
 
     Columns: ``policy, share, seeds`` and, as means over the seeds divided by the value under EASY, ``turnaround, wait,
     run`` (means over the jobs), ``utilisation`` and ``cost``, the CPU time of the simulation. Malleable jobs run on a
@@ -97,7 +97,7 @@ def malleable_study(
 
 @attrs.frozen(eq=False)
 class _Setting:
-    """What the runs of a study share."""
+    """Settings common to all runs of a study."""
 
     workload: Workload
     processors: int | None

@@ -33,7 +33,7 @@ def check_jobs(spec: Any, jobs: Sequence[Job], policy: str, name: str, *, snapsh
     Raises
     ------
     AssertionError
-        a check fails; the message says what the model does wrong
+        a check fails; the message describes the fault of the model
     """
     result = _run(spec, jobs, policy, name)
     whole = _rows(result)

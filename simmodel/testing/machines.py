@@ -43,7 +43,7 @@ def check_machine(spec: MachineSpec, work: Arrivals, model: type[Any]) -> Machin
     Raises
     ------
     AssertionError
-        a check fails; the message says what the model does wrong
+        a check fails; the message describes the fault of the model
     """
     name = model.__name__
     machine = _started(spec, work)

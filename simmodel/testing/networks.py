@@ -32,7 +32,7 @@ def check_link(model: type[Any], options: Mapping[str, Any]) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says what the model does wrong
+        a check fails; the message describes the fault of the model
     """
     own = LinkSpec(name="own", bandwidth=100.0, latency=0.25, between=("a", "b"), model=model, options=options)
     _check_questions(own)
@@ -46,7 +46,7 @@ def check_rule(model: type[Any], options: Mapping[str, Any]) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says what the rule does wrong
+        a check fails; the message describes the fault of the rule
     """
     links = [
         LinkSpec(name="own", bandwidth=100.0, latency=0.25, between=("a", "b")),

@@ -19,7 +19,7 @@ __all__ = ["check_placement"]
 
 
 def check_placement(given: str | Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Check a placement: what it chooses on random tables of nodes, and clusters with it.
+    """Check a placement: its choices on random tables of nodes, and clusters with it.
 
     It chooses among the candidates, changes nothing, chooses the same again, and always finds something where it says
     that there is enough; there is still enough when more nodes come free. On clusters all jobs end, on as many nodes as
@@ -28,7 +28,7 @@ def check_placement(given: str | Callable[..., Any], options: Mapping[str, Any])
     Raises
     ------
     AssertionError
-        a check fails; the message says what the placement does wrong
+        a check fails; the message describes the fault of the placement
     """
     name = placement_text(given)
     placement_named(name)

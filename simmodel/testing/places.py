@@ -58,7 +58,7 @@ def check_place(place: Place, work: Iterable[LiveJob | LiveTask] = ()) -> None:
 
 
 def _check_pool(pool: Pool, work: Iterable[LiveJob | LiveTask]) -> None:
-    """Check what backfilling asks of a pool: the promise of a start to a job that does not fit."""
+    """Check the requirement of backfilling on a pool: the promise of a start to a job that does not fit."""
     for name in () if isinstance(pool, NodePool) else ("counts_hosts", "offer", "states"):
         assert not hasattr(pool, name), (
             f"{type(pool).__name__} has {name!r}, which no policy asks of a pool: override 'promise' instead"

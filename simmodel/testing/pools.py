@@ -20,7 +20,7 @@ def check_pool(model: type[Any], options: Mapping[str, Any]) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says what the model does wrong
+        a check fails; the message describes the fault of the model
     """
     for size in (1000.0, 64.0, 40.0):
         spec = MachineSpec(

@@ -30,7 +30,7 @@ def check_processor(model: type[Any], options: Mapping[str, Any]) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says what the model does wrong
+        a check fails; the message describes the fault of the model
     """
     for cores in (1, 4):
         try:

@@ -29,7 +29,7 @@ CHECKS = Entries[Callable[[Any, Mapping[str, Any]], None]](
 
 
 def check_resource(model: str | Callable[..., Any], **options: Any) -> None:
-    """Check a custom model of a resource: small platforms with it run, and what every resource guarantees holds.
+    """Check a custom model of a resource: small platforms with it run, and the guarantees of every resource hold.
 
     All work ends and nothing is lost, capacities are respected, records are complete, the same run gives the same
     result, and a run cut by a snapshot ends as one that was not cut (unless the model has ``snapshots = False``).
@@ -44,7 +44,7 @@ def check_resource(model: str | Callable[..., Any], **options: Any) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says what the model does wrong
+        a check fails; the message describes the fault of the model
     InputError
         an option is invalid
 

@@ -29,7 +29,7 @@ def check_storage(model: type[Any], options: Mapping[str, Any]) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says what the model does wrong
+        a check fails; the message describes the fault of the model
     """
     spec = StorageSpec(
         name="own", capacity=2000, read_bandwidth=20.0, write_bandwidth=10.0, model=model, options=options

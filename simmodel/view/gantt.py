@@ -60,7 +60,7 @@ class Boxes(NamedTuple):
 
 
 def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
-    """Return what held capacity of a place and, for each rectangle of its chart, the holder and its ``(low, high)``.
+    """Return the holders of a place's capacity and, for each rectangle of its chart, its holder and ``(low, high)``.
 
     Rows are nodes if they are identified, else processors as packed by :func:`simmodel.metrics.packing.pack`.
 
@@ -119,7 +119,7 @@ def gantt(
     place
         its name; default: the first
     colour
-        what colours tell apart: ``"wait"``, ``"job"``, or a column of the jobs such as ``"user"``
+        the property shown by colours: ``"wait"``, ``"job"``, or a column of the jobs such as ``"user"``
     scale
         draw the colour bar of the waits
     title, figsize, ax

@@ -1,4 +1,4 @@
-"""Plots of grids: the use of sites over time, what was moved between them, a map, and the load of links over time."""
+"""Plots of grids: the use of sites over time, the transfers between them, a map, and the load of links over time."""
 
 from __future__ import annotations
 

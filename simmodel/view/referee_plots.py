@@ -1,4 +1,4 @@
-"""Plots of the referee: where a schedule departs from a policy, and what candidates explain over time."""
+"""Plots of the referee: where a schedule departs from a policy, and the share that candidates explain over time."""
 
 from __future__ import annotations
 

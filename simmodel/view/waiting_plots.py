@@ -1,4 +1,4 @@
-"""Plots of why work waits: what stood in its way over time, the start that it could expect, and who held what."""
+"""Plots of why work waits: the obstacles over time, the start that it could expect, and the holders of resources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def in_the_way(
     title: str | None = None,
     figsize: Size | None = None,
 ) -> Figure:
-    """Draw what a job waited for over time, the running jobs that make room for it, and the start it could expect.
+    """Draw the obstacles to a job over time, the running jobs that make room for it, and the start it could expect.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def waits_of_a_task(
     title: str | None = None,
     figsize: Size | None = None,
 ) -> Figure:
-    """Draw what a task waited for, one row a reason, with who held it.
+    """Draw the waits of a task, one row per reason, with the holders.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checkpoints: how a job saves its progress, and what an execution that was stopped leaves of its work.
+"""Checkpoints: how a job saves its progress, and the work that is kept of a stopped execution.
 
 The seconds are those of the job's run time: a node of speed 2 passes them, and the cost of a save, twice as fast.
 """
@@ -58,10 +58,10 @@ def _name(_instance: Checkpoint, _attribute: attrs.Attribute[str], value: str) -
 
 
 class Kept(NamedTuple):
-    """What the checkpoints of a job have kept so far, in seconds of its run time.
+    """Totals of the checkpoints of a job so far, in seconds of its run time.
 
     ``saved``: work in its latest checkpoint; ``lost``: work done in vain; ``saving``: time in checkpoints; ``reading``:
-    time in restarts; ``checkpoints``: their number; ``ran``: what the present attempt executed before it was suspended.
+    time in restarts; ``checkpoints``: their number; ``ran``: time executed by the present attempt until suspended.
     """
 
     saved: float = 0.0
@@ -79,9 +79,9 @@ class Progress(NamedTuple):
     """How far an execution has come whose checkpoints go to a storage or over a link.
 
     ``phase``: ``"restart"``, ``"read"``, ``"work"``, ``"cost"``, ``"write"`` or, after the last save, ``"rest"``;
-    ``left``: what is left of it, in seconds of the run time, or bytes of ``read`` and ``write``; ``done``: work since
+    ``left``: the rest of it, in seconds of the run time, or bytes of ``read`` and ``write``; ``done``: work since
     the latest complete checkpoint (s); ``first``: work saved when the attempt began (s); ``saves``: the complete ones
-    of the attempt; ``kept``: what all checkpoints have kept by now.
+    of the attempt; ``kept``: the totals of all checkpoints by now.
     """
 
     phase: str
@@ -100,10 +100,10 @@ class Checkpoint(Fields):
     once it is complete. A job without a complete one starts from the beginning. The time of saves and restarts counts
     against the requested time, which each execution has anew; a job that requests no time is not stopped.
 
-    With ``size`` and ``to`` a save also writes so many bytes to a storage of its cluster, or sends them over a link,
+    With ``size`` and ``to`` a save also writes ``size`` bytes to a storage of its cluster, or sends them over a link,
     after the seconds of its ``cost``; a restart reads them after the seconds of ``restart``. They share the bandwidth
-    with all that others write, read and send at the time, and what jobs hold is withheld from them. Policies plan with
-    the times that they take alone. They take no room in the storage.
+    with all that others write, read and send at the time, and the bandwidth that jobs hold is withheld from them.
+    Policies plan with the times that they take alone. They take no room in the storage.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class Checkpoint(Fields):
         return Checkpoint(self.interval, self.saving, self.reading) if self.to else self
 
     def saves(self, work: float) -> int:
-        """Return the number of saves within so many seconds of work, at whose end there is none.
+        """Return the number of saves within ``work`` seconds of work, at whose end there is none.
 
         >>> [Checkpoint(20).saves(work) for work in (0, 20, 21, 60)]
         [0, 0, 1, 2]
@@ -187,7 +187,7 @@ class Checkpoint(Fields):
         return (self.reading if saved else 0.0) + float(left) + self.saves(left) * self.saving
 
     def work_in(self, seconds: float, saved: float = 0.0) -> float:
-        """Return the work (s) of a job that, with so much of it saved, ends after so many seconds.
+        """Return the work (s) of a job that, with ``saved`` seconds of it saved, ends after ``seconds``.
 
         >>> save = Checkpoint(20, cost=2, restart=5)
         >>> save.work_in(64), save.work_in(43), save.work_in(25, saved=40)
@@ -200,7 +200,7 @@ class Checkpoint(Fields):
         return float(saved + whole * self.interval + min(rest, self.interval))
 
     def stopped(self, seconds: float, kept: Kept = _NOTHING) -> Kept:
-        """Return what is kept after an execution that was stopped after so many seconds.
+        """Return the totals of the checkpoints after an execution that was stopped after ``seconds``.
 
         >>> Checkpoint(20, cost=2).stopped(50)
         Kept(saved=40.0, lost=6.0, saving=4.0, reading=0.0, checkpoints=2, ran=0.0)
@@ -220,7 +220,7 @@ class Checkpoint(Fields):
         )
 
     def completed(self, work: float, kept: Kept = _NOTHING) -> Kept:
-        """Return what is kept after an execution that has done all work (s) of the job.
+        """Return the totals of the checkpoints after an execution that has done all work (s) of the job.
 
         >>> Checkpoint(20, cost=2).completed(60)
         Kept(saved=60, lost=0.0, saving=4.0, reading=0.0, checkpoints=2, ran=0.0)

@@ -113,7 +113,7 @@ class GivenSpeedup(Speedup):
 
 
 SpeedupLike: TypeAlias = "Speedup | Mapping[int, float] | Callable[[int], float] | str"
-"""What describes a speed-up: a law, a table, a function or ``"linear"``."""
+"""The description of a speed-up: a law, a table, a function or ``"linear"``."""
 
 
 def _speedup(value: SpeedupLike) -> Speedup:

@@ -1,4 +1,4 @@
-"""The one place that makes a workload of what users give: jobs, data frames, workflows."""
+"""The conversion of work that users give into a workload: from jobs, data frames, workflows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def repeatable(given: Any) -> Any:
 
 
 JobsGiven: TypeAlias = Workload | Workflow | Frame | Job | Iterable[Job]
-"""What is a workload of jobs, or becomes one."""
+"""A workload of jobs, or a value that is converted to one."""
 
 
 def as_workload(
@@ -47,13 +47,13 @@ def as_workload(
     given
         a workload, a data frame with its columns, one job or several, or a workflow, whose tasks become jobs
     of_nodes
-        what the tasks of a workflow request of nodes, if the platform has any: ``"cores"``, ``"memory"``
+        the requests of a workflow's tasks to nodes, if the platform has any: ``"cores"``, ``"memory"``
     name
         of the workload, if it is made of jobs
     place
         the argument that errors name
     also
-        what else the argument may be, for its errors
+        the other types that the argument may have, for its errors
 
     Raises
     ------

@@ -122,7 +122,7 @@ def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) 
 
 
 def _count(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
-    """Refuse what is no number of things, of which there are no parts: GPUs are not shared."""
+    """Refuse a value that is not a count of whole units: GPUs are not shared."""
     if isinstance(value, str) or value is None or not value >= 0 or value != value // 1:
         raise ValueError(f"{attribute.name}: must be a whole number >= 0, got {value!r}")
 
@@ -328,7 +328,7 @@ class Job(Fields):
 
     @property
     def has_body(self) -> bool:
-        """Whether a generator executes it: its body, or what runs its workflow."""
+        """Whether a generator executes it: its body, or the one that runs its workflow."""
         return self.body is not None or self.workflow is not None
 
     @property
@@ -338,7 +338,7 @@ class Job(Fields):
 
     @property
     def program(self) -> str:
-        """The words for what executes it, for errors about copies."""
+        """The words for the generator that executes it, for errors about copies."""
         return "it has a body, which is a generator" if self.body is not None else "it runs a workflow inside its nodes"
 
     @property
@@ -373,7 +373,7 @@ class Job(Fields):
         return self.run == self._work_in(seconds, saved) and not special
 
     def as_seen(self, seconds: float, saved: float = 0.0) -> Job:
-        """Return the job as a what-if knows it: it executes for so many seconds, and has no body and no cancellation.
+        """Return the job as a what-if knows it: it executes for ``seconds``, and has no body and no cancellation.
 
         Its checkpoints take as long as they do alone.
 
@@ -533,13 +533,13 @@ class History:
     executed
         seconds of execution whose work was kept
     kept
-        what its checkpoints have kept, or ``None``
+        the totals of its checkpoints, or ``None``
     progress
         how far the execution had come that was suspended, of a job that saves to a storage or over a link
     resumes
         the resources with which it starts: those held at its suspension, or those of ``bound``; ``None``: any
     bound
-        the host on which a broker wants it to run, with what it takes there, or ``None``
+        the host on which a broker wants it to run, with the resources it takes there, or ``None``
     asked
         the processors that it requested, if its body has had another number since
     """
@@ -661,7 +661,7 @@ class LiveJob(LiveWork):
     """The sizes between which it may run; ``None``: it has one."""
 
     course: Callable[[Run], object] | None = None
-    """What it does once it has started, instead of executing for its run time: its caller plans its end."""
+    """Called once it has started, instead of executing for its run time: its caller plans its end."""
 
     def __init__(
         self,

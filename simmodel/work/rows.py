@@ -159,7 +159,7 @@ def jobs_of_rows(
 ) -> Iterator[tuple[int, Job]]:
     """Yield (row, job) for rows that can run; requests of nodes only if ``on_nodes``.
 
-    ``given``: the processors of each row; ``repaired``: counts what had to be repaired.
+    ``given``: the processors of each row; ``repaired``: counts of the repairs.
     """
     columns = [(name, table[name].tolist()) for name in table.names if name in _USED]
     shares = [(name, table[f"{SHARE}{name}"].tolist()) for name in shares_in(table)]

@@ -29,7 +29,7 @@ def make_malleable(
     """Return the jobs, a share of which may run on fewer or more processors than they request.
 
     The columns ``minimum`` and ``maximum`` (processors) and ``serial`` (the serial share of Amdahl's law) say so; the
-    jobs prefer what they request. A larger share keeps the malleable jobs of a smaller one with the same seed.
+    jobs prefer their requested size. A larger share keeps the malleable jobs of a smaller one with the same seed.
 
     Parameters
     ----------

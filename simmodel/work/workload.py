@@ -204,7 +204,7 @@ class Workload:
     def jobs(self, *, nodes: bool = True, strict: bool = True) -> list[Job]:
         """Return the jobs as :class:`~simmodel.work.job.Job` values, in order of the rows; the inverse of `from_jobs`.
 
-        They request what a simulation of the workload requests, after its repairs: the allocated processors if the
+        They have the requests of the workload in a simulation, after its repairs: the allocated processors if the
         requested ones are missing, and a new id for one that occurs twice. A queue or partition that the platform lacks
         is ignored in a log, but is an error in jobs.
 
@@ -323,7 +323,7 @@ class Workload:
 
 
 def _named(specs: list[Job]) -> tuple[list[Job], list[int | str]]:
-    """Return jobs and their names; a job without an id gets its position, or the next number that is no id."""
+    """Return jobs and their names; a job without an id gets its position, or the next number that is not an id."""
     names = [job.id if job.id is not None else job.name or i for i, job in enumerate(specs, 1)]
     given = {job.id for job in specs if job.id is not None}
     later = len(specs)

@@ -1,4 +1,4 @@
-"""Follow a scheduler, foretell what it will do, and advise; act within limits if the configuration says so."""
+"""Follow a scheduler, forecast its decisions, and advise; act within limits if the configuration says so."""
 
 __all__ = ["EXAMPLES"]
 

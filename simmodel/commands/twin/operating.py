@@ -23,9 +23,9 @@ _CONFIG = argument("config CONFIG", "the configuration (TOML)", source)
     examples=("simmodel twin check twin.toml",),
 )
 def check(options: argparse.Namespace) -> None:
-    """Try the parts of a configuration: platform, policies, connections, the files and the port; say what it may do.
+    """Try the parts of a configuration: platform, policies, connections, files and port; list the actions it permits.
 
-    A full report of the source, if it gives one, is taken into a mirror of the platform: what does not fit is told.
+    A full report of the source, if it gives one, is taken into a mirror of the platform: mismatches are listed.
     """
     from simmodel.twin.checking import check_config
     from simmodel.twin.config import read_config
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     examples=("simmodel twin status twin.toml",),
 )
 def status(options: argparse.Namespace) -> None:
-    """Print what a running twin says of itself; it must serve its status on a port of this machine."""
+    """Print the status that a running twin reports; it must serve its status on a port of this machine."""
     import json
 
     from simmodel.foundation.display import text_table
@@ -181,7 +181,7 @@ def watchdog(options: argparse.Namespace) -> None:
 def release(options: argparse.Namespace) -> None:
     """Release every job that is held or preferred for a twin.
 
-    What users or administrators have changed since stays as it is, and is printed. A twin that is alive goes on: make
+    Later changes by users or administrators stay as they are, and are printed. A twin that is alive goes on: make
     its stop file first.
     """
     from simmodel.foundation.errors import SimmodelError

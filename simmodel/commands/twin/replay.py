@@ -35,7 +35,7 @@ from simmodel.foundation.errors import InputError
     ),
 )
 def replay(options: argparse.Namespace) -> None:
-    """Replay a log on a simulated cluster that starts what a twin advises, and compare the waits.
+    """Replay a log on a simulated cluster that starts the jobs advised by a twin, and compare the waits.
 
     The twin sees the events of the cluster alone, as it would those of a scheduler, and does not know run times.
     """

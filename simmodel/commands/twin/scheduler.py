@@ -1,4 +1,4 @@
-"""``simmodel twin describe`` and ``install-hooks``: a scheduler as a platform, and scripts that tell what it does."""
+"""``simmodel twin describe`` and ``install-hooks``: a scheduler as a platform, and scripts that report its events."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _described(text: str) -> str:
 def describe(options: argparse.Namespace) -> None:
     """Print the platform, as TOML, that the cluster of a scheduler amounts to; nothing is changed there.
 
-    Its comments name the policy that the settings of the scheduler amount to, and list what a platform cannot express.
+    Its comments name the policy equivalent to the scheduler's settings, and list settings that no platform expresses.
     """
     import sys
 
@@ -81,7 +81,7 @@ def describe(options: argparse.Namespace) -> None:
 
 
 def _told(options: argparse.Namespace) -> Described:
-    """Return what a scheduler, or saved answers of it, tell."""
+    """Return the description of a cluster by its scheduler, or by saved answers of it."""
     from simmodel.formats.tables import zone
     from simmodel.foundation.errors import InputError
     from simmodel.twin.sources import DescribingSource, source_settings
@@ -138,7 +138,7 @@ def _told(options: argparse.Namespace) -> Described:
     ),
 )
 def install_hooks(options: argparse.Namespace) -> None:
-    """Write the scripts that tell a stream what Slurm or PBS does, and print the lines that have them called.
+    """Write the scripts that send events of Slurm or PBS to a stream, and print the lines that have them called.
 
     The lines are those for slurm.conf, or those that an administrator gives to qmgr of PBS. Nothing else is written, in
     particular no file of the scheduler. The scripts need sh and Python's standard library.

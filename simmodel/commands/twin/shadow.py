@@ -1,4 +1,4 @@
-"""``simmodel twin shadow``: how well the mirrored policy explains and foretells what a scheduler does."""
+"""``simmodel twin shadow``: how well the mirrored policy explains and forecasts the decisions of a scheduler."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     ),
 )
 def run(options: argparse.Namespace) -> None:
-    """Follow a scheduler and compare: what the mirrored policy would have started, and when starts were foretold.
+    """Follow a scheduler and compare its starts with those of the mirrored policy, and with the starts foretold.
 
-    Tells the share of starts that the policy explains, how well starts were foretold at submission, when the policy
+    Reports the share of starts that the policy explains, how well starts were foretold at submission, when the policy
     ceased to explain them, and by how much waits would have been shorter under another policy. Nothing is changed.
     """
     from time import monotonic

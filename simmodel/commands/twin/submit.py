@@ -23,7 +23,7 @@ from simmodel.commands.values import source
 def run(options: argparse.Namespace) -> None:
     """Submit a job to the cluster where it ends first by simulation, or to the default one if no twin answers.
 
-    What sbatch prints is printed, and its exit status is that of the command. The job carries a token in its comment,
+    The output of sbatch is printed, and its exit status is that of the command. The job carries a token in its comment,
     so that it is never submitted twice: a submission of which nobody knows whether it was taken ends with status 3 and
     names the token, with which it can be tried again.
     """

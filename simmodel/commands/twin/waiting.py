@@ -101,10 +101,10 @@ def _taught(predictor: Any, log: str) -> Any:
     examples=("simmodel twin explain twin.toml 4711 --plot",),
 )
 def explain(options: argparse.Namespace) -> None:
-    """Say why a job waits in the cluster now: who is ahead, who holds what it needs, and the least change that helps.
+    """Explain why a job waits in a cluster now: jobs ahead, holders of its resources, and the least change that helps.
 
     The state is that of a full report of the source, of the audit log, or of events. The policy of the configuration is
-    asked on a copy, also about each change; what the scheduler itself says is told beside it. Nothing is changed.
+    asked on a copy, also about each change; the scheduler's own reason is shown beside it. Nothing is changed.
     """
     from simmodel.twin.config import read_config
     from simmodel.twin.present_state import explain_in_mirror, present
