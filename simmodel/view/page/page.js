@@ -259,12 +259,12 @@
     constructor(parent, panel, axis) {
       super(parent, panel.title, 96, axis);
       this.panel = panel;
-      this.lines = panel.lines.map((line, i) => ({ ...line, times: numbers(line.times), values: numbers(line.values), colour: line.grey ? null : COLOURS[(i + (panel.shift || 0)) % COLOURS.length] }));
+      this.lines = panel.lines.map((line, i) => ({ ...line, times: numbers(line.times), values: numbers(line.values), shown: line.grey ? "grey" : `c${(i + panel.shift) % COLOURS.length}` }));
       this.top = Math.max(panel.top || 0, ...this.lines.map((line) => line.most)) * 1.05 || 1;
       this.said.append(el("span", {}, name(panel.title, 300)));
       this.values = this.lines.map((line) => {
         const value = el("span");
-        this.said.append(el("span", { class: "key" }, el("i", { style: `background:${line.colour || "var(--grey)"}` }), name(line.label), value));
+        this.said.append(el("span", { class: "key" }, el("i", { style: `background:var(--${line.shown})` }), name(line.label), value));
         return value;
       });
       behind(this.holder, ["time", ...panel.lines.map((line) => line.label)], 48, (k) => {
@@ -276,7 +276,7 @@
     y(value) { return this.plot - (value / this.top) * this.plot; }
     paint(pen) {
       for (const line of this.lines) {
-        const { times, values } = line, colour = line.colour || ink("grey");
+        const { times, values } = line, colour = ink(line.shown);
         const begin = Math.max(0, lowerBound(times, view.from) - 1), end = Math.min(times.length, lowerBound(times, view.to) + 1);
         if (end - begin > 3 * this.inner) { this.columns(pen, line, colour, begin, end); continue; }
         pen.beginPath();
@@ -723,8 +723,8 @@
     for (const k of [0, 0.5, 1]) picture.append(svg("line", { x1: 40, x2: W - 16, y1: y(k * shares), y2: y(k * shares), stroke: "var(--pale)" }), svg("text", { x: 34, y: y(k * shares) + 4, "text-anchor": "end", fill: "var(--grey)" }, `${100 * k} %`));
     const text = (v) => (panel.kind === "seconds" ? duration(v) : number(Number(v.toPrecision(2))));
     for (const share of [0, 0.25, 0.5, 0.75, 1]) { const v = Math.expm1(share * Math.log1p(most)); picture.append(svg("text", { x: x(v), y: H - 8, "text-anchor": share === 1 ? "end" : share ? "middle" : "start", fill: "var(--grey)" }, text(panel.kind === "seconds" && v >= 10 ? Math.round(v) : v))); }
-    panel.curves.forEach((each, i) => picture.append(svg("polyline", { points: each.values.map((v, k) => `${x(v).toFixed(1)},${y(k).toFixed(1)}`).join(" "), fill: "none", stroke: COLOURS[i % COLOURS.length], "stroke-width": 1.8 })));
-    const holder = el("div", { class: "chart" }, el("div", { class: "said" }, el("span", {}, name(panel.title, 200)), ...(panel.curves.length > 1 ? panel.curves.map((each, i) => el("span", { class: "key" }, el("i", { style: `background:${COLOURS[i % COLOURS.length]}` }), name(each.label))) : [])), picture);
+    panel.curves.forEach((each, i) => picture.append(svg("polyline", { points: each.values.map((v, k) => `${x(v).toFixed(1)},${y(k).toFixed(1)}`).join(" "), fill: "none", stroke: `var(--c${i % COLOURS.length})`, "stroke-width": 1.8 })));
+    const holder = el("div", { class: "chart" }, el("div", { class: "said" }, el("span", {}, name(panel.title, 200)), ...(panel.curves.length > 1 ? panel.curves.map((each, i) => el("span", { class: "key" }, el("i", { style: `background:var(--c${i % COLOURS.length})` }), name(each.label))) : [])), picture);
     behind(holder, ["share", ...panel.curves.map((each) => each.label)], 11, (k) => [`${10 * k} %`, ...panel.curves.map((each) => text(each.values[Math.round((k * shares) / 10)]))]);
     parent.append(holder);
   }

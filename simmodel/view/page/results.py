@@ -269,60 +269,42 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
     begin, end = min(each.started for each in results), max(each.ended for each in results)
     page = Page(name, counted(len(results), "run"), begin, end, notes=notes)
     rows = [dict(metric_rows(summary(each))) for each in results]
-    labels = list(dict.fromkeys(label for row in rows for label in row))
-    page.grid(
-        "metrics",
-        ("", *(each.name for each in results)),
-        [[label, *(row.get(label, "") for row in rows)] for label in labels],
-    )
+    labels = dict.fromkeys(label for row in rows for label in row)
+    cells = [[label, *(row.get(label, "") for row in rows)] for label in labels]
+    page.grid("metrics", ("", *(each.name for each in results)), cells)
     jobs = list(dict.fromkeys(job for each in results for job in each.jobs["job"].tolist()))
-    place = {job: row for row, job in enumerate(jobs)}
-    boxes, spans, waits = [], [], []
-    chosen: list[tuple[str, int, str]] = []
-    for each in results:
-        own = np.array([place[job] for job in each.jobs["job"].tolist()], dtype=np.int64)
-        wait = np.full(len(jobs), np.nan)
-        wait[own] = each.jobs["wait"]
-        waits.append(wait)
-        for name_of_place in each.places["place"].tolist():
-            row, span, height = _held(each, name_of_place)
-            row[:, 0] = np.where(row[:, 0] < 0, -1, own[row[:, 0]])
-            boxes.append(np.column_stack([row, np.full(len(row), len(chosen))]))
-            spans.append(span)
-            chosen.append(
-                (
-                    each.name if len(each.places) == 1 else f"{each.name}: {name_of_place}",
-                    height,
-                    f"wait under {each.name}",
-                )
-            )
-    row, low, high, run = np.concatenate(boxes).T
-    tallest = max(height for _, height, _ in chosen)
-    start, end = np.concatenate(spans).T
-    page.boxes(
-        "schedules of the runs",
-        row,
-        low,
-        high,
-        tallest,
-        span=(start, end),
-        places=chosen,
-        place=run,
-    )
+    waits = _schedules(page, results, {job: row for row, job in enumerate(jobs)})
     page.lines("busy processors", *((each.name, each.busy()) for each in results))
     page.lines("waiting jobs", *((each.name, each.queue_length()) for each in results))
     ended = [(each.name, each.jobs.where(each.counted)["wait"]) for each in results]
     page.curve("waits of the jobs that ended: share that waited at most so long", "seconds", *ended)
-    first = results[0].jobs
-    about = [
-        column
-        for column in _columns(first, "job")
-        if column[0] in ("job", "submit", "processors", "user") and len(first) == len(jobs)
-    ]
-    columns = about or [("job", "text", [str(job) for job in jobs])]
-    page.table(
-        "jobs",
-        "job",
-        [*columns, *((f"wait under {each.name}", "seconds", wait) for each, wait in zip(results, waits, strict=True))],
-    )
+    about: list[Column] = [("job", "text", [str(job) for job in jobs])]
+    if len(results[0].jobs) == len(jobs):
+        about = [each for each in _columns(results[0].jobs, "job") if each[0] in _ABOUT]
+    page.table("jobs", "job", [*about, *waits])
     return page
+
+
+_ABOUT = ("job", "submit", "processors", "requested", "user")
+
+
+def _schedules(page: Page, results: Sequence[JobRecord], row_of: Mapping[Any, int]) -> list[Column]:
+    """Add the schedule of each run and place to choose from; return the waits under each run as columns."""
+    boxes, spans, places, waits = [], [], [], []
+    for result in results:
+        own = np.array([row_of[job] for job in result.jobs["job"].tolist()], dtype=np.int64)
+        wait = np.full(len(row_of), np.nan)
+        wait[own] = result.jobs["wait"]
+        waits.append((f"wait under {result.name}", "seconds", wait))
+        for place in result.places["place"].tolist():
+            row, span, height = _held(result, place)
+            row[:, 0] = np.where(row[:, 0] < 0, -1, own[row[:, 0]])
+            boxes.append(np.column_stack([row, np.full(len(row), len(places))]))
+            spans.append(span)
+            name = result.name if len(result.places) == 1 else f"{result.name}: {place}"
+            places.append((name, height, waits[-1][0]))
+    row, low, high, number = np.concatenate(boxes).T
+    start, end = np.concatenate(spans).T
+    tallest = max(height for _, height, _ in places)
+    page.boxes("schedules of the runs", row, low, high, tallest, span=(start, end), places=places, place=number)
+    return waits
