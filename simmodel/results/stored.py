@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from simmodel.foundation.entries import load
+from simmodel.foundation.errors import InputError, shown
 
 if TYPE_CHECKING:
     from simmodel.results.explanations import Told
@@ -136,20 +137,32 @@ class Stored:
         path
             the file
         explain
-            the ids of work whose wait is explained: the run is repeated, as by :meth:`explain`
+            the ids of work whose wait is explained: the run is repeated for each, as by :meth:`explain`
         parts
             of a grid, ``links``: the recorder of its network
 
         Raises
         ------
         InputError
-            work cannot be explained (see :meth:`explain`), or the file cannot be written
+            there is no such work, the run cannot be repeated, or the file cannot be written
         """
         from simmodel.foundation.writing import write_text
 
-        told = {work: self.explain(work).report() for work in explain}
-        rows = {work: row for row, work in enumerate(self.ids())} if told else {}
-        write_text(path, self.page({rows[work]: text for work, text in told.items()}, **parts).html())
+        asked = list(explain)
+        rows = {work: row for row, work in enumerate(self.ids())} if asked else {}
+        if unknown := [work for work in asked if work not in rows]:
+            raise InputError(f"{shown(unknown[0])} is not among the work of the run", place="explain")
+        explained = {rows[work]: self._why(work) for work in asked}
+        write_text(path, self.page(explained, **parts).html())
+
+    def _why(self, work: int | str) -> str:
+        """Return why work waited, or the sentence that says that it did not."""
+        try:
+            return self.explain(work).report()
+        except InputError as error:
+            if error.place != "at":
+                raise
+            return error.message
 
     def ids(self) -> list[int | str]:
         """Return the ids of the work, in the order of its table."""

@@ -290,7 +290,8 @@ _ABOUT = ("job", "submit", "processors", "requested", "user")
 
 def _schedules(page: Page, results: Sequence[JobRecord], row_of: Mapping[Any, int]) -> list[Column]:
     """Add the schedule of each run and place to choose from; return the waits under each run as columns."""
-    boxes, spans, places, waits = [], [], [], []
+    boxes, spans, waits = [], [], []
+    places: list[tuple[str, int, str]] = []
     for result in results:
         own = np.array([row_of[job] for job in result.jobs["job"].tolist()], dtype=np.int64)
         wait = np.full(len(row_of), np.nan)

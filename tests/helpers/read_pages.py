@@ -1,0 +1,46 @@
+"""Reads the data of a page back, as its script does."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from base64 import b64decode
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+TYPES = {"u1": "u1", "u2": "<u2", "i4": "<i4", "f8": "<f8"}
+
+
+class Read(NamedTuple):
+    """The header of a page, and its arrays."""
+
+    head: dict[str, Any]
+    arrays: bytes
+
+    def numbers(self, ref: dict[str, Any]) -> NDArray[Any]:
+        """Return an array of the page."""
+        found = np.frombuffer(self.arrays, TYPES[ref["type"]], ref["count"], ref["at"])
+        return np.where(found == -(2**31), np.nan, found) if ref.get("missing") else found
+
+    def column(self, name: str) -> list[Any]:
+        """Return a column of the table."""
+        column = next(each for each in self.head["table"]["columns"] if each["name"] == name)
+        values = self.numbers(column["data"])
+        return [column["words"][value] for value in values] if "words" in column else values.tolist()
+
+    def panel(self, title: str) -> dict[str, Any]:
+        """Return a part of the page."""
+        found: dict[str, Any] = next(each for each in self.head["panels"] if each["title"] == title)
+        return found
+
+
+def read_page(text: str) -> Read:
+    """Return the data of a page."""
+    found = re.search(r'<script type="text/plain" id="data">([^<]*)</script>', text)
+    assert found is not None
+    data = zlib.decompress(b64decode(found[1]))
+    length = int.from_bytes(data[:8], "little")
+    return Read(json.loads(data[8 : 8 + length]), data[8 + length + -length % 8 :])

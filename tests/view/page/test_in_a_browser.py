@@ -1,0 +1,307 @@
+"""The page in a browser: zoom, hover, search, row to rectangle, keyboard, dark, narrow, and nothing leaves it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simmodel import Job, Result, compare, simulate
+
+pytestmark = pytest.mark.live
+
+READY = "return document.documentElement.dataset.ready === 'true'"
+INNER = """
+const chart = window.simmodelPage.gantts[0];
+const box = chart.canvas.getBoundingClientRect();
+return [box.left, box.top, chart.margin, chart.inner, chart.plot, chart.wide];
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium of the system."""
+    needed = os.environ.get("SIMMODEL_NEED_BROWSER") == "1"
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    try:
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+    except ImportError:
+        program = None
+    if program is None or driver is None:
+        message = "needs selenium, and chromium with chromedriver in the path (.ci/schedulers installs them)"
+        if needed:
+            pytest.fail(message)
+        pytest.skip(message)
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1300,1600"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(driver))
+    yield found
+    found.quit()
+
+
+def shown(browser: Any, path: Path, write: Any) -> Any:
+    """Write a page, open it, and wait until it has drawn itself."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    write(path)
+    browser.get(path.as_uri())
+    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(READY))
+    return browser
+
+
+@pytest.fixture(scope="module")
+def week() -> Result:
+    return simulate(None, "lublin-128-week", "easy")
+
+
+@pytest.fixture
+def page(browser: Any, week: Result, tmp_path: Path) -> Iterator[Any]:
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get_log("browser")
+    yield shown(browser, tmp_path / "a run.html", lambda path: week.to_html(path, explain=[longest_wait(week)]))
+    severe = [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
+    assert severe == []
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def longest_wait(week: Result) -> int:
+    return int(week.jobs["job"][np.argmax(week.jobs["wait"])])
+
+
+def view(browser: Any) -> tuple[float, float]:
+    found = browser.execute_script("const v = window.simmodelPage.view; return [v.from, v.to]")
+    return float(found[0]), float(found[1])
+
+
+def settle(browser: Any) -> None:
+    """Wait until what was asked for has been drawn."""
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))")
+
+
+def point(browser: Any, week: Result, row: int) -> tuple[float, float]:
+    """Return the middle of the first rectangle of a job, in pixels from the corner of its picture."""
+    return tuple(  # type: ignore[return-value]
+        browser.execute_script(
+            "const g = window.simmodelPage.gantts[0], i = g.row.indexOf(arguments[0]);"
+            "return [(g.x(g.start[i]) + g.x(g.end[i])) / 2, g.y((g.low[i] + g.high[i]) / 2)]",
+            row,
+        )
+    )
+
+
+def at_point(browser: Any, x: float, y: float) -> Any:
+    """Return the mouse above a point of the schedule."""
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+
+    canvas = browser.find_element(By.CSS_SELECTOR, "canvas[role=img]")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    size = canvas.size
+    return ActionChains(browser).move_to_element_with_offset(
+        canvas, round(x - size["width"] / 2), round(y - size["height"] / 2)
+    )
+
+
+def longest(week: Result) -> int:
+    return int(np.argmax(week.jobs["run"] * week.jobs["processors"]))
+
+
+def test_hover_says_what_a_rectangle_is(page: Any, week: Result) -> None:
+    row = longest(week)
+    at_point(page, *point(page, week, row)).perform()
+    text = page.execute_script("return document.querySelector('.tip').textContent")
+    assert text.startswith(f"job {week.jobs['job'][row]}\n")
+    assert f"processors: {week.jobs['processors'][row]}" in text
+
+
+def test_a_click_picks_the_job_and_its_row(page: Any, week: Result) -> None:
+    row = longest(week)
+    at_point(page, *point(page, week, row)).click().perform()
+    picked = page.execute_script("return document.querySelector('tr[aria-selected=true]').dataset.row")
+    assert int(picked) == row
+    facts = page.execute_script(
+        "return Object.fromEntries([...document.querySelectorAll('.picked dl div')]"
+        ".map((e) => [e.children[0].textContent, e.children[1].title || e.children[1].textContent]))"
+    )
+    for name in ("submit", "start", "end", "wait"):
+        assert float(facts[name]) == week.jobs[name][row]
+    assert facts["status"] == "completed"
+
+
+def test_the_wheel_zooms_at_the_mouse_and_a_double_click_shows_all(page: Any, week: Result) -> None:
+    before = view(page)
+    assert before == (week.started, week.ended)
+    x, y = point(page, week, longest(week))
+    instant = page.execute_script("return window.simmodelPage.gantts[0].instant(arguments[0])", x)
+    at_point(page, x, y).perform()
+    page.execute_cdp_cmd(
+        "Input.dispatchMouseEvent",
+        {"type": "mouseWheel", "deltaX": 0, "deltaY": -300, **corner(page, x, y)},
+    )
+    settle(page)
+    begin, end = view(page)
+    assert (end - begin) == pytest.approx((before[1] - before[0]) / 2)
+    assert (instant - begin) / (end - begin) == pytest.approx((instant - before[0]) / (before[1] - before[0]), abs=0.01)
+    at_point(page, x, y).double_click().perform()
+    settle(page)
+    assert view(page) == before
+
+
+def corner(browser: Any, x: float, y: float) -> dict[str, float]:
+    left, top, *_ = browser.execute_script(INNER)
+    return {"x": left + x, "y": top + y}
+
+
+def test_keys_move_and_zoom(page: Any, week: Result) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    canvas = page.find_element(By.CSS_SELECTOR, "canvas[role=img]")
+    span = week.ended - week.started
+    for keys, expected in (
+        ("+", (0.25, 0.75)),
+        (Keys.ARROW_RIGHT, (0.35, 0.85)),
+        (Keys.HOME, (0.0, 0.5)),
+        (Keys.END, (0.5, 1.0)),
+        ("0", (0.0, 1.0)),
+    ):
+        canvas.send_keys(keys)
+        settle(page)
+        assert [(at - week.started) / span for at in view(page)] == pytest.approx(expected)
+
+
+def test_rows_are_searched_sorted_and_shown(page: Any, week: Result) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def counted(text: str) -> None:
+        found = "return document.querySelector('span[role=status]').textContent"
+        WebDriverWait(page, 20).until(lambda driver: driver.execute_script(found) == text)
+
+    row = int(np.argmax(week.jobs["wait"]))
+    search = page.find_element(By.CSS_SELECTOR, "input[type=search]")
+    search.send_keys(str(week.jobs["job"][row]))
+    counted("1 of 600")
+    page.find_element(By.CSS_SELECTOR, "tr[data-row]").click()
+    settle(page)
+    begin, end = view(page)
+    assert begin <= week.jobs["start"][row]
+    assert week.jobs["end"][row] <= end
+    assert f"job {week.jobs['job'][row]}" in page.find_element(By.CSS_SELECTOR, ".picked").text
+    assert "needs" in page.find_element(By.CSS_SELECTOR, ".picked pre").text  # its explanation was asked for
+    page.execute_script("window.simmodelPage.rows.search('')")
+    counted("600 of 600")
+    head = next(each for each in page.find_elements(By.CSS_SELECTOR, "thead button") if each.text == "wait")
+    for expected in (week.jobs["wait"].min(), week.jobs["wait"].max()):
+        head.click()
+        first = int(page.find_element(By.CSS_SELECTOR, "tr[data-row]").get_attribute("data-row"))
+        assert week.jobs["wait"][first] == expected
+
+
+def test_the_page_says_what_the_result_says(page: Any, week: Result) -> None:
+    rows = page.execute_script(
+        "const {table} = window.simmodelPage;"
+        "const value = (column, row) => column.words ? column.words[column.values[row]] : column.values[row];"
+        "return [...Array(200).keys()].map((row) => table.columns.map((column) => value(column, row)))"
+    )
+    names = page.execute_script("return window.simmodelPage.table.columns.map((c) => c.name)")
+    for name, *values in zip(names, *rows, strict=True):
+        assert values == week.jobs[name][:200].tolist(), name
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_follows_the_theme(page: Any, scheme: str) -> None:
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    settle(page)
+    colour = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert colour == {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 28)"}[scheme]
+    page.execute_script("document.querySelector('header button').click()")
+    settle(page)
+    assert page.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_a_narrow_page_is_not_wider_than_its_window(page: Any) -> None:
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": True}
+    )
+    settle(page)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= 390
+    assert page.execute_script("return window.simmodelPage.gantts[0].canvas.width") > 600  # sharp
+
+
+def test_each_picture_has_a_name_and_a_table_behind_it(page: Any) -> None:
+    pictures = page.execute_script(
+        "return [...document.querySelectorAll('[role=img]')].map((e) => [e.getAttribute('aria-label'),"
+        " !!e.closest('.chart').querySelector('details')])"
+    )
+    assert len(pictures) >= 4
+    assert all(label and behind for label, behind in pictures)
+    page.execute_script("document.querySelectorAll('.chart details').forEach((e) => { e.open = true })")
+    settle(page)
+    assert page.execute_script("return document.querySelectorAll('.behind tbody tr').length") > 200
+
+
+def test_many_rectangles_are_drawn_as_the_share_they_cover(browser: Any, tmp_path: Path) -> None:
+    result = simulate(None, "lublin:jobs=30000,processors=256", "easy", seed=1)
+    page = shown(browser, tmp_path / "run.html", result.to_html)
+    assert page.execute_script("return window.simmodelPage.gantts[0].exact") is False
+    covered = page.execute_script(
+        "const s = window.simmodelPage.gantts[0].sheet;"
+        "const d = s.getContext('2d').getImageData(0, 0, s.width, s.height).data;"
+        "let sum = 0; for (let i = 3; i < d.length; i += 4) sum += d[i] / 255; return sum / (s.width * s.height)"
+    )
+    used = result.busy().integral() / (256 * (result.ended - result.started))
+    assert covered == pytest.approx(used, abs=0.02)
+    page.execute_script("window.simmodelPage.look(0, 1e5); window.simmodelPage.drawAll()")
+    assert page.execute_script("return window.simmodelPage.gantts[0].exact") is True
+
+
+def test_hostile_names_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
+    names = [
+        "</script><script>window.hit = 1</script>",
+        '"><img src=x onerror="window.hit = 2">',
+        "a\x00b",
+        "\u202ecod.exe",
+    ]
+    jobs = [Job(id=name * 3, run=5, user=name) for name in names]
+    result = simulate(4, jobs, "fcfs", name="<b onmouseover=window.hit=3>run</b>")
+    page = shown(browser, tmp_path / "run.html", result.to_html)
+    page.execute_script(
+        "window.simmodelPage.pick(0, 'chart'); document.querySelectorAll('details').forEach((e) => { e.open = true })"
+    )
+    settle(page)
+    assert page.execute_script("return window.hit") is None
+    assert (
+        page.execute_script("return document.querySelectorAll('img, b, script').length") == 2
+    )  # its data and its script
+    assert "␀" in page.execute_script("return document.body.textContent")
+
+
+@pytest.mark.parametrize("kind", ["machine", "grid", "comparison"])
+def test_the_other_pages_draw_themselves(browser: Any, tmp_path: Path, kind: str) -> None:
+    write = {
+        "machine": lambda path: simulate("hetsim-slow-setup", "layered:n=40,fat=0.5", "heft").to_html(path),
+        "grid": lambda path: simulate("tiers-30", "tiers-30-day", "least-loaded", until=20_000).to_html(path),
+        "comparison": lambda path: compare(None, "probe-4", ["fcfs", "easy"]).to_html(path),
+    }[kind]
+    browser.get_log("browser")
+    page = shown(browser, tmp_path / "run.html", write)
+    assert [line for line in page.get_log("browser") if line["level"] == "SEVERE"] == []
+    boxes = page.execute_script("return window.simmodelPage.gantts.map((g) => g.row.length)")
+    assert boxes[0] > 0
+    if kind == "grid":  # a click on a site opens its schedule
+        page.execute_script("const h = window.simmodelPage.charts[0]; h.click(h.margin + 5, h.plot * 0.5)")
+        chosen = page.execute_script("return window.simmodelPage.gantts[0].which")
+        assert chosen == 15

@@ -1,0 +1,206 @@
+"""What a page says equals the result: rows, metrics, rectangles and quantities over time, read back from the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from simmodel import Elastic, InputError, Job, compare, simulate
+from simmodel.metrics.report import metric_rows
+from simmodel.metrics.workflow_report import machine_rows
+from simmodel.records.steps import Steps
+from simmodel.view.page.document import Page
+from tests.helpers.read_pages import Read, read_page
+
+
+def page_of(result: Any, **options: Any) -> Read:
+    return read_page(result.page(**options).html())
+
+
+def same(page: list[Any], result: Any) -> bool:
+    """Whether a column of the page has the values of the result: texts as texts, numbers bit by bit."""
+    values = np.asarray(result)
+    if values.dtype.kind in "iuf":
+        return np.array_equal(np.asarray(page, dtype=np.float64), values.astype(np.float64), equal_nan=True)
+    return page == [str(each) for each in values.tolist()]
+
+
+def check_rows(page: Read, table: Any, left_out: tuple[str, ...] = ()) -> None:
+    for name in table.names:
+        if name not in left_out:
+            assert same(page.column(name), table[name]), name
+
+
+def test_the_page_of_a_week_has_all_jobs_and_metrics() -> None:
+    result = simulate(None, "lublin-128-week", "easy")
+    page = page_of(result)
+    check_rows(page, result.jobs, ("requested_processors", "recorded_run"))
+    assert page.head["facts"] == [list(each) for each in metric_rows(result.metrics())]
+    assert page.head["notes"] == result.report.lines()
+    assert page.head["span"] == [result.started, result.ended]
+    boxes = page.panel("executions by processor")
+    assert boxes["start"] is None  # each lasts from the start to the end of its row
+    held = (page.numbers(boxes["high"]).astype(int) - page.numbers(boxes["low"])) * result.jobs["run"][
+        page.numbers(boxes["row"])
+    ]
+    assert held.sum() == pytest.approx(float(result.busy().integral()))
+    assert (np.diff(result.jobs["start"][page.numbers(boxes["row"])]) >= 0).all()
+
+
+def test_the_page_of_a_run_with_failures_and_a_running_job() -> None:
+    from simmodel.platform import ClusterSpec, FailureModel, PartitionSpec
+
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(name="a", processors=8), PartitionSpec(name="b", processors=4)],
+        failures=[FailureModel(partition="a", mean_time_between_failures=900, mean_time_to_repair=50)],
+    )
+    jobs = [Job(submit=i * 7, processors=1 + i % 4, run=60, requested=90, partition="ab"[i % 2]) for i in range(200)]
+    result = simulate(spec, jobs, "easy", until=900, seed=3)
+    page = page_of(result)
+    check_rows(page, result.jobs)
+    assert not all(status == "completed" for status in page.column("status"))
+    boxes = page.panel("executions by processor")
+    assert [each["name"] for each in boxes["places"]] == ["a", "b"]
+    assert (np.diff(page.numbers(boxes["place"]).astype(int)) >= 0).all()
+    assert page.numbers(boxes["end"]).max() <= result.ended
+    busy = page.panel("busy processors")["lines"][0]
+    shown = Steps(page.numbers(busy["times"]), page.numbers(busy["values"]), busy["until"])
+    assert shown.integral() == result.busy().integral()
+
+
+def test_the_page_of_a_malleable_run_has_a_rectangle_for_each_size() -> None:
+    jobs = [Job(id=f"job {i}", submit=5 * i, run=100, elastic=Elastic(1, 4, 8)) for i in range(6)]
+    result = simulate(8, jobs, "equal-shares")
+    page = page_of(result)
+    check_rows(page, result.jobs)
+    boxes = page.panel("executions by processor")
+    tall = page.numbers(boxes["high"]).astype(int) - page.numbers(boxes["low"])
+    wide = page.numbers(boxes["end"]) - page.numbers(boxes["start"])
+    assert (tall * wide).sum() == pytest.approx(result.busy().integral())
+    assert set(page.numbers(boxes["row"]).tolist()) == set(range(6))
+
+
+def test_the_page_of_a_machine() -> None:
+    result = simulate("hetsim-slow-setup", "layered:n=40,fat=0.5", "heft")
+    page = page_of(result)
+    check_rows(page, result.tasks)
+    assert page.head["facts"] == [list(each) for each in machine_rows(result)]
+    boxes = page.panel("tasks by processor")
+    kinds = [each["label"] for each in boxes["kinds"]]
+    executed = page.numbers(boxes["kind"]) == kinds.index("execution")
+    wide = (page.numbers(boxes["end"]) - page.numbers(boxes["start"]))[executed]
+    assert wide.sum() == pytest.approx((result.tasks["end"] - result.tasks["start"]).sum())
+    assert [label for _, _, label in boxes["labels"]] == result.processors["processor"].tolist()
+    moved = page.panel("transfers between memories")
+    assert moved["row"]["count"] == len(result.transfers)
+
+
+def test_the_page_of_a_grid() -> None:
+    result = simulate("tiers-30", "tiers-30-day", "least-loaded", until=20_000)
+    page = page_of(result)
+    check_rows(page, result.jobs)
+    heat = page.panel("used share of the cores of each site")
+    values = page.numbers(heat["values"]).reshape(len(heat["names"]), heat["bins"])
+    for row in (0, 7, 29):
+        mean = result.utilisation(heat["names"][row]).mean()
+        assert values[row].mean() / 255 == pytest.approx(mean, abs=0.003)
+    assert [each["name"] for each in page.panel("executions by node")["places"]] == heat["names"]
+
+
+def test_the_page_of_a_comparison() -> None:
+    found = compare(None, "probe-4", ["fcfs", "easy", "sjf+easy"])
+    from simmodel.view.page.results import comparison_page
+
+    page = read_page(comparison_page(found.results, "three").html())
+    for result in found:
+        assert same(page.column(f"wait under {result.name}"), result.jobs["wait"])
+        rows = dict(metric_rows(result.metrics()))
+        grid = page.panel("metrics")
+        at = grid["columns"].index(result.name)
+        assert {row[0]: row[at] for row in grid["rows"]} == rows
+    measured = compare(None, "probe-4", ["fcfs", "easy"]).results[0].metrics()
+    with pytest.raises(InputError, match="results=True"):
+        comparison_page([measured], "measured")
+
+
+def test_waits_that_are_asked_for_are_explained(tmp_path: Path) -> None:
+    result = simulate(None, "probe-4", "fcfs")
+    waited = int(result.jobs["job"][result.jobs["wait"] > 0][0])
+    result.to_html(tmp_path / "run.html", explain=[waited, 1])
+    page = read_page((tmp_path / "run.html").read_text("utf-8"))
+    row = result.jobs["job"].tolist().index(waited)
+    assert page.head["explained"][str(row)] == result.explain(waited).report()
+    assert "does not wait" in page.head["explained"]["0"]
+    with pytest.raises(InputError, match="99"):
+        result.to_html(tmp_path / "none.html", explain=[99])
+    assert not (tmp_path / "none.html").exists()
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "\u202egnp.exe",
+    "a\x00b\x1b[31m",
+    "x" * 10_000,
+    "\ud800",
+    "&lt;b&gt;",
+    "'; drop",
+]
+
+
+def test_hostile_names_are_data() -> None:
+    jobs = [Job(id=name, run=5, user=name) for name in HOSTILE]
+    result = simulate(4, jobs, "fcfs", name="</title><script>alert(2)</script>")
+    text = result.page().html()
+    assert "alert(" not in text.split("<style>")[0].replace("&lt;script&gt;alert(2)", "")
+    assert text.count("<script") == 2
+    assert text.count("</script>") == 2
+    page = read_page(text)
+    expected = [name.encode("utf-8", "replace").decode() for name in HOSTILE]
+    assert page.column("job") == expected
+    assert page.head["title"] == "</title><script>alert(2)</script>"
+
+
+def test_nothing_is_loaded_from_anywhere() -> None:
+    text = simulate(None, "probe-4", "fcfs").page().html()
+    assert "default-src 'none'" in text
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
+
+
+numbers = st.floats(allow_infinity=True, allow_nan=True) | st.integers(-(2**40), 2**40)
+
+
+@given(st.lists(numbers, max_size=20) | st.lists(st.integers(-(2**40), 2**40), max_size=20))
+def test_numbers_come_back_exactly(values: list[float]) -> None:
+    array = np.array(values, dtype=None if values else float)
+    page = Page("numbers", "", 0, 1)
+    page.table("rows", "row", [("row", "number", array)])
+    read = np.array(read_page(page.html()).column("row"), dtype=np.float64)
+    assert np.array_equal(read, array.astype(np.float64), equal_nan=True)
+
+
+def test_long_quantities_are_averaged_and_say_so() -> None:
+    steps = Steps(np.arange(50_000.0), np.arange(50_000) % 7, 50_000)
+    page = Page("long", "", 0, 50_000)
+    page.lines("many", ("steps", steps))
+    read = read_page(page.html())
+    line = read.panel("many")["lines"][0]
+    assert "averages over 4,000 intervals" in line["label"]
+    shown = Steps(read.numbers(line["times"]), read.numbers(line["values"]), line["until"])
+    assert shown.mean() == pytest.approx(steps.mean(), rel=1e-6)
+
+
+def test_runs_without_jobs_have_a_page() -> None:
+    page = page_of(simulate(4, [], "fcfs"))
+    assert page.head["table"]["columns"][0]["data"]["count"] == 0
+
+
+def test_streamed_results_say_where_their_page_is(tmp_path: Path) -> None:
+    result = simulate(None, "probe-4", "fcfs", stream=tmp_path / "jobs.sqlite")
+    with pytest.raises(InputError, match="load"):
+        result.to_html(tmp_path / "run.html")
