@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +17,8 @@ from simmodel.results.result import Result
 from simmodel.results.stored import Common
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.view.grid_plots import GridPlots
     from simmodel.view.page.document import Page
@@ -73,6 +75,22 @@ class GridResult(Result, GridRecord):
         from simmodel.view.page.results import grid_page
 
         return grid_page(self, explained, links)
+
+    def to_html(
+        self, path: str | Path, *, explain: Iterable[int | str] = (), links: NetworkRecorder | None = None
+    ) -> None:
+        """Write one HTML file that shows the run, as other results do, and the load of its links.
+
+        Parameters
+        ----------
+        path, explain
+            the file; the ids of jobs whose wait is explained
+        links
+            the recorder of the network of the grid, observed from the start
+        """
+        from simmodel.foundation.writing import write_text
+
+        write_text(path, self.page(self.explained(explain), links=links).html())
 
     # ------------------------------------------------------------------ stores
 

@@ -127,7 +127,7 @@ class Stored:
         """Return the page of the run, with why work waited for the numbers of some rows."""
         raise NotImplementedError
 
-    def to_html(self, path: str | Path, *, explain: Iterable[int | str] = (), **parts: Any) -> None:
+    def to_html(self, path: str | Path, *, explain: Iterable[int | str] = ()) -> None:
         """Write one HTML file that shows the run and needs nothing else: to zoom into, to search and to print.
 
         The schedule, quantities over time, distributions, metrics, notes, the scenario, and a table of all work.
@@ -138,8 +138,6 @@ class Stored:
             the file
         explain
             the ids of work whose wait is explained: the run is repeated for each, as by :meth:`explain`
-        parts
-            of a grid, ``links``: the recorder of its network
 
         Raises
         ------
@@ -148,12 +146,15 @@ class Stored:
         """
         from simmodel.foundation.writing import write_text
 
-        asked = list(explain)
-        rows = {work: row for row, work in enumerate(self.ids())} if asked else {}
-        if unknown := [work for work in asked if work not in rows]:
+        write_text(path, self.page(self.explained(explain)).html())
+
+    def explained(self, work: Iterable[int | str]) -> dict[int, str]:
+        """Return why work with these ids waited, by row; raises ``InputError`` if there is no such work."""
+        asked = list(work)
+        rows = {each: row for row, each in enumerate(self.ids())} if asked else {}
+        if unknown := [each for each in asked if each not in rows]:
             raise InputError(f"{shown(unknown[0])} is not among the work of the run", place="explain")
-        explained = {rows[work]: self._why(work) for work in asked}
-        write_text(path, self.page(explained, **parts).html())
+        return {rows[each]: self._why(each) for each in asked}
 
     def _why(self, work: int | str) -> str:
         """Return why work waited, or the sentence that says that it did not."""

@@ -22,6 +22,7 @@ from simmodel.work.word_columns import Words
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from simmodel.foundation.errors import Plain
     from simmodel.records.steps import Steps
 
 __all__ = ["Column", "Page"]
@@ -65,10 +66,9 @@ class Page:
         unit: str = "s",
         facts: Iterable[tuple[str, str]] = (),
         notes: Iterable[str] = (),
-        scenario: Mapping[str, Any] | None = None,
+        scenario: Mapping[str, Plain] | None = None,
     ) -> None:
         from simmodel.records.versions import versions
-        from simmodel.results.stores import json_text
 
         self._arrays: list[bytes] = []
         self._size = 0
@@ -80,7 +80,7 @@ class Page:
             "unit": unit,
             "facts": [list(each) for each in facts],
             "notes": list(notes),
-            "scenario": json_text(dict(scenario)) if scenario else "",
+            "scenario": json.dumps(dict(scenario), indent=1, default=str) if scenario else "",
             "panels": [],
             "explained": {},
             "footer": f"made by simmodel {versions()['simmodel']}",
