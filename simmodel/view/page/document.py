@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simmodel.foundation.errors import Plain
     from simmodel.records.steps import Steps
 
-__all__ = ["Column", "Page"]
+__all__ = ["Column", "Page", "live_document"]
 
 _MISSING = -(2**31)  # for nan among whole numbers
 _POINTS = 20_000  # of a line; longer ones are averaged
@@ -233,24 +233,17 @@ class Page:
 
     # ------------------------------------------------------------------ the file
 
+    def data(self) -> bytes:
+        """Return the header and the arrays, deflated."""
+        head = json.dumps(self._head, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        packed = head.encode("utf-8", "replace")
+        start = len(packed).to_bytes(8, "little") + packed + bytes(-len(packed) % 8)
+        return zlib.compress(start + b"".join(self._arrays), 6)
+
     def html(self) -> str:
         """Return the page."""
-        head = json.dumps(self._head, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
-            "utf-8", "replace"
-        )
-        start = len(head).to_bytes(8, "little") + head + bytes(-len(head) % 8)
-        data = b64encode(zlib.compress(start + b"".join(self._arrays), 6)).decode("ascii")
-        title = html.escape(self._head["title"].encode("utf-8", "replace").decode()[:200])
-        return (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; "
-            "style-src 'unsafe-inline'; img-src data: blob:\">\n"
-            f"<title>{title}</title>\n<style>\n{_part('page.css')}</style>\n</head>\n<body>\n"
-            '<main id="page"><p>This page draws itself with a script; it needs a browser with scripts.</p></main>\n'
-            f'<script type="text/plain" id="data">{data}</script>\n'
-            f"<script>\n{_part('page.js')}</script>\n</body>\n</html>\n"
-        )
+        script = 'simmodelUnpack(document.getElementById("data").textContent).then((bytes) => simmodelShow(bytes));'
+        return _document(self._head["title"], b64encode(self.data()).decode("ascii"), script, "'none'")
 
     # ------------------------------------------------------------------ numbers
 
@@ -305,6 +298,26 @@ def _packed(array: NDArray[Any]) -> tuple[str, NDArray[Any], bool]:
             return _packed(array.astype(np.int64))
         return "i4", np.where(known, array, _MISSING).astype("<i4"), True
     return "f8", array.astype("<f8"), False
+
+
+def live_document(title: str) -> str:
+    """Return the page of a run that lasts: it asks its server for its data."""
+    return _document(title, "", _part("live.js"), "'self'")
+
+
+def _document(title: str, data: str, script: str, sources: str) -> str:
+    """Return a page with its data and the script that shows them, which may ask these sources for more."""
+    allowed = f"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src {sources}"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{allowed}">\n'
+        f"<title>{html.escape(title.encode('utf-8', 'replace').decode()[:200])}</title>\n"
+        f'<style>\n{_part("page.css")}</style>\n</head>\n<body>\n<div id="live"></div>\n'
+        '<main id="page"><p>This page draws itself with a script; it needs a browser with scripts.</p></main>\n'
+        f'<script type="text/plain" id="data">{data}</script>\n'
+        f"<script>\n{_part('page.js')}\n{script}\n</script>\n</body>\n</html>\n"
+    )
 
 
 @cache

@@ -1,17 +1,22 @@
 // The page of a run: a schedule to zoom into, quantities over time, distributions, and a table of all rows.
 "use strict";
-(async () => {
-  // ---------------------------------------------------------------- data: a header in JSON, then arrays, deflated
-  const root = document.getElementById("page");
-  function decoded(text) {
-    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-    const raw = atob(text), found = new Uint8Array(raw.length);
-    for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
-    return found;
+
+async function simmodelUnpack(packed) { // base64 or bytes: a header in JSON, then arrays, deflated
+  let bytes = packed;
+  if (typeof packed === "string") {
+    if (Uint8Array.fromBase64) bytes = Uint8Array.fromBase64(packed);
+    else {
+      const raw = atob(packed);
+      bytes = new Uint8Array(raw.length);
+      for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+    }
   }
-  const packed = decoded(document.getElementById("data").textContent);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const bytes = await new Response(stream).arrayBuffer();
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on the last one is looked at again
+  const root = document.getElementById("page");
   const length = new DataView(bytes).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 8, length)));
   const first = 8 + Math.ceil(length / 8) * 8;
@@ -106,6 +111,7 @@
   const move = (share) => look(view.from + share * (view.to - view.from), view.to + share * (view.to - view.from));
 
   // ---------------------------------------------------------------- a canvas with a margin for names, and its gestures
+  document.querySelector(".tip")?.remove();
   const tip = el("div", { class: "tip", role: "status", hidden: "" });
   document.body.append(tip);
   function say(text, event) {
@@ -371,7 +377,7 @@
       this.order = null;
       this.by = null;
       this.tall = 27;
-      const search = el("input", { type: "search", placeholder: `search ${table.many}`, "aria-label": `search ${table.many}` });
+      const search = this.input = el("input", { type: "search", placeholder: `search ${table.many}`, "aria-label": `search ${table.many}` });
       let timer = 0;
       search.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => this.search(search.value), 120); });
       this.note = el("span", { class: "said", role: "status" });
@@ -393,6 +399,7 @@
     }
     at(place) { return this.order ? this.order[place] : place; }
     get total() { return this.order ? this.order.length : this.count; }
+    find(text) { this.input.value = text; this.search(text); }
     search(text) {
       this.text = text.trim().toLowerCase();
       this.select();
@@ -735,7 +742,7 @@
 
   // ---------------------------------------------------------------- the page
   const themes = ["auto", "light", "dark"];
-  const theme = el("button", { text: "theme: auto", onclick: () => {
+  const theme = el("button", { text: `theme: ${document.documentElement.dataset.theme || "auto"}`, onclick: () => {
     const next = themes[(themes.indexOf(document.documentElement.dataset.theme || "auto") + 1) % 3];
     if (next === "auto") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = next;
     theme.textContent = `theme: ${next}`;
@@ -758,10 +765,22 @@
   if (table) rowsOf = new Rows(part(table.title));
   if (head.scenario) { const made = part("scenario"); made.append(el("details", {}, el("summary", { text: "the scenario, from which the run can be repeated" }), el("pre", { text: head.scenario }))); }
   root.append(el("footer", { text: head.footer }));
-  new MutationObserver(later).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later);
-  addEventListener("beforeprint", drawAll);
+  if (kept.span && (kept.view[0] > kept.span[0] || kept.view[1] < kept.span[1])) look(...kept.view);
+  for (const gantt of gantts) {
+    const which = (gantt.panel.places || []).findIndex((each) => each.name === kept.place);
+    if (which > 0) { gantt.choose(which); gantt.chooser.querySelector("select").selectedIndex = which; }
+  }
+  if (kept.search) rowsOf.find(kept.search);
+  if (kept.picked !== undefined) { const row = key.words ? key.values.indexOf(key.words.indexOf(kept.picked)) : key.values.indexOf(kept.picked); if (row >= 0) pick(row); }
   drawAll();
   document.documentElement.dataset.ready = "true";
-  window.simmodelPage = { view, look, zoom, drawAll, pick, head, table, gantts, charts, rows: rowsOf, cell };
-})();
+  const state = () => ({
+    span, view: [view.from, view.to], search: rowsOf?.text, place: gantts[0]?.panel.places?.[gantts[0].which].name,
+    picked: picked < 0 ? undefined : key.words ? key.words[key.values[picked]] : key.values[picked],
+  });
+  window.simmodelPage = { view, look, zoom, drawAll, later, pick, head, table, gantts, charts, rows: rowsOf, cell, el, name, number, clock, root, state };
+}
+
+new MutationObserver(() => window.simmodelPage?.later()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => window.simmodelPage?.later());
+addEventListener("beforeprint", () => window.simmodelPage?.drawAll());

@@ -1,0 +1,47 @@
+// The page while its run lasts: what the run is doing each second, the whole page now and then, and its controls.
+"use strict";
+(() => {
+  const bar = document.getElementById("live"), here = location.pathname.replace(/\/$/, "");
+  const make = (tag, options = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(options)) name.startsWith("on") ? made.addEventListener(name.slice(2), value) : name === "text" ? (made.textContent = value) : made.setAttribute(name, value);
+    made.append(...children);
+    return made;
+  };
+  const act = (what, value) => fetch(`${here}/act`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ do: what, value }) });
+  const said = make("span", { role: "status", class: "now" }), places = make("div", { class: "places" });
+  const pause = make("button", { text: "pause", onclick: () => act(pause.textContent === "pause" ? "pause" : "go") });
+  const step = make("button", { text: "step", onclick: () => act("step") });
+  const stop = make("button", { text: "stop", onclick: () => act("stop") });
+  const speed = make("select", { "aria-label": "speed", onchange: () => act("speed", Number(speed.value) || null) },
+    ...[["0", "as fast as it can"], ["1", "real time"], ["60", "a minute a second"], ["3600", "an hour a second"], ["86400", "a day a second"]].map(([value, text]) => make("option", { value, text })));
+  bar.append(make("div", { class: "bar" }, make("b", { text: "live" }), said, pause, step, speed, stop), places);
+  let shown = 0, loading = false, over = false;
+  async function load(version) {
+    if (loading || version <= shown) return;
+    loading = true;
+    try {
+      const answer = await fetch(`${here}/data`, { cache: "no-store" });
+      const bytes = await simmodelUnpack(new Uint8Array(await answer.arrayBuffer()));
+      const scrolled = scrollY;
+      simmodelShow(bytes, window.simmodelPage?.state());
+      scrollTo(0, scrolled);
+      shown = Number(answer.headers.get("X-Version"));
+    } finally { loading = false; }
+    if (over) fetch(`${here}/act`, { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"do": "seen"}' });
+  }
+  const source = new EventSource(`${here}/events`);
+  source.onmessage = (event) => {
+    const now = JSON.parse(event.data);
+    window.simmodelLive = now;
+    over = now.over;
+    said.textContent = `${now.clock}   ${now.used.toLocaleString("en")} of ${now.capacity.toLocaleString("en")} cores in use, ${now.running.toLocaleString("en")} running, ${now.waiting.toLocaleString("en")} waiting, ${now.ended.toLocaleString("en")} ended${now.over ? " (the run has ended)" : now.paused ? " (paused)" : ""}`;
+    pause.textContent = now.paused ? "go on" : "pause";
+    places.replaceChildren(...now.places.map(([name, used, capacity]) => make("i", { title: `${name}: ${used} of ${capacity}`, style: `--use:${capacity ? (100 * used) / capacity : 0}%` })));
+    places.hidden = now.places.length < 2;
+    for (const each of [pause, step, speed, stop]) each.disabled = now.over;
+    load(now.version);
+    if (now.over) source.close();
+  };
+  source.onerror = () => { if (!over) said.textContent = "the run is gone: what is shown is its last page"; };
+})();
