@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from simmodel.commands.arguments import argument, command
-from simmodel.commands.outputs import database, files, label, page, picture, plot, write_and_say
+from simmodel.commands.outputs import database, files, label, live, page, picture, plot, watched, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
 from simmodel.commands.values import output, seconds
 
@@ -29,6 +29,7 @@ from simmodel.commands.values import output, seconds
         argument("--trace OUT.json", "a trace for ui.perfetto.dev", output),
         plot("the run on one page"),
         page(),
+        live(),
         argument("--snapshot OUT.json", "the state at --at, for 'simmodel whatif'", output),
         argument("--at TIME", "time of the snapshot; the run stops there", seconds),
     ),
@@ -64,7 +65,9 @@ def run(options: argparse.Namespace) -> None:
         stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
         **given,
     )
-    result = simulation.run().result()
+    with watched(simulation, options.live):
+        simulation.run()
+    result = simulation.result()
     if options.stream is not None:
         said = [result.summary(), f"  jobs written to {options.stream}"]
         write_and_say(options, said, json=result.to_json)
@@ -86,6 +89,6 @@ def _refuse_with_stream(options: argparse.Namespace) -> None:
     """Refuse outputs that need the whole record in memory."""
     from simmodel.foundation.errors import InputError
 
-    for name in ("schedule", "db", "events", "trace", "plot", "html", "snapshot"):
+    for name in ("schedule", "db", "events", "trace", "plot", "html", "live", "snapshot"):
         if getattr(options, name) not in (None, False):
             raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.outputs import database, files, page, picture, plot, write_and_say
+from simmodel.commands.outputs import database, files, live, page, picture, plot, watched, write_and_say
 from simmodel.commands.progress import PROGRESS
 from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
 from simmodel.commands.values import output, source
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         argument("--json OUT.json", "metrics and counts", output),
         plot("the run on one page"),
         page(),
+        live(),
     ),
     examples=(
         "simmodel grid tiers-30 --broker least-loaded --plot grid.png",
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
-    for name in ("plot", "html"):
+    for name in ("plot", "html", "live"):
         if options.stream is not None and getattr(options, name) is not None:
             raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")
     grid, workload, plugin = _read(options)
@@ -93,7 +94,8 @@ def run(options: argparse.Namespace) -> None:
     data = _data_set(options, simulation.system, broker)
     links = None if options.plot is None and options.html is None else _record_links(simulation.system)
     try:
-        simulation.run()
+        with watched(simulation, options.live):
+            simulation.run()
     except BaseException:
         if data is not None:
             data.leave()

@@ -6,12 +6,12 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simmodel.commands.arguments import Declared, argument, arguments, group
-from simmodel.commands.values import output, source
+from simmodel.commands.values import number, output, source
 from simmodel.foundation.errors import InputError, missing_extra
 from simmodel.foundation.loading import files_named_in
 from simmodel.foundation.writing import STDOUT, check_output, holds_parquet, replacing
@@ -19,7 +19,12 @@ from simmodel.foundation.writing import STDOUT, check_output, holds_parquet, rep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_outputs", "database", "files", "label", "needs", "page", "picture", "plot", "write_and_say"]
+    from simmodel.runs.simulation import Simulation
+
+__all__ = [
+    *("check_outputs", "database", "files", "label", "live", "needs", "page", "picture", "plot", "watched"),
+    "write_and_say",
+]
 
 
 def files(*declared: Declared) -> Declared:
@@ -45,6 +50,24 @@ def plot(text: str, usual: str | None = None) -> Declared:
 def page(text: str = "the run") -> Declared:
     """Declare ``--html``."""
     return argument("--html OUT.html", f"{text} as one page to zoom into and to search, without anything else", output)
+
+
+def live() -> Declared:
+    """Declare ``--live``."""
+    port = number("a port from 0 to 65535", lambda value: 0 <= value <= 65535 and value == int(value))
+    text = "serve the page of the run on this machine while it lasts (default: any free port)"
+    return argument("--live [PORT]", text, port, nargs="?", const=0.0)
+
+
+@contextmanager
+def watched(simulation: Simulation, port: float | None) -> Iterator[None]:
+    """Serve a run while it lasts, if it shall be, and say where."""
+    if port is None:
+        yield
+        return
+    with simulation.serve(int(port)) as view:
+        print(f"the run is shown at {view.url}", file=sys.stderr, flush=True)
+        yield
 
 
 def label(log: str) -> str:

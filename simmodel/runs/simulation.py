@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from simmodel.records.observers import EventRecorder, Progress
     from simmodel.results.streamed import StreamedResult
     from simmodel.results.streams import RecordStream
+    from simmodel.runs.live import LiveView
     from simmodel.scheduling.protocol import Decision, View
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import Submissions
@@ -112,6 +113,32 @@ class Simulation:
         self._events = EventRecorder(self.env, list(self.system.places))
         self._events.take_over(self.system.present())
         self.env.observe(self._events)
+
+    def serve(self, port: int = 0, *, refresh: float = 1.0) -> LiveView:
+        """Serve the page of the run on this machine while it lasts; ``.url`` of the context is its address.
+
+        Parameters
+        ----------
+        port
+            0: any free one
+        refresh
+            seconds from one message to those who watch to the next
+
+        Raises
+        ------
+        InputError
+            the port is taken, the refresh is not positive, or the record is streamed, which leaves no page
+
+        >>> simulation = start(12, "probe-4")
+        >>> with simulation.serve() as live:
+        ...     print(live.url.startswith("http://127.0.0.1:")); _ = simulation.run()
+        True
+        """
+        from simmodel.runs.live import LiveView
+
+        if self._stream is not None:
+            raise InputError("must have its whole record in memory, which is streamed here", place="serve")
+        return LiveView(self, port, refresh)
 
     def submit(self, work: Submissions) -> None:
         """Plan the submission of work, each part at its instant."""

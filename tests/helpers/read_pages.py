@@ -41,6 +41,11 @@ def read_page(text: str) -> Read:
     """Return the data of a page."""
     found = re.search(r'<script type="text/plain" id="data">([^<]*)</script>', text)
     assert found is not None
-    data = zlib.decompress(b64decode(found[1]))
+    return read_data(b64decode(found[1]))
+
+
+def read_data(packed: bytes) -> Read:
+    """Return what the data of a page say."""
+    data = zlib.decompress(packed)
     length = int.from_bytes(data[:8], "little")
     return Read(json.loads(data[8 : 8 + length]), data[8 + length + -length % 8 :])
