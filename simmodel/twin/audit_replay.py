@@ -27,7 +27,7 @@ from simmodel.twin.events import (
     Submitted,
     event_of,
 )
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

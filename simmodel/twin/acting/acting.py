@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.twin.acting.settings import ActSettings
     from simmodel.twin.acting.unfinished import PastActions
     from simmodel.twin.advisor import Advice
-    from simmodel.twin.mirror import Mirror
+    from simmodel.twin.mirror.mirror import Mirror
 
 __all__ = ["Acting"]
 

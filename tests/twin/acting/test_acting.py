@@ -16,7 +16,7 @@ from simmodel.twin.acting.acting import Acting
 from simmodel.twin.acting.settings import ActSettings
 from simmodel.twin.acting.unfinished import PastActions
 from simmodel.twin.audit import AuditError
-from simmodel.twin.refused import Refused
+from simmodel.twin.sources import Refused
 from tests.helpers.fake_hands import FakeHands
 
 SPEC = ClusterSpec.simple(4)
