@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 115_674, "files": 574}
+SIZES = {"lines": 115_630, "files": 570}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
