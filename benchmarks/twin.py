@@ -19,7 +19,7 @@ from simmodel import Policy, Portfolio
 from simmodel.futures import light, worker_pool
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.twin import Advisor, AuditLog, Demand, Ended, Event, Mirror, Started, Submitted, Twin
-from simmodel.twin.refused import Refused
+from simmodel.twin.sources import Refused
 
 CANDIDATES = "portfolio(wfp, fcfs, sjf, backfill=easy, every=true)"
 

@@ -14,7 +14,11 @@ from .named_columns import read_columns as read_columns
 from .pbs import read_pbs as read_pbs
 from .sacct import read_sacct as read_sacct
 from .schedules import read_schedule as read_schedule
-from .sst import read_sst as read_sst
-from .sst_machine import SSTScenario as SSTScenario, machine_for as machine_for, read_sst_scenario as read_sst_scenario
+from .sst import (
+    SSTScenario as SSTScenario,
+    machine_for as machine_for,
+    read_sst as read_sst,
+    read_sst_scenario as read_sst_scenario,
+)
 from .swf import read_swf as read_swf, write_swf as write_swf
 from .wfformat import read_wfformat as read_wfformat, write_wfformat as write_wfformat

@@ -12,7 +12,7 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError
 from simmodel.platform.toml import check_models, from_dict
 from simmodel.snapshots.snapshot import check_policy_name
-from simmodel.twin.acting.unfinished import PastActions
+from simmodel.twin.acting.actions import PastActions
 from simmodel.twin.advisor import Advice, Advisor
 from simmodel.twin.audit import AuditRecord, read_audit
 from simmodel.twin.events import (
@@ -27,7 +27,7 @@ from simmodel.twin.events import (
     Submitted,
     event_of,
 )
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

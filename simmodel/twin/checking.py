@@ -10,15 +10,15 @@ from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError, SimmodelError, unknown
 from simmodel.foundation.writing import check_output
 from simmodel.twin.acting.actions import MODES
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.serving import StatusServer, asked
-from simmodel.twin.source import RemoteSource
+from simmodel.twin.sources import RemoteSource
 from simmodel.twin.status import Status
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.twin.config import TwinConfig
-    from simmodel.twin.source import Source
+    from simmodel.twin.sources import Source
 
 __all__ = ["check_act", "check_config", "check_source"]
 

@@ -27,7 +27,7 @@ from simmodel.twin.sources import ActingSource, SourceSettings, source_settings
 if TYPE_CHECKING:
     from cattrs import Converter
 
-    from simmodel.twin.source import Source
+    from simmodel.twin.sources import Source
 
 __all__ = ["AdviseSettings", "ServeSettings", "TwinConfig", "read_config"]
 

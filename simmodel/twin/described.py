@@ -1,4 +1,4 @@
-"""The platform that a scheduler's own description of its cluster amounts to."""
+"""The platform that a scheduler's own description of its cluster amounts to, and notes of what it cannot express."""
 
 from __future__ import annotations
 
@@ -14,17 +14,64 @@ from simmodel.platform.cluster import ClusterSpec, NodeSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.options import ClusterOptions
 from simmodel.platform.toml import to_toml
-from simmodel.twin.notes import Notes, Unsupported
 
 if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork
 
-__all__ = ["Described", "NodeKind", "node_specs", "saved_answers"]
+__all__ = ["STATE_OF_NOW", "Described", "NodeKind", "Notes", "Unsupported", "node_specs", "saved_answers"]
+
+STATE_OF_NOW = "the state of now is no part of the platform: a source tells it"
+"""Why a node that is out of service is noted."""
 
 _CYCLE = 5.0  # seconds: Slurm looks at the queue at most so long after something has happened, but for backfilling
 _SAMPLE = 2000  # starts that are judged
 _FEWEST = 20  # starts that say something about a policy
 _ARBITRARY = ("sjf", "ljf", "smallest", "largest")  # orders of the queue: what they explain, they explain by chance
+
+
+@attrs.frozen(order=False, repr=False)
+class Unsupported(Fields):
+    """Something that a platform does not express.
+
+    >>> print(Unsupported("partition debug", "DefaultTime=01:00:00", "requests have their own limits"))
+    partition debug: DefaultTime=01:00:00 (requests have their own limits)
+    """
+
+    where: str
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what} ({self.why})"
+
+
+class Notes:
+    """A list of the properties that are not expressed, each entry once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Unsupported, None] = {}
+
+    def add(self, where: str, what: str, why: str) -> None:
+        """Add an entry."""
+        self._found[Unsupported(where, what, why)] = None
+
+    def add_of_nodes(self, told: Iterable[tuple[str, str, str]]) -> None:
+        """Add entries of nodes, each as name, property and consequence; those that are alike as one.
+
+        >>> notes = Notes()
+        >>> notes.add_of_nodes((f"n{i}", "Features=big", "not modelled") for i in (1, 2))
+        >>> [str(each) for each in notes]
+        ['nodes n[1-2]: Features=big (not modelled)']
+        """
+        found: dict[tuple[str, str], list[str]] = {}
+        for name, what, why in told:
+            found.setdefault((what, why), []).append(name)
+        for (what, why), names in found.items():
+            brackets = any("[" in name for name in names)
+            self.add(f"nodes {', '.join(names[:3]) if brackets else node_list(names)}", what, why)
+
+    def __iter__(self) -> Iterator[Unsupported]:
+        return iter(self._found)
 
 
 @attrs.frozen(kw_only=True, repr=False)

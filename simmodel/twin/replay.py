@@ -17,7 +17,7 @@ from simmodel.scheduling.registry import label
 from simmodel.systems.submissions import read_workload
 from simmodel.twin.advisor import Advice, Advisor
 from simmodel.twin.audit import AuditLog
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.sources.log import AdvisedLog
 from simmodel.twin.twin import Twin
 from simmodel.work.table import Table

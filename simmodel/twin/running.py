@@ -15,7 +15,7 @@ from simmodel.twin.acting.actions import MODES
 from simmodel.twin.advisor import Advisor
 from simmodel.twin.audit import AuditLog
 from simmodel.twin.audit_replay import continued
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.twin import Twin
 
 if TYPE_CHECKING:

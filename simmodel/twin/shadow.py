@@ -18,7 +18,7 @@ from simmodel.scheduling.registry import label
 from simmodel.twin.advisor import Advisor
 from simmodel.twin.audit_replay import lets_start
 from simmodel.twin.events import Demand, Ended, Event, JobKey, Passed, Requeued, Started, StateReport, Submitted
-from simmodel.twin.reconcile import missing
+from simmodel.twin.mirror.reconcile import missing
 from simmodel.twin.shadow_report import Alarm, ShadowReport
 from simmodel.work.table import Table
 from simmodel.work.workload import Workload
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.twin.mirror import Mirror
-    from simmodel.twin.source import Source
+    from simmodel.twin.mirror.mirror import Mirror
+    from simmodel.twin.sources import Source
 
 __all__ = ["Shadow", "shadow_of"]
 

@@ -17,7 +17,7 @@ from simmodel.twin.audit import AuditError, AuditLog
 from simmodel.twin.audit_replay import lets_start
 from simmodel.twin.events import Event, Noticed, Passed
 from simmodel.twin.logs import Log
-from simmodel.twin.source import RemoteSource
+from simmodel.twin.sources import RemoteSource
 from simmodel.twin.status import LastDecision, Status
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from simmodel.twin.acting.actions import Outcome
     from simmodel.twin.advisor import Advice, Advisor
     from simmodel.twin.audit_replay import AuditState
-    from simmodel.twin.mirror import Mirror
-    from simmodel.twin.source import Source
+    from simmodel.twin.mirror.mirror import Mirror
+    from simmodel.twin.sources import Source
 
 __all__ = ["Twin"]
 

@@ -25,7 +25,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     def few(*args: Any, **options: Any) -> Any:
         return read(*args, **{**options, "size": 200})
 
-    for module in ("simmodel.formats.swf", "simmodel.formats.chunks"):
+    for module in ("simmodel.formats.swf", "simmodel.catalogue.formats"):
         monkeypatch.setattr(f"{module}.read_blocks", few)
 
 

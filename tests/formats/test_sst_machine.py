@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.catalogue import load_platform
-from simmodel.formats.sst_machine import _levels, machine_for, read_sst_scenario
+from simmodel.formats.sst import _levels, machine_for, read_sst_scenario
 from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.runs.simulating import simulate
 from tests.helpers.workflow_documents import as_file

@@ -84,6 +84,7 @@ from simmodel.systems.kinds import kind_of_platform
 from simmodel.twin import Advice, LastDecision, Mirror, RedisSettings, Shadow, Status, TwinConfig, replay_log
 from simmodel.twin.advisor import AdvisedStart
 from simmodel.twin.audit_replay import AuditReplay
+from simmodel.twin.described import Unsupported
 from simmodel.twin.events import (
     Changed,
     Demand,
@@ -99,7 +100,6 @@ from simmodel.twin.events import (
     StateReport,
     Submitted,
 )
-from simmodel.twin.notes import Unsupported
 from simmodel.twin.slurm.describe import described
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.work import (

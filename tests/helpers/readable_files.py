@@ -17,7 +17,7 @@ from simmodel import Cluster, Environment, Job, Machine, Scenario, Snapshot, loa
 from simmodel.catalogue import load_platform, load_tasks, load_workflow, load_workload
 from simmodel.catalogue.bundled import bundled_file
 from simmodel.formats.hetsim_config import read_hetsim_config
-from simmodel.formats.sst_machine import read_sst_scenario
+from simmodel.formats.sst import read_sst_scenario
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.referee import verify
 from simmodel.results.loading import read_scenario

@@ -16,13 +16,12 @@ from simmodel.platform import ClusterSpec, PartitionSpec, read_toml
 from simmodel.twin import Demand, JobReport
 from simmodel.twin.acting.actions import RESTORING, HandsError, JobNow, Mode
 from simmodel.twin.acting.hands import CommandHands
-from simmodel.twin.described import Described, NodeKind, node_specs, saved_answers
+from simmodel.twin.described import STATE_OF_NOW, Described, NodeKind, Notes, node_specs, saved_answers
 from simmodel.twin.events import JobState
-from simmodel.twin.node_states import nodes_out
-from simmodel.twin.notes import STATE_OF_NOW, Notes
-from simmodel.twin.polling import PolledSettings, PolledSource, State
+from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.programs import Commands
 from simmodel.twin.sources import SOURCES, source_settings
+from simmodel.twin.sources.polling import PolledSettings, PolledSource, State
 
 COMMANDS = {
     "tjobs": "grep -E \"^$1\" <<'.'\n7 running 60 n1 -\n8 waiting 70 - simmodel-held@99999999999\n.",

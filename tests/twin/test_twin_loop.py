@@ -32,7 +32,7 @@ from simmodel.twin import (
 )
 from simmodel.twin.audit_replay import continued
 from simmodel.twin.events import Noticed, Passed
-from simmodel.twin.refused import Refused
+from simmodel.twin.sources import Refused
 from tests.helpers.plant_runs import begin_plant, begin_twin, ending, jobs_of, prepare_folder, starts_of, stop
 
 SPEC = ClusterSpec.simple(4)

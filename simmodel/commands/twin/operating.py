@@ -154,8 +154,7 @@ def watchdog(options: argparse.Namespace) -> None:
     from pathlib import Path
 
     from simmodel.foundation.errors import InputError
-    from simmodel.twin.acting.heartbeat import Pulse
-    from simmodel.twin.acting.watchdog import Watchdog
+    from simmodel.twin.acting.heartbeat import Pulse, Watchdog
     from simmodel.twin.config import read_config
 
     config = read_config(options.config)

@@ -13,8 +13,8 @@ from simmodel.commands.shared import MACHINE, TRUST, chosen_platform
 from simmodel.commands.values import number, output, seconds, source, whole
 
 if TYPE_CHECKING:
-    from simmodel.twin.mirror import Mirror
-    from simmodel.twin.source import Source
+    from simmodel.twin.mirror.mirror import Mirror
+    from simmodel.twin.sources import Source
 
 
 @command(
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _opened(options: argparse.Namespace) -> tuple[Source, Mirror, Any, Any]:
     """Return the source, a mirror, and the policies of a configuration or a log."""
-    from simmodel.twin.mirror import Mirror
+    from simmodel.twin.mirror.mirror import Mirror
 
     if Path(options.source).suffix == ".toml":
         from simmodel.twin.config import read_config

@@ -47,7 +47,7 @@ def predict(options: argparse.Namespace) -> None:
     from simmodel.metrics.report import duration
     from simmodel.scheduling.prediction import predictor as predictor_of
     from simmodel.twin.config import read_config
-    from simmodel.twin.present_state import present
+    from simmodel.twin.mirror.present_state import present
     from simmodel.work.table import Table
 
     config = read_config(options.config, trust=options.trust)
@@ -107,7 +107,7 @@ def explain(options: argparse.Namespace) -> None:
     asked on a copy, also about each change; the scheduler's own reason is shown beside it. Nothing is changed.
     """
     from simmodel.twin.config import read_config
-    from simmodel.twin.present_state import explain_in_mirror, present
+    from simmodel.twin.mirror.present_state import explain_in_mirror, present
 
     config = read_config(options.config, trust=options.trust)
     mirror, report = present(config, trust=options.trust)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from simmodel.foundation.errors import InputError
-from simmodel.twin.acting.actions import MODES, Action, Hands, Mode, Outcome
+from simmodel.twin.acting.actions import HOUR, MODES, Action, Command, Hands, Mode, Outcome, PastActions
 from simmodel.twin.acting.heartbeat import Heartbeat
-from simmodel.twin.acting.limits import Budget
 from simmodel.twin.acting.performer import Performer
 from simmodel.twin.acting.performing import Restored
-from simmodel.twin.acting.planning import wanted
 
 if TYPE_CHECKING:
     from simmodel.twin.acting.settings import ActSettings
-    from simmodel.twin.acting.unfinished import PastActions
-    from simmodel.twin.advisor import Advice
-    from simmodel.twin.mirror import Mirror
+    from simmodel.twin.advisor import Advice, AdvisedStart
+    from simmodel.twin.mirror.mirror import Mirror
 
-__all__ = ["Acting"]
+__all__ = ["Acting", "Budget", "Known", "Wanted", "wanted"]
+
+Known: TypeAlias = "tuple[int | str, float]"
+"""A job by id and submission (s)."""
 
 _SEEN_WITHIN = 5.0  # seconds in which a job that was released should be seen to start
 _RESTORE_EVERY = 2.0  # seconds between attempts to give everything back
@@ -219,3 +219,102 @@ class Acting:
         self._performer.restore(self._preferred)
         self._performer.finish(self.settings.stale_after)
         return self._noted()
+
+
+class Budget:
+    """A limit on the number of actions in any hour.
+
+    Parameters
+    ----------
+    actions
+        the most actions in any hour
+    spent
+        the instants (s) of those before, as a twin that continues finds them in its audit log
+
+    >>> budget = Budget(2)
+    >>> [budget.take(at) for at in (0.0, 10.0, 20.0, 3599.0, 3600.0)]
+    [True, True, False, False, True]
+    >>> budget.left(3605.0)
+    0
+    """
+
+    def __init__(self, actions: int, spent: Iterable[float] = ()) -> None:
+        if actions < 0:
+            raise InputError(f"must be a whole number >= 0, got {actions!r}", place="budget")
+        self.actions = actions
+        self._spent = deque(sorted(spent))
+        self._latest = self._spent[-1] if self._spent else float("-inf")
+
+    def left(self, now: float) -> int:
+        """Return how many actions are left at an instant (s); a clock that steps back does not give any."""
+        self._latest = now = max(now, self._latest)
+        while self._spent and self._spent[0] <= now - HOUR:
+            self._spent.popleft()
+        return max(0, self.actions - len(self._spent))
+
+    def take(self, now: float) -> bool:
+        """Count an action, if one is left; return whether one was."""
+        if not self.left(now):
+            return False
+        self._spent.append(self._latest)
+        return True
+
+
+class Wanted(NamedTuple):
+    """A command for a job."""
+
+    command: Command
+    job: int | str
+    submit: float
+    value: int = 0
+
+
+def wanted(
+    mode: Mode,
+    starts: Iterable[AdvisedStart],
+    *,
+    waiting: Iterable[Known] = (),
+    preferred: Mapping[Known, int] | None = None,
+    now: float = 0.0,
+    maximum_delay: float = float("inf"),
+    preference: int = 0,
+) -> Iterator[Wanted]:
+    """Yield the commands for the jobs that should start now.
+
+    Parameters
+    ----------
+    mode
+        the mode of the twin
+    starts
+        the jobs that should start, in order
+    waiting, preferred
+        the jobs that wait, and how far those are moved forward that are
+    now, maximum_delay
+        the instant (s), and the longest wait (s) after which no younger job is preferred to one
+    preference
+        how far to move a job forward
+
+    A job that waits for longer than ``maximum_delay`` is not passed because of the twin: no job submitted after it is
+    preferred, and those that were are not any more.
+
+    >>> from simmodel.twin.advisor import AdvisedStart
+    >>> starts = [AdvisedStart(7, 60.0, "batch"), AdvisedStart(3, 20.0, "batch")]
+    >>> [(each.command, each.job) for each in wanted("hold-and-release", starts)]
+    [('release', 7), ('release', 3)]
+    >>> waiting = [(1, 30.0), (3, 20.0), (7, 60.0)]
+    >>> list(wanted("priority", starts, waiting=waiting, now=100.0, maximum_delay=60.0, preference=1000))
+    [Wanted(command='prefer', job=3, submit=20.0, value=1000)]
+    """
+    if mode == "hold-and-release":
+        for start in starts:
+            yield Wanted("release", start.job, start.submit)
+    elif mode == "priority":
+        oldest = min((submit for _, submit in waiting if now - submit > maximum_delay), default=float("inf"))
+        chosen = {(start.job, start.submit): preference for start in starts if start.submit <= oldest}
+        before = dict(preferred or {})
+        for job, submit in before:
+            if (job, submit) not in chosen:
+                yield Wanted("unprefer", job, submit)
+        for (job, submit), value in chosen.items():
+            if before.get((job, submit)) != value:
+                yield Wanted("prefer", job, submit, value)

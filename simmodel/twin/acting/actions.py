@@ -1,4 +1,4 @@
-"""Modes of acting on a scheduler, each a list of permitted commands; actions with their parameters and outcomes.
+"""Modes of acting on a scheduler, each a list of permitted commands; actions, outcomes, and those of an audit log.
 
 Every command can be undone, and none keeps a job from starting for ever: jobs are held by a begin time, which the
 scheduler itself ends.
@@ -18,6 +18,7 @@ from simmodel.twin.events import plain_fields, read_fields
 
 __all__ = [
     "HELD",
+    "HOUR",
     "MODES",
     "PREFERRED",
     "RELEASED",
@@ -29,6 +30,7 @@ __all__ = [
     "JobNow",
     "Mode",
     "Outcome",
+    "PastActions",
     "mark_parts",
 ]
 
@@ -54,6 +56,8 @@ PREFERRED = "simmodel-preferred"
 
 RELEASED = "simmodel-released"
 """The mark of a job whose begin time a twin has ended."""
+
+HOUR = 3600.0  # seconds in which the budget of actions counts
 
 
 def mark_parts(mark: str) -> tuple[str, int | None]:
@@ -188,3 +192,45 @@ class Outcome(Fields):
     def document(self) -> dict[str, Plain]:
         """Return it as plain values."""
         return plain_fields(self)
+
+
+class PastActions:
+    """The actions of an audit log, line by line: those without an outcome, and those that count towards the budget.
+
+    Attributes
+    ----------
+    number
+        the number of the last action
+    spent
+        the instants (s) of the actions of the last hour
+    preferred
+        the jobs that are moved forward, and how far
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.spent: list[float] = []
+        self.preferred: dict[tuple[int | str, float], int] = {}
+        self._open: dict[int, Action] = {}
+
+    @property
+    def open(self) -> list[Action]:
+        """The actions for which the log has no outcome."""
+        return list(self._open.values())
+
+    def take(self, kind: str, values: Mapping[str, Any]) -> None:
+        """Go on by a line of kind ``"action"`` or ``"outcome"``."""
+        if kind == "action":
+            action = Action.of(values["action"])
+            self.number = action.number
+            self._open[action.number] = action
+            self.spent = [at for at in self.spent if at > action.time - HOUR] if len(self.spent) > 1000 else self.spent
+            self.spent.append(action.time)
+        elif kind == "outcome":
+            outcome = read_fields(values["outcome"], Outcome)
+            done = self._open.pop(outcome.number, None)
+            if done is not None and outcome.what in ("done", "already"):
+                if done.command == "prefer":
+                    self.preferred[done.job, done.submit] = done.value
+                elif done.command == "unprefer":
+                    self.preferred.pop((done.job, done.submit), None)

@@ -9,9 +9,8 @@ from pathlib import Path
 from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
 from simmodel.platform.strict import inside
-from simmodel.twin.described import Described, NodeKind, node_specs, saved_answers
-from simmodel.twin.node_states import nodes_out
-from simmodel.twin.notes import STATE_OF_NOW, Notes
+from simmodel.twin.described import STATE_OF_NOW, Described, NodeKind, Notes, node_specs, saved_answers
+from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.pbs.commands import PbsCommands
 from simmodel.twin.pbs.documents import Document, Value, read_document, table_of, text_of
 from simmodel.twin.pbs.nodes import NodeRecord, licences_in, nodes_in

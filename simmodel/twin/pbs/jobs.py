@@ -15,12 +15,12 @@ from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
 from simmodel.twin.events import Demand, JobReport, JobState
-from simmodel.twin.job_history import natural_order
+from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.nodes import Size
 from simmodel.twin.pbs.values import Chunk, allocated, chunks, instant, job_of, number, seconds, task_ranges
 from simmodel.twin.programs import is_garbled
-from simmodel.twin.refused import Refused
+from simmodel.twin.sources import Refused
 
 __all__ = ["LONGEST_NAME", "MARK", "Reading", "dependencies_of", "ended_state", "jobs_in"]
 

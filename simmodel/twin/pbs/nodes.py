@@ -9,10 +9,10 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown
 from simmodel.platform.strict import inside
-from simmodel.twin.node_states import Service
+from simmodel.twin.mirror.node_states import Service
 from simmodel.twin.pbs.documents import Document, table_of, text_of
 from simmodel.twin.pbs.values import memory, number
-from simmodel.twin.refused import Refused
+from simmodel.twin.sources import Refused
 
 __all__ = ["NodeRecord", "Size", "largest", "licences_in", "nodes_in"]
 

@@ -14,15 +14,15 @@ from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobReport, JobState
-from simmodel.twin.node_states import nodes_out
+from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.pbs.commands import PbsCommands, PbsError
 from simmodel.twin.pbs.documents import table_of, text_of
 from simmodel.twin.pbs.hands import PbsHands
 from simmodel.twin.pbs.jobs import Reading, jobs_in
 from simmodel.twin.pbs.nodes import largest, licences_in, nodes_in
-from simmodel.twin.polling import ALIVE, PolledSettings, PolledSource, State
 from simmodel.twin.programs import is_garbled
-from simmodel.twin.source import Source
+from simmodel.twin.sources import Source
+from simmodel.twin.sources.polling import ALIVE, PolledSettings, PolledSource, State
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -43,7 +43,7 @@ class PbsSettings(PolledSettings):
     Parameters
     ----------
     interval, wake, conf, folder, timeout
-        as of :class:`~simmodel.twin.polling.PolledSettings`; the stream of the hook wakes it
+        as of :class:`~simmodel.twin.sources.polling.PolledSettings`; the stream of the hook wakes it
     priorities
         whether PBS's priorities (``qalter -p``) come before the order of the mirrored policy
     history
@@ -90,7 +90,7 @@ class PbsSource(PolledSource):
     settings
         where PBS is, and how it is asked
     commands, wake, clock
-        as of :class:`~simmodel.twin.polling.PolledSource`; default: the commands that the settings name
+        as of :class:`~simmodel.twin.sources.polling.PolledSource`; default: the commands that the settings name
 
     Attributes
     ----------

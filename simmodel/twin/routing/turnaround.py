@@ -11,7 +11,7 @@ from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.systems.cluster.system import Cluster
 from simmodel.twin.events import Demand, read_fields
-from simmodel.twin.places import Places
+from simmodel.twin.mirror.places import Places
 
 if TYPE_CHECKING:
     from simmodel.foundation.errors import Plain

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.twin.described import Described, saved_answers
-from simmodel.twin.node_states import nodes_out
-from simmodel.twin.notes import Notes
+from simmodel.twin.described import Described, Notes, saved_answers
+from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes

@@ -16,11 +16,11 @@ from simmodel.foundation.loading import check_count
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
 from simmodel.twin.events import Demand, JobReport, JobState
-from simmodel.twin.job_history import natural_order
+from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.programs import is_garbled
-from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.answers import FREE, Given, parser_of
 from simmodel.twin.slurm.values import amounts, count_of, gres, is_none, nodes_of
+from simmodel.twin.sources import Refused
 
 __all__ = [
     "LONGEST_NAME",

@@ -8,8 +8,7 @@ import attrs
 
 from simmodel.foundation.display import counted
 from simmodel.platform.node_lists import node_list
-from simmodel.twin.described import NodeKind
-from simmodel.twin.notes import STATE_OF_NOW, Notes
+from simmodel.twin.described import STATE_OF_NOW, NodeKind, Notes
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.twin.slurm.values import count_of, nodes_of
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from simmodel.platform.cluster import PartitionSpec, QueueSpec
 from simmodel.platform.node_lists import node_list
-from simmodel.twin.described import node_specs
-from simmodel.twin.notes import Notes
+from simmodel.twin.described import Notes, node_specs
 from simmodel.twin.slurm.nodes import Group, kind_of
 from simmodel.twin.slurm.records import PartitionRecord, QosRecord, Site, SwitchRecord
 from simmodel.twin.slurm.values import nodes_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simmodel.foundation.errors import InputError
-from simmodel.twin.notes import Notes
+from simmodel.twin.described import Notes
 from simmodel.twin.slurm.values import amount, is_none, seconds, split_list
 
 __all__ = ["policy_of"]

@@ -11,7 +11,7 @@ import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError
-from simmodel.twin.node_states import Service
+from simmodel.twin.mirror.node_states import Service
 from simmodel.twin.slurm.values import Gres
 
 __all__ = [

@@ -8,7 +8,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ConsumableSpec, PartitionSpec, ReservationSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.overlaps import check_overlaps
-from simmodel.twin.notes import Notes
+from simmodel.twin.described import Notes
 from simmodel.twin.slurm.records import NodeRecord, ReservationRecord, Site
 from simmodel.twin.slurm.values import nodes_of
 

@@ -9,9 +9,9 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import parse_json
-from simmodel.twin.polling import checked_answers
 from simmodel.twin.slurm.answers import PARSERS
 from simmodel.twin.slurm.commands import SlurmError
+from simmodel.twin.sources.polling import checked_answers
 
 __all__ = ["PATHS", "SlurmRest"]
 

@@ -12,8 +12,7 @@ import attrs
 from simmodel.foundation.errors import InputError
 from simmodel.twin.acting.actions import RESTORING, Mode
 from simmodel.twin.events import JobState
-from simmodel.twin.node_states import NodesOut, nodes_out
-from simmodel.twin.polling import PolledSettings, PolledSource, State
+from simmodel.twin.mirror.node_states import NodesOut, nodes_out
 from simmodel.twin.slurm.answers import read_answer, read_document
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.hands import SlurmHands
@@ -29,7 +28,8 @@ from simmodel.twin.slurm.squeue import (
     with_array_limits,
     with_marks,
 )
-from simmodel.twin.source import Source
+from simmodel.twin.sources import Source
+from simmodel.twin.sources.polling import PolledSettings, PolledSource, State
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -49,7 +49,7 @@ class SlurmSettings(PolledSettings):
     Parameters
     ----------
     interval, wake, conf, folder, timeout
-        as of :class:`~simmodel.twin.polling.PolledSettings`; the stream of Slurm's scripts wakes it
+        as of :class:`~simmodel.twin.sources.polling.PolledSettings`; the stream of Slurm's scripts wakes it
     requested
         where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
     memory
@@ -109,7 +109,7 @@ class SlurmSource(PolledSource):
     settings
         where Slurm is, how it is asked, and how its answers are taken
     commands, wake, clock
-        as of :class:`~simmodel.twin.polling.PolledSource`; default: the commands that the settings name
+        as of :class:`~simmodel.twin.sources.polling.PolledSource`; default: the commands that the settings name
     rest
         asks slurmrestd
     """

@@ -11,11 +11,11 @@ import attrs
 
 from simmodel.foundation.errors import InputError, shown
 from simmodel.platform.strict import inside
-from simmodel.twin.node_states import Service
-from simmodel.twin.refused import Refused
+from simmodel.twin.mirror.node_states import Service
 from simmodel.twin.slurm import values
 from simmodel.twin.slurm.jobs import LONGEST_NAME, JobRecord, Rules, own_mark
 from simmodel.twin.slurm.records import service_of
+from simmodel.twin.sources import Refused
 
 __all__ = ["Row", "node_services", "node_sizes", "records_in", "rules_in", "with_array_limits", "with_marks"]
 

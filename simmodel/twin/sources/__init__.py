@@ -1,4 +1,4 @@
-"""Sources of events: recorded logs, files and streams of JSON, schedulers.
+"""Sources of events: their protocol, and the kinds: recorded logs, files and streams of JSON, schedulers.
 
 Each kind has a class of settings: an attrs class whose fields are the keys of the table ``[source]`` in a configuration
 (besides ``kind``), and which opens the source. Packages add kinds as entry points of the group ``simmodel.sources``.
@@ -6,7 +6,8 @@ Each kind has a class of settings: an attrs class whose fields are the keys of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -19,9 +20,111 @@ if TYPE_CHECKING:
 
     from simmodel.twin.acting.actions import Hands, Mode
     from simmodel.twin.described import Described
-    from simmodel.twin.source import Source
+    from simmodel.twin.events import Event, StateReport
 
-__all__ = ["SOURCES", "ActingSource", "DescribingSource", "SourceSettings", "source_settings"]
+__all__ = [
+    "SOURCES",
+    "ActingSource",
+    "DescribingSource",
+    "Refused",
+    "RemoteSource",
+    "Source",
+    "SourceSettings",
+    "source_settings",
+]
+
+MOST = 100  # different sentences that are kept of refusals; hostile input can make any number of them
+
+
+class Refused(Counter[str]):
+    """Counts of refusals, by the sentence that says why; beyond 100 sentences they count as ``others``.
+
+    >>> refused = Refused()
+    >>> refused.count("must be one JSON object, got 'x'")
+    >>> refused.count("must be one JSON object, got 'x'")
+    >>> refused.total(), refused.last
+    (2, "must be one JSON object, got 'x'")
+    """
+
+    last: str = ""
+    """The last sentence."""
+
+    def count(self, why: object) -> None:
+        """Count one more."""
+        self.last = str(why)
+        self[self.last if self.last in self or len(self) < MOST else "others"] += 1
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where events come from; a user's own class needs these methods.
+
+    A source never changes the scheduler that it reads.
+
+    Attributes
+    ----------
+    cluster
+        the name of the cluster that it follows
+    refused
+        malformed input, counted by sentence
+    """
+
+    cluster: str
+    refused: Refused
+
+    def report(self) -> StateReport | None:
+        """Return the full state as of now; ``None`` if the source has events alone."""
+        ...
+
+    def events(self, timeout: float) -> Iterable[Event]:
+        """Return the events since the last call, waiting at most ``timeout`` seconds for the first.
+
+        A :class:`~simmodel.twin.events.StateReport` among them gives the whole state: events may have been missed
+        before it.
+        """
+        ...
+
+    def position(self) -> str | None:
+        """Return the place in the source up to which events were returned, for :meth:`resume`."""
+        ...
+
+    def resume(self, position: str | None) -> None:
+        """Continue after a position; ``None``: from the beginning."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether no more events can come: a recorded source has ended."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+        ...
+
+
+@runtime_checkable
+class RemoteSource(Source, Protocol):
+    """A source that reads a server, which may be away: the status of the twin says so."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be read now, in one sentence; ``None``: it can."""
+        ...
+
+    def check(self) -> Sequence[str]:
+        """Return sentences on the data that are read, and on the rights of the source there.
+
+        Raises
+        ------
+        SimmodelError
+            the server cannot be reached, or refuses the rights that the source needs
+        """
+        ...
+
+    @property
+    def gaps(self) -> int:
+        """How often events were missing, so that a full report was needed."""
+        ...
 
 
 class SourceSettings(Protocol):

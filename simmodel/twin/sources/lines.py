@@ -13,7 +13,7 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown
 from simmodel.twin.events import Event, StateReport, event_of
-from simmodel.twin.refused import Refused
+from simmodel.twin.sources import Refused
 
 __all__ = ["LinesSettings", "LinesSource"]
 

@@ -18,8 +18,8 @@ from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.submissions import read_workload
 from simmodel.twin.events import Demand, Ended, Event, Passed, Started, StateReport, Submitted
-from simmodel.twin.recorder import EventsOf
-from simmodel.twin.refused import Refused
+from simmodel.twin.sources import Refused
+from simmodel.twin.sources.recorder import EventsOf
 from simmodel.work.prepare import Prepared, prepare
 
 if TYPE_CHECKING:

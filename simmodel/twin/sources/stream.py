@@ -13,7 +13,7 @@ import attrs
 from simmodel.foundation.errors import InputError, SimmodelError, clipped, optional_imports, shown
 from simmodel.twin.logs import Log
 from simmodel.twin.redis_settings import RedisSettings
-from simmodel.twin.refused import Refused
+from simmodel.twin.sources import Refused
 from simmodel.twin.streams import event_of_entry, stream_key
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class StreamSettings(RedisSettings):
         the key of the stream; default: ``simmodel:CLUSTER``
     embedded
         a folder in which the twin runs a server of its own instead of using ``url``: see
-        :class:`~simmodel.twin.embedded.EmbeddedServer`
+        :class:`~simmodel.twin.sources.embedded.EmbeddedServer`
     """
 
     stream: str | None = None
@@ -58,7 +58,7 @@ class StreamSettings(RedisSettings):
     def open(self, cluster: str, folder: Path) -> StreamSource:
         """Return the source; relative paths are those of the folder."""
         if self.embedded is not None:
-            from simmodel.twin.embedded import EmbeddedServer
+            from simmodel.twin.sources.embedded import EmbeddedServer
 
             server = EmbeddedServer(folder / self.embedded)
             server.start()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from simmodel.twin.acting.limits import HOUR, Budget
-from simmodel.twin.acting.planning import wanted
+from simmodel.twin.acting.acting import Budget, wanted
+from simmodel.twin.acting.actions import HOUR
 from simmodel.twin.advisor import AdvisedStart
 
 instants = st.integers(0, 14_400).map(float)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from simmodel.foundation.errors import InputError
-from simmodel.twin.acting.heartbeat import Heartbeat, Pulse
-from simmodel.twin.acting.watchdog import Watchdog
+from simmodel.twin.acting.heartbeat import Heartbeat, Pulse, Watchdog
 from tests.helpers.fake_hands import FakeHands
 
 

@@ -13,15 +13,14 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.foundation.errors import InputError
 from simmodel.twin import Demand, JobReport
-from simmodel.twin.node_states import nodes_out
+from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.pbs import values
 from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError
 from simmodel.twin.pbs.documents import read_document
 from simmodel.twin.pbs.jobs import Reading, jobs_in
 from simmodel.twin.pbs.nodes import NodeRecord, Size, nodes_in
 from simmodel.twin.pbs.source import PbsSettings, PbsSource
-from simmodel.twin.refused import Refused
-from simmodel.twin.sources import source_settings
+from simmodel.twin.sources import Refused, source_settings
 from tests.helpers.examples import up_to
 from tests.helpers.pbs_stub import READERS, START, PbsStub
 

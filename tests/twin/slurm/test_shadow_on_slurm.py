@@ -10,7 +10,7 @@ from time import sleep
 import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.shadow import Shadow, shadow_of
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.slurm_cluster import SlurmCluster

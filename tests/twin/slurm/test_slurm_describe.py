@@ -16,9 +16,8 @@ from simmodel.platform import ClusterSpec, read_toml
 from simmodel.platform.node_lists import node_list
 from simmodel.scheduling.registry import policy
 from simmodel.twin import Demand
-from simmodel.twin.described import Described
-from simmodel.twin.notes import Notes
-from simmodel.twin.places import Places
+from simmodel.twin.described import Described, Notes
+from simmodel.twin.mirror.places import Places
 from simmodel.twin.slurm.describe import described, site_of
 from simmodel.twin.slurm.jobs import jobs_in, reports_of
 from simmodel.twin.slurm.policies import policy_of

@@ -9,7 +9,7 @@ import pytest
 from simmodel import Job, simulate
 from simmodel.cli import main
 from simmodel.platform.node_lists import node_names
-from simmodel.twin.places import Places
+from simmodel.twin.mirror.places import Places
 from simmodel.twin.slurm.describe import describe_slurm
 from tests.helpers.slurm_cluster import PROGRAMS, SlurmCluster, require, wait_until
 

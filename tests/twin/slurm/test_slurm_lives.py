@@ -9,7 +9,7 @@ import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.twin import Ended
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.sources.stream import StreamSource
 from tests.helpers.redis_server import RedisServer

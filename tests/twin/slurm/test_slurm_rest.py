@@ -14,11 +14,11 @@ import pytest
 
 from simmodel.cli import main
 from simmodel.foundation.errors import InputError
-from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.describe import describe_slurm
 from simmodel.twin.slurm.jobs import jobs_in
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
+from simmodel.twin.sources import Refused
 from tests.helpers.slurm_texts import FLAT_JOB, FLAT_LICENCE, FLAT_NODE, FLAT_PARTITION, FLAT_RESERVATION, answer
 
 TOLD: dict[str, Any] = {

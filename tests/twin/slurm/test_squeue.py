@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel.foundation.errors import InputError
 from simmodel.twin.events import Demand, JobReport
-from simmodel.twin.node_states import nodes_out
-from simmodel.twin.refused import Refused
+from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.slurm import values
 from simmodel.twin.slurm.commands import TABLES, SlurmCommands
 from simmodel.twin.slurm.jobs import LimitFrom, queue_of
 from simmodel.twin.slurm.records import NodeRecord
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.slurm.squeue import node_services, node_sizes, records_in
+from simmodel.twin.sources import Refused
 from tests.helpers.slurm_stub import JOB, write_stub
 
 FIELDS = {letters[1:]: field for field, letters in TABLES["jobs"].items()}

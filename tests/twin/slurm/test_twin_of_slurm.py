@@ -19,7 +19,7 @@ from simmodel.platform.toml import write_toml
 from simmodel.twin.audit import read_audit
 from simmodel.twin.audit_replay import replay_audit
 from simmodel.twin.events import event_of
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 from tests.helpers.paths import ROOT
 from tests.helpers.redis_server import RedisServer
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until

@@ -10,7 +10,7 @@ from simmodel.cli import main
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.toml import write_toml
 from simmodel.twin.advisor import Advisor
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.twin import Twin
 from tests.helpers.slurm_stub import JOB, NODE, write_stub

@@ -14,13 +14,13 @@ import attrs
 import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.twin.mirror import Mirror
+from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.pbs import commands as pbs_commands
 from simmodel.twin.pbs.commands import PbsCommands
 from simmodel.twin.pbs.source import PbsSource
-from simmodel.twin.polling import PolledSource
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import Ask, SlurmSettings, SlurmSource
+from simmodel.twin.sources.polling import PolledSource
 from tests.helpers.pbs_stub import PbsStub
 from tests.helpers.slurm_stub import JOB, NODE, write_stub
 from tests.helpers.slurm_texts import FLAT_JOB, FLAT_NODE, answer

@@ -7,7 +7,7 @@ import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.twin import Demand, Mirror, Started, Submitted
-from simmodel.twin.places import Places
+from simmodel.twin.mirror.places import Places
 
 SPEC = ClusterSpec(
     partitions=[

@@ -22,12 +22,12 @@ from simmodel.twin.events import (
     StateReport,
     Submitted,
 )
-from simmodel.twin.job_history import natural_order
+from simmodel.twin.mirror.job_history import natural_order
 
 if TYPE_CHECKING:
-    from simmodel.twin.job_history import Entry
-    from simmodel.twin.ledger import Ledger
-    from simmodel.twin.node_states import NodeLedger
+    from simmodel.twin.mirror.job_history import Entry
+    from simmodel.twin.mirror.ledger import Ledger
+    from simmodel.twin.mirror.node_states import NodeLedger
 
 __all__ = ["missing"]
 

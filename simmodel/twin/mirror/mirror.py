@@ -15,13 +15,13 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import Past
 from simmodel.twin.events import Ended, Event, JobEvent, NodesChanged, Noticed, Passed, StateReport, Submitted
-from simmodel.twin.job_history import Entry
-from simmodel.twin.ledger import Ledger
-from simmodel.twin.mirrored_cluster import MirroredCluster
-from simmodel.twin.node_states import NodeLedger
-from simmodel.twin.places import Places
-from simmodel.twin.reconcile import SLACK, missing
-from simmodel.twin.refused import Refused
+from simmodel.twin.mirror.job_history import Entry
+from simmodel.twin.mirror.ledger import Ledger
+from simmodel.twin.mirror.mirrored_cluster import MirroredCluster
+from simmodel.twin.mirror.node_states import NodeLedger
+from simmodel.twin.mirror.places import Places
+from simmodel.twin.mirror.reconcile import SLACK, missing
+from simmodel.twin.sources import Refused
 
 if TYPE_CHECKING:
     from simmodel.scheduling.policy_base import Policy

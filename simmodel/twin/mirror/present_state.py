@@ -12,18 +12,17 @@ from simmodel.referee.explanation_parts import PROMISES, Change, instant_text, s
 from simmodel.referee.obstacles import waiting_parts, why_waits
 from simmodel.twin.audit_replay import continued
 from simmodel.twin.events import Released, job_id
-from simmodel.twin.mirror import Mirror
-from simmodel.twin.reconcile import SLACK
-from simmodel.twin.source import RemoteSource
-from simmodel.twin.sources import ActingSource
+from simmodel.twin.mirror.mirror import Mirror
+from simmodel.twin.mirror.reconcile import SLACK
+from simmodel.twin.sources import ActingSource, RemoteSource
 
 if TYPE_CHECKING:
     from simmodel.referee.explanation import Explanation
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.twin.config import TwinConfig
     from simmodel.twin.events import JobReport, StateReport
-    from simmodel.twin.job_history import Entry
-    from simmodel.twin.source import Source
+    from simmodel.twin.mirror.job_history import Entry
+    from simmodel.twin.sources import Source
 
 __all__ = ["Present", "explain_in_mirror", "present"]
 

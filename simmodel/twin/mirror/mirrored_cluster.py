@@ -15,7 +15,7 @@ from simmodel.resources.pools.nodes import NodePool
 from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.system import Cluster
 from simmodel.twin.events import Demand
-from simmodel.twin.places import Places
+from simmodel.twin.mirror.places import Places
 from simmodel.work.job import OVER, LiveJob
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.twin.events import JobKey
-    from simmodel.twin.job_history import Entry
-    from simmodel.twin.ledger import Ledger
-    from simmodel.twin.refused import Refused
+    from simmodel.twin.mirror.job_history import Entry
+    from simmodel.twin.mirror.ledger import Ledger
+    from simmodel.twin.sources import Refused
 
 __all__ = ["Down", "MirroredCluster"]
 

@@ -23,7 +23,7 @@ from simmodel.twin import (
     StateReport,
     Submitted,
 )
-from simmodel.twin.reconcile import missing
+from simmodel.twin.mirror.reconcile import missing
 from tests.helpers.examples import up_to
 from tests.helpers.told_events import NODES, about, check, histories, running, same, submitted, told, waiting
 

@@ -9,8 +9,8 @@ import pytest
 
 from simmodel.twin import Changed, Demand, Ended, Mirror, OnHold, Released, Requeued, Started
 from simmodel.twin.events import JobEvent
-from simmodel.twin.job_history import Entry, natural_order
-from simmodel.twin.ledger import Ledger
+from simmodel.twin.mirror.job_history import Entry, natural_order
+from simmodel.twin.mirror.ledger import Ledger
 from tests.helpers.told_events import about, submitted, told
 
 ASKED = Demand(processors=2, requested=60.0)

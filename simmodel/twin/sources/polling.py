@@ -14,9 +14,7 @@ from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError
 from simmodel.twin.events import Event, JobReport, JobState, Noticed, StateReport
 from simmodel.twin.programs import Commands, ProgramError
-from simmodel.twin.refused import Refused
-from simmodel.twin.source import RemoteSource, Source
-from simmodel.twin.sources import source_settings
+from simmodel.twin.sources import Refused, RemoteSource, Source, source_settings
 
 __all__ = ["ALIVE", "PolledSettings", "PolledSource", "State", "checked_answers"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from simmodel.twin.job_history import Entry, Order
+from simmodel.twin.mirror.job_history import Entry, Order
 
 if TYPE_CHECKING:
     from simmodel.foundation.errors import Plain
