@@ -22,8 +22,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.metrics.names import JOB_METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
-from simmodel.metrics.workflow import MACHINE_METRICS
-from simmodel.metrics.workflow_report import machine_text
+from simmodel.metrics.workflow import MACHINE_METRICS, machine_text
 from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import labelled

@@ -73,7 +73,7 @@ class MachineResult(Stored, TaskRecord):
 
     def summary(self) -> str:
         """Return the metrics as a short table of text."""
-        from simmodel.metrics.workflow_report import summary_text
+        from simmodel.metrics.workflow import summary_text
 
         return summary_text(self)
 
@@ -83,7 +83,7 @@ class MachineResult(Stored, TaskRecord):
 
     def metric_texts(self) -> Callable[[str, float], str]:
         """Return a function like :meth:`metric_text` that can be kept, and sent, without the result."""
-        from simmodel.metrics.workflow_report import machine_text
+        from simmodel.metrics.workflow import machine_text
 
         return partial(machine_text, unit=self.spec.time_unit)
 
