@@ -27,7 +27,7 @@ from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import labelled
 from simmodel.systems.kinds import work_of
-from simmodel.view.explore_plots import exploration
+from simmodel.view.experiment_plots import exploration
 from simmodel.work.given_work import Frame, repeatable
 from simmodel.work.table import Table
 

@@ -23,7 +23,7 @@ from simmodel.foundation.errors import InputError, SimmodelError, optional_impor
 from simmodel.metrics.pareto import hypervolume, pareto_front
 from simmodel.results.stores import plain
 from simmodel.runs.scenario import Scenario
-from simmodel.view.pareto_plots import front as plotted
+from simmodel.view.experiment_plots import front as plotted
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

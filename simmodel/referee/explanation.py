@@ -145,7 +145,7 @@ class Explanation(Told):
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw what stood in the way over time, the start that it could expect, and the holders."""
-        from simmodel.view.waiting_plots import in_the_way
+        from simmodel.view.referee_plots import in_the_way
 
         spans = [(float(row["since"]), float(row["until"]), str(row["reason"])) for row in self.spans.rows()]
         since = "since its submission" if spans else "from now"

@@ -90,7 +90,7 @@ class TaskExplanation(Told):
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw what the task waited for over time, and who held it."""
-        from simmodel.view.waiting_plots import waits_of_a_task
+        from simmodel.view.referee_plots import waits_of_a_task
 
         rows = [
             (float(row["since"]), float(row["until"]), str(row["reason"]), str(row["by"])) for row in self.spans.rows()
