@@ -16,6 +16,7 @@ import numpy as np
 from simmodel.foundation.display import text_table
 from simmodel.foundation.units import show_quantity
 from simmodel.metrics.critical import critical_shares
+from simmodel.metrics.names import MACHINE_METRICS
 from simmodel.metrics.processors import busy_seconds, energy
 from simmodel.metrics.report import duration
 from simmodel.records.task_moments import PHASES
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord
 
 __all__ = [
-    "MACHINE_METRICS",
     "against_recorded",
     "best_single",
     "by_set",
@@ -44,30 +44,6 @@ __all__ = [
     "summary_text",
     "time_text",
 ]
-
-MACHINE_METRICS = {
-    "makespan": ("time", "makespan"),
-    "slr": ("", "SLR"),
-    "slr_setup": ("", "SLR, setup and reconfiguration on the path"),
-    "speedup": ("", "speedup over the best processor alone"),
-    "efficiency": ("", "efficiency"),
-    "utilisation": ("share", "busy processors"),
-    "energy": ("energy", "energy"),
-    "delay_mean": ("time", "mean time from ready to start"),
-    "setup": ("time", "setup, all tasks"),
-    "reconfiguration": ("time", "reconfiguration, all tasks"),
-    "transfer": ("time", "transfer, all tasks"),
-    "execution": ("time", "execution, all tasks"),
-    "transfers": ("", "data objects moved"),
-    "bytes": ("B", "bytes moved"),
-    "lateness": ("time", "end after the planned end"),
-    "decisions": ("", "decisions"),
-    "decision_min": ("wall", "shortest decision"),
-    "decision_mean": ("wall", "mean decision"),
-    "decision_max": ("wall", "longest decision"),
-}
-"""The metrics of :func:`summary` that are numbers, in order: unit and label. Units: ``time``: the machine's unit;
-``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""
 
 
 def makespan(result: TaskRecord) -> float:
@@ -351,7 +327,7 @@ def time_text(value: float, unit: str) -> str:
 
 
 def machine_text(name: str, value: float, unit: str = "s") -> str:
-    """Return one of :data:`~simmodel.metrics.workflow.MACHINE_METRICS` with its unit as text.
+    """Return one of :data:`~simmodel.metrics.names.MACHINE_METRICS` with its unit as text.
 
     Parameters
     ----------

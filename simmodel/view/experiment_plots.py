@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.names import JOB_METRICS
-from simmodel.metrics.workflow import MACHINE_METRICS
+from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
 from simmodel.view.style import (
     BLUE,
     COLOURS,

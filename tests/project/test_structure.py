@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 115_523, "files": 566}
+SIZES = {"lines": 115_521, "files": 566}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
