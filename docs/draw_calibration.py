@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from simmodel.experiments import calibrate
-from simmodel.experiments.fitting import times_of
+from simmodel.experiments.calibration.fitting import times_of
 from simmodel.view.calibration_plots import convergence
 from simmodel.view.style import GREY
 from simmodel.work.table import Table

@@ -169,7 +169,7 @@ def _calibrate(configuration: Configuration, executor: Executor | None, progress
     record (a log with recorded starts, or columns; default: the workload), the loss (a name, or weights by name) and
     the method: "random", "grid", "sobol", "cmaes", "tpe" or "gp", with its budget.
     """
-    from simmodel.experiments.calibration import calibrate
+    from simmodel.experiments.calibration.calibrating import calibrate
 
     loss: Any = configuration.document["loss"].data if "loss" in configuration.document else "walltime"
     found = calibrate(

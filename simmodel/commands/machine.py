@@ -81,7 +81,7 @@ def work_label(workload: str) -> str:
 def critical_lines(result: MachineResult) -> list[str]:
     """Return the critical path of the run as the lines of a table."""
     from simmodel.foundation.display import text_table
-    from simmodel.metrics.workflow_report import number_text
+    from simmodel.metrics.workflow import number_text
 
     rows = [["from", "to", "task", "processor", "phase", "because of"]]
     for row in result.critical_path().rows():

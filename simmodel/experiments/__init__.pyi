@@ -1,12 +1,12 @@
 from .broker_comparison import compare_brokers as compare_brokers
-from .calibrated import Calibration as Calibration
-from .calibration import calibrate as calibrate
+from .calibration.calibrated import Calibration as Calibration
+from .calibration.calibrating import calibrate as calibrate
+from .calibration.recorded_tasks import RecordedTasks as RecordedTasks
 from .comparison import Comparison as Comparison, compare as compare
 from .exploration import explore as explore
 from .optimisation import Optimisation as Optimisation, optimise as optimise
 from .parameters import Parameter as Parameter
 from .portfolio_comparison import compare_portfolio as compare_portfolio, replicate_portfolio as replicate_portfolio
-from .recorded_tasks import RecordedTasks as RecordedTasks
 from .replication import Replications as Replications, replicate as replicate
 from .sensitivity_indices import Sensitivity as Sensitivity, sensitivity as sensitivity
 from .stopping import Goal as Goal

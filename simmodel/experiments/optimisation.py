@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.experiments.ensembles import GivenStudy, study_of
+from simmodel.experiments.ensembles import GivenStudy, search, study_of
 from simmodel.experiments.models import GivenOutputs, Outputs, Varied, check_whole, outcome
 from simmodel.experiments.parameters import GivenSpace, Model, Parameter, Space
-from simmodel.experiments.searching import search
 from simmodel.experiments.trials import Study, Trial
 from simmodel.foundation.display import Cells, Shown, counted, text_table, texts
 from simmodel.foundation.errors import InputError, SimmodelError, optional_imports, shown, unknown
 from simmodel.metrics.pareto import hypervolume, pareto_front
 from simmodel.results.stores import plain
 from simmodel.runs.scenario import Scenario
-from simmodel.view.pareto_plots import front as plotted
+from simmodel.view.experiment_plots import front as plotted
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

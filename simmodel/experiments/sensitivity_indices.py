@@ -19,7 +19,7 @@ from simmodel.foundation.display import Cells, Shown, text_table, texts
 from simmodel.foundation.errors import InputError, optional_imports, unknown
 from simmodel.metrics.statistics import t_quantile
 from simmodel.runs.scenario import Scenario
-from simmodel.view.sensitivity_plots import effects, index_bars
+from simmodel.view.experiment_plots import effects, index_bars
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -236,7 +236,7 @@ class SurrogateReport(Shown):
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw the mean error of each method as bars; ``title`` and ``figsize`` as of all plots."""
-        from simmodel.view.surrogate_plots import errors_of_methods
+        from simmodel.view.experiment_plots import errors_of_methods
 
         return errors_of_methods(self.table, title=title, figsize=figsize)
 

@@ -1,13 +1,14 @@
 from .batch import (
     bounded_slowdown as bounded_slowdown,
+    jain as jain,
     slowdown as slowdown,
     summary as summary,
     turnaround as turnaround,
+    unfairness as unfairness,
     wait as wait,
 )
 from .comparison import compare as compare
 from .critical import critical_path as critical_path
-from .fairness import jain as jain, unfairness as unfairness
 from .pareto import hypervolume as hypervolume, pareto_front as pareto_front
 from .power_and_energy import Energy as Energy, energy as energy, node_energy as node_energy, power as power
 from .statistics import (

@@ -1,10 +1,10 @@
-"""The metrics of batch systems by name, and the types and defaults of their options."""
+"""The metrics of batch systems and of machines by name, and the types and defaults of their options."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["CHECKPOINT_METRICS", "JOB_METRICS", "METRICS", "TAU", "Cut"]
+__all__ = ["CHECKPOINT_METRICS", "JOB_METRICS", "MACHINE_METRICS", "METRICS", "TAU", "Cut"]
 
 TAU = 10.0
 """Default bound of bounded slowdowns, s."""
@@ -43,4 +43,28 @@ CHECKPOINT_METRICS = {
 """The further metrics of runs with jobs that write checkpoints: sums over these jobs; other runs have none of them."""
 
 JOB_METRICS = METRICS | CHECKPOINT_METRICS
-"""All of them."""
+"""All metrics of jobs."""
+
+MACHINE_METRICS = {
+    "makespan": ("time", "makespan"),
+    "slr": ("", "SLR"),
+    "slr_setup": ("", "SLR, setup and reconfiguration on the path"),
+    "speedup": ("", "speedup over the best processor alone"),
+    "efficiency": ("", "efficiency"),
+    "utilisation": ("share", "busy processors"),
+    "energy": ("energy", "energy"),
+    "delay_mean": ("time", "mean time from ready to start"),
+    "setup": ("time", "setup, all tasks"),
+    "reconfiguration": ("time", "reconfiguration, all tasks"),
+    "transfer": ("time", "transfer, all tasks"),
+    "execution": ("time", "execution, all tasks"),
+    "transfers": ("", "data objects moved"),
+    "bytes": ("B", "bytes moved"),
+    "lateness": ("time", "end after the planned end"),
+    "decisions": ("", "decisions"),
+    "decision_min": ("wall", "shortest decision"),
+    "decision_mean": ("wall", "mean decision"),
+    "decision_max": ("wall", "longest decision"),
+}
+"""The metrics of machines that run tasks, in order: unit and label. Units: ``time``: the machine's unit;
+``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""

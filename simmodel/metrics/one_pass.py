@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 import numpy as np
 
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.batch import bounded_slowdown, cut_window, per_processor_slowdown, slowdown
-from simmodel.metrics.fairness import jain
+from simmodel.metrics.batch import bounded_slowdown, cut_window, jain, per_processor_slowdown, slowdown
 from simmodel.metrics.names import METRICS, TAU, Cut
-from simmodel.metrics.spool import Spool
-from simmodel.metrics.sweep import Sweep
 from simmodel.records.job_record import ENDED_WELL
 from simmodel.work.table import distinct
 from simmodel.work.word_columns import Words
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from simmodel.work.table import Table
 
-__all__ = ["COLUMNS", "Span", "summary_in_one_pass"]
+__all__ = ["COLUMNS", "NotSorted", "Span", "Spool", "Sweep", "summary_in_one_pass"]
 
 COLUMNS = ("submit", "eligible", "start", "end", "processors", "status", "run", "wait", "attempts", "user")
 """The columns of jobs that the metrics need, as far as there are any."""
@@ -200,3 +199,214 @@ def _metrics(found: _Pass, span: Span, waits: Spool, slow: Spool) -> dict[str, A
     total = {name: counts[name] for name in ("jobs", "counted", "outside_window")}
     status = dict(sorted(found.status.items()))
     return {**total, "status": status, "interrupted": counts["interrupted"], **{name: values[name] for name in METRICS}}
+
+
+_QUEUE, _ASKED, _BUSY, _INSIDE = range(4)  # waiting jobs, processors they ask for, busy processors, jobs in the system
+_FIELDS = ("since", "start", "leave", "gone", "processors", "area")
+
+
+class NotSorted(InputError):
+    """Jobs are not sorted by submit time."""
+
+
+class Sweep:
+    """Goes along time with the jobs of a record, part by part.
+
+    A change is known once every job submitted before it has been read. Jobs are kept until their last change.
+
+    Parameters
+    ----------
+    started, ended
+        first and last instant of the run, s
+    low, high
+        the interval of the integrals, s
+
+    Attributes
+    ----------
+    integrals
+        of the waiting jobs, the processors that they ask for, the busy processors and the jobs in the system
+    deepest
+        the longest queue
+    done, unfair
+        the processor-seconds done, and those that an equal division would have given to other jobs (twice)
+    """
+
+    def __init__(self, started: float, ended: float, low: float, high: float) -> None:
+        self._started, self._ended, self._low, self._high = started, ended, low, high
+        self._at = started
+        self._reached = -math.inf  # all changes before it have been made
+        self._values = np.zeros(4)
+        self._area = 0.0  # of the share of each job in the system
+        self.integrals = np.zeros(4)
+        self.deepest = self.done = self.unfair = 0.0
+        self._jobs: dict[str, NDArray[np.float64]] = {name: np.zeros(0) for name in _FIELDS}
+
+    def add(self, jobs: Table, status: Words) -> None:
+        """Add jobs, none of which was submitted before those of the part before."""
+        submit = jobs["submit"]
+        since = submit
+        if "eligible" in jobs:
+            since = np.where(np.isnan(jobs["eligible"]), submit, jobs["eligible"])
+        start, end = jobs["start"], jobs["end"]
+        ran = np.isfinite(start)
+        gone = np.where(ran, start, np.where(np.isnan(end), math.inf, end))  # from the queue
+        queued = ~status.isin(("rejected",)) & ~(gone < since)
+        leave = np.where(ran, np.where(np.isnan(end), self._ended, end), np.nan)
+        kept = (queued | ran) & np.isfinite(since) & ((since < self._ended) | (since <= self._started))
+        first = submit[kept & queued]
+        if len(first):
+            self._advance(float(first.min()))
+        new = {
+            "since": np.where(ran | queued, since, np.nan),
+            "start": start,
+            "leave": leave,
+            "gone": np.where(queued, gone, np.nan),
+            "processors": jobs["processors"].astype(np.float64),
+            "area": np.full(len(since), np.nan),
+        }
+        self._jobs = {name: np.append(self._jobs[name], new[name][kept]) for name in _FIELDS}
+
+    def finish(self) -> None:
+        """Go to the end of the run."""
+        self._advance(math.inf)
+        jobs = self._jobs
+        running = np.isfinite(jobs["start"])
+        self._count_fairness({name: column[running] for name, column in jobs.items()}, self._area)
+
+    def _advance(self, until: float) -> None:
+        """Make all changes before an instant (s)."""
+        if until < self._reached:
+            raise NotSorted("must be sorted by submit time for metrics in one pass: load_result() reads all of it")
+        begin, self._reached = self._reached, until
+        times, changes = self._changes(begin, until)
+        order = np.argsort(times, kind="stable")
+        times, changes = times[order], np.cumsum(changes[order], axis=0)
+        last = np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.zeros(0, dtype=np.intp)
+        times, values = times[last], self._values + changes[last]
+        edges = np.concatenate([[self._at], times, [self._ended] if until == math.inf else []])
+        held = np.vstack([self._values, values])[: len(edges) - 1]
+        self._integrate(edges, held)
+        inside = held[:, _INSIDE]
+        share = np.divide(held[:, _BUSY], inside, out=np.zeros(len(inside)), where=inside > 0)
+        areas = np.append(0.0, np.cumsum(share * np.diff(edges))) + self._area
+        if len(values):
+            self._values = values[-1]
+        self._at, self._area = float(edges[-1]), float(areas[-1])
+        self._leave_behind(begin, until, edges, areas)
+
+    def _changes(self, begin: float, until: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the instants of the changes between two instants, and what changes."""
+        jobs = self._jobs
+        size, zero, one = jobs["processors"], np.zeros(len(jobs["since"])), np.ones(len(jobs["since"]))
+        queued, ran = ~np.isnan(jobs["gone"]), ~np.isnan(jobs["start"])
+        found = [
+            (jobs["since"], (one * queued, size * queued, zero, one * ran)),
+            (jobs["gone"], (-one, -size, zero, zero)),
+            (jobs["start"], (zero, zero, size, zero)),
+            (jobs["leave"], (zero, zero, -size, -one)),
+        ]
+        times, changes = [], []
+        for at, amounts in found:
+            in_time = (at < self._ended) | (at <= self._started)
+            here = np.flatnonzero((at >= begin) & (at < until) & in_time)
+            times.append(np.maximum(at[here], self._started))
+            changes.append(np.stack(amounts, axis=1)[here])
+        return np.concatenate(times), np.concatenate(changes)
+
+    def _integrate(self, edges: NDArray[np.float64], held: NDArray[np.float64]) -> None:
+        inside = np.diff(np.clip(edges, self._low, self._high))
+        self.integrals += inside @ held
+        lasting = np.diff(edges) > 0
+        self.done += float(held[:, _BUSY] @ np.diff(edges))
+        if lasting.any():
+            self.deepest = max(self.deepest, float(held[lasting, _QUEUE].max()))
+
+    def _leave_behind(self, begin: float, until: float, edges: NDArray[np.float64], areas: NDArray[np.float64]) -> None:
+        """Count the fairness to jobs that have left, and forget those without changes to come."""
+        jobs = self._jobs
+        came = (jobs["since"] >= begin) & (jobs["since"] < until)
+        jobs["area"] = np.where(came, np.interp(jobs["since"], edges, areas), jobs["area"])
+        left = (jobs["leave"] >= begin) & (jobs["leave"] < min(until, self._ended))
+        parts = {name: column[left] for name, column in jobs.items()}
+        self._count_fairness(parts, np.interp(parts["leave"], edges, areas))
+        over = np.where(np.isnan(jobs["start"]), jobs["gone"] < until, left | (jobs["leave"] < begin))
+        self._jobs = {name: column[~over] for name, column in jobs.items()}
+
+    def _count_fairness(self, jobs: dict[str, NDArray[np.float64]], area: NDArray[np.float64] | float) -> None:
+        received = (jobs["leave"] - jobs["start"]) * jobs["processors"]
+        self.unfair += float(np.abs(received - (area - jobs["area"])).sum())
+
+
+_BLOCK = 1 << 16
+_DIGIT = 16  # bits that a pass over the file decides
+_SIGN = np.uint64(1 << 63)
+
+
+class Spool:
+    """Values in a temporary file, of which any percentile can be asked.
+
+    A percentile takes four passes over the file, each of which decides 16 more bits of the value at a rank.
+
+    >>> with Spool() as spool:
+    ...     spool.add(np.array([3.0, 1.0])); spool.add(np.array([2.0]))
+    ...     spool.percentiles(50, 95)
+    [2.0, 2.9]
+    """
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile()  # noqa: SIM115 # closed by __exit__
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        """Add values, none of which is nan."""
+        self._file.write(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+        self._count += len(values)
+
+    def percentiles(self, *percents: float) -> list[float]:
+        """Return percentiles as ``numpy.percentile``, linear between two values; nan if there are no values."""
+        if not self._count:
+            return [math.nan] * len(percents)
+        places = [(self._count - 1) * percent / 100 for percent in percents]
+        ranks = sorted({rank for at in places for rank in (math.floor(at), math.ceil(at))})
+        values = dict(zip(ranks, self._at(ranks), strict=True))
+        found = []
+        for at in places:
+            low, high = values[math.floor(at)], values[math.ceil(at)]
+            found.append(low + (high - low) * (at - math.floor(at)))
+        return found
+
+    def _keys(self) -> Iterator[NDArray[np.uint64]]:
+        """Yield the values as whole numbers of the same order, block by block."""
+        self._file.seek(0)
+        while block := self._file.read(8 * _BLOCK):
+            bits = np.frombuffer(block, dtype=np.uint64)
+            yield np.where(bits & _SIGN, ~bits, bits | _SIGN)
+
+    def _at(self, ranks: list[int]) -> list[float]:
+        """Return the values at these ranks, from 0."""
+        prefix = dict.fromkeys(ranks, 0)
+        left = {rank: rank for rank in ranks}  # the rank among the values with the same prefix
+        for shift in range(64 - _DIGIT, -1, -_DIGIT):
+            counts = {each: np.zeros(1 << _DIGIT, dtype=np.int64) for each in prefix.values()}
+            for keys in self._keys():
+                upper = keys >> np.uint64(shift)
+                for each, count in counts.items():
+                    here = upper[upper >> np.uint64(_DIGIT) == each] if shift < 64 - _DIGIT else upper
+                    count += np.bincount((here & np.uint64((1 << _DIGIT) - 1)).astype(np.int64), minlength=1 << _DIGIT)
+            for rank in ranks:
+                upto = np.cumsum(counts[prefix[rank]])
+                digit = int(np.searchsorted(upto, left[rank], side="right"))
+                left[rank] -= int(upto[digit - 1]) if digit else 0
+                prefix[rank] = prefix[rank] << _DIGIT | digit
+        keys = np.array([prefix[rank] for rank in ranks], dtype=np.uint64)
+        values: list[float] = np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64).tolist()
+        return values

@@ -99,7 +99,7 @@ class ChoiceExplanation(Told):
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw when the job would wait and run at each place: as estimated, and as simulated."""
-        from simmodel.view.waiting_plots import places_for_a_job
+        from simmodel.view.referee_plots import places_for_a_job
 
         name = f"Why job {self.job} went to {self.chosen}" if title is None else title
         return places_for_a_job(list(self.places.rows()), self.chosen, self.at, title=name, figsize=figsize)

@@ -45,7 +45,7 @@ class Explanation(Told):
         its own has not begun; ``"order"``: it would fit, but the policy keeps the room for others; ``"limit"`` of its
         queue; ``"dependencies"``; ``"held"`` by a scheduler outside; ``"due"``: the policy starts it at this instant
     detail
-        the same as a clause: its needs, and the supply
+        the same as a clause: what it needs, and what there is
     needs, free
         its processors, and those that are free
     ahead
@@ -58,7 +58,7 @@ class Explanation(Told):
     changes
         changes of its request, each of which alone would start it now, confirmed by asking the policy
     spans
-        from a simulation, its waits: ``since``, ``until`` (s) and ``reason``
+        from a simulation, what it waited for: ``since``, ``until`` (s) and ``reason``
     promises
         the start that it could expect: ``since`` (s), the start ``at`` (s), the ``cause`` of the change, and who says
         so, ``by``: a ``"promise"`` of the policy, before that a ``"what-if"``, at last its ``"start"``; in a snapshot
@@ -67,11 +67,11 @@ class Explanation(Told):
         the reasons that the policy gave with its decisions on the job until it started: ``time`` (s), ``decision``,
         ``reason``
     said
-        the reason given by a scheduler outside
+        what a scheduler outside says of it
     cautions
-        why its start may be another: parts that are not modelled, or that the scheduler outside expects another
+        why its start may be another: what is not modelled, or that the scheduler outside expects another
     dated
-        whether instants are seconds since 1970, shown as dates
+        whether instants are seconds since 1970, told as dates
     """
 
     job: int | str
@@ -144,8 +144,8 @@ class Explanation(Told):
         return f"<Explanation of job {self.job} at {self.at:g} s: {self.reason}>"
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw the obstacles over time, the start that it could expect, and the holders."""
-        from simmodel.view.waiting_plots import in_the_way
+        """Draw what stood in the way over time, the start that it could expect, and the holders."""
+        from simmodel.view.referee_plots import in_the_way
 
         spans = [(float(row["since"]), float(row["until"]), str(row["reason"])) for row in self.spans.rows()]
         since = "since its submission" if spans else "from now"

@@ -1,4 +1,4 @@
-"""Why a task of a machine waited: reasons, holders, and the processor on which it would have started earlier."""
+"""Why a task of a machine waited: for what, who held it, and on which processor it would have started earlier."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TaskExplanation(Told):
     unit
         of times
     spans
-        its waits in between: see :func:`~simmodel.metrics.task_waits.task_waits`
+        what it waited for in between: see :func:`~simmodel.metrics.task_waits.task_waits`
     changes
         another processor, or a larger memory pool, with which it starts earlier, confirmed by running all again
     told
@@ -89,8 +89,8 @@ class TaskExplanation(Told):
         return f"<TaskExplanation of {self.task}: {len(self.spans)} waits>"
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw the waits of the task over time by reason, and the holders."""
-        from simmodel.view.waiting_plots import waits_of_a_task
+        """Draw what the task waited for over time, and who held it."""
+        from simmodel.view.referee_plots import waits_of_a_task
 
         rows = [
             (float(row["since"]), float(row["until"]), str(row["reason"]), str(row["by"])) for row in self.spans.rows()

@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.formats.documents import Value
 from simmodel.foundation.errors import Plain
-from simmodel.metrics.workflow import MACHINE_METRICS
+from simmodel.metrics.names import MACHINE_METRICS
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.toml import from_dict
 from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
@@ -74,7 +74,7 @@ class MachineResult(Stored, TaskRecord):
 
     def summary(self) -> str:
         """Return the metrics as a short table of text."""
-        from simmodel.metrics.workflow_report import summary_text
+        from simmodel.metrics.workflow import summary_text
 
         return summary_text(self)
 
@@ -84,7 +84,7 @@ class MachineResult(Stored, TaskRecord):
 
     def metric_texts(self) -> Callable[[str, float], str]:
         """Return a function like :meth:`metric_text` that can be kept, and sent, without the result."""
-        from simmodel.metrics.workflow_report import machine_text
+        from simmodel.metrics.workflow import machine_text
 
         return partial(machine_text, unit=self.spec.time_unit)
 

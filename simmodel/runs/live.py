@@ -16,7 +16,7 @@ from math import inf
 from secrets import token_urlsafe
 from threading import Condition, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.report import duration
@@ -26,7 +26,7 @@ from simmodel.view.page.document import live_document
 
 if TYPE_CHECKING:
     from simmodel.resources.processors.taskplace import TaskPlace
-    from simmodel.runs.simulation import Simulation
+    from simmodel.systems.system import System
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.livetask import LiveTask
 
@@ -36,6 +36,17 @@ _HOST = "127.0.0.1"
 _SHARE = 0.05  # of the time, at most, goes into whole pages
 _LINGER = 10.0  # s that the server waits for those who watch to have seen the end
 _AFTER_ALL = 2_000_000  # rank at the end of an instant: after the check whether the run is over
+
+
+class Watched(Protocol):
+    """A simulation: a system that runs, with its name and its result so far."""
+
+    system: System[Any]
+    name: str | None
+
+    def result(self) -> Any:
+        """Return the result so far."""
+        ...
 
 
 class LiveView(Observer):
@@ -63,7 +74,7 @@ class LiveView(Observer):
         the port is taken or is none, or the refresh is not positive
     """
 
-    def __init__(self, simulation: Simulation, port: int = 0, refresh: float = 1.0) -> None:
+    def __init__(self, simulation: Watched, port: int = 0, refresh: float = 1.0) -> None:
         if not refresh > 0:
             raise InputError(f"must be a number of seconds > 0, got {refresh!r}", place="refresh")
         self._simulation = simulation
@@ -76,12 +87,12 @@ class LiveView(Observer):
         self.page = 0, b""
         self._page_of: tuple[float, int] | None = None
         self._ended = self._beats = 0
-        self._begun = float(simulation.env.now)
+        self._begun = float(simulation.system.env.now)
         self._message = b""
         self._said = 0  # number of the message
         self._paused = self._step = self._stopped = self._over = False
         self._speed: float | None = None
-        self._paced = monotonic(), float(simulation.env.now)
+        self._paced = monotonic(), float(simulation.system.env.now)
         self._seen = 0
         self.token = token_urlsafe(16)
         handler = type("Handler", (_Handler,), {"live": self})

@@ -180,7 +180,7 @@ class LogReplay(Shown):
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw the waiting jobs of the scheduler's own policy and with advice, and the jobs started by each policy."""
-        from simmodel.view.replay_plots import replay_page
+        from simmodel.view.portfolio_plots import replay_page
 
         starts = [(each.time, each.policy, len(each.starts)) for each in self.advices]
         return replay_page(self.own, self.advised, starts, title=title, figsize=figsize)

@@ -31,7 +31,7 @@ class Searched(Protocol):
 
 
 class Calibrated(Searched, Protocol):
-    """A calibration, as plots need it: see :class:`~simmodel.experiments.calibrated.Calibration`."""
+    """A calibration, as plots need it: see :class:`~simmodel.experiments.calibration.calibrated.Calibration`."""
 
     @property
     def errors(self) -> Table:

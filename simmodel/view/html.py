@@ -11,7 +11,7 @@ import numpy as np
 from simmodel.foundation.display import counted, html_notes, html_table
 from simmodel.metrics.batch import summary
 from simmodel.metrics.report import duration, metric_rows
-from simmodel.metrics.workflow_report import machine_rows, time_text
+from simmodel.metrics.workflow import machine_rows, time_text
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord

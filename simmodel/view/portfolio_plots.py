@@ -1,13 +1,29 @@
-"""Plots of a portfolio of policies: radar chart, jobs started by each policy, and scores over time."""
+"""Plots of a portfolio of policies: radar chart, starts by policy, scores over time, and logs replayed with advice."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simmodel.metrics.objective_scores import MEASURES, Kiviat, not_a_portfolio, started_shares
-from simmodel.view.style import GREY, INK, PALE, Size, axes, coloured, figure, legend, tidy, time_axis
+from simmodel.view.result_plots import queue
+from simmodel.view.style import (
+    BLUE,
+    GREY,
+    INK,
+    PALE,
+    Size,
+    axes,
+    coloured,
+    figure,
+    legend,
+    page,
+    span_axis,
+    tidy,
+    time_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +33,7 @@ if TYPE_CHECKING:
 
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["portfolio_page", "radar", "score_over_time", "starts_by_policy"]
+__all__ = ["portfolio_page", "radar", "replay_page", "score_over_time", "starts_by_policy"]
 
 
 def radar(
@@ -191,3 +207,43 @@ def portfolio_page(
     if chart is not None:
         radar(chart, ax=fig.add_subplot(grid[:, 1]))
     return fig
+
+
+def replay_page(
+    own: JobRecord,
+    advised: JobRecord,
+    starts: Sequence[tuple[float, str, int]],
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+) -> Figure:
+    """Draw the waiting jobs without and with advice, and the jobs started by each policy over time.
+
+    Parameters
+    ----------
+    own, advised
+        the records of the scheduler's own policy, and of the cluster that took the advice
+    starts
+        instant (s), policy and number of started jobs of each decision
+    title, figsize
+        the title of the page; its width and height, inches
+    """
+    with page((8.0, 7.2), figsize, title) as figure:
+        first, second, third = figure.subplots(3, 1)
+        queue(own, colour=GREY, ax=first, title=f"waiting jobs under {own.name}")
+        queue(advised, colour=BLUE, ax=second, title="waiting jobs with advice")
+        top = max(first.get_ylim()[1], second.get_ylim()[1])
+        for ax in (first, second):
+            ax.set_ylim(0, top)
+        names = list(dict.fromkeys(policy for _, policy, _ in starts))
+        for name, colour in coloured(names):
+            mine = [(time, count) for time, policy, count in starts if policy == name]
+            times = [time for time, _ in mine]
+            third.step(times, np.cumsum([count for _, count in mine]), where="post", color=colour, label=name)
+        third.set_ylabel("jobs started")
+        if names:
+            third.legend(frameon=False, fontsize=8.5)
+        tidy(third, title="jobs started by each policy")
+        for ax in (first, second, third):
+            span_axis(ax, min(own.started, advised.started), max(own.ended, advised.ended))
+    return figure

@@ -11,13 +11,13 @@ import pytest
 
 from simmodel import InputError
 from simmodel.experiments import Study
-from simmodel.experiments.searching import run_trials, search
+from simmodel.experiments.ensembles import run_trials, search
 
 ROOT = Path(__file__).parents[2]
 WORKER = """
 import sys, time
 from simmodel.experiments.trials import Study
-from simmodel.experiments.searching import search
+from simmodel.experiments.ensembles import search
 def square(pause, values):
     print(values["x"], flush=True)
     time.sleep(pause)

@@ -27,7 +27,7 @@ from simmodel.experiments import (
     replicate_portfolio,
     sensitivity,
 )
-from simmodel.experiments.losses import QuantileDistance, RelativeError, StartError
+from simmodel.experiments.calibration.losses import QuantileDistance, RelativeError, StartError
 from simmodel.experiments.parameters import Space
 from simmodel.formats import CGSimSites, CGSimStudy, HetSimConfig, SSTScenario
 from simmodel.futures import Branch, what_if

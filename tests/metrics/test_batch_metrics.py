@@ -8,9 +8,8 @@ from hypothesis import given, strategies as st
 
 from simmodel.foundation.errors import InputError
 from simmodel.metrics import bounded_slowdown, compare, jain, slowdown, unfairness
-from simmodel.metrics.batch import METRICS, per_processor_slowdown, window
+from simmodel.metrics.batch import METRICS, discrimination, per_processor_slowdown, window
 from simmodel.metrics.bins import binned, grouped
-from simmodel.metrics.fairness import discrimination
 from simmodel.metrics.packing import pack
 from simmodel.metrics.report import duration
 from simmodel.results import Result

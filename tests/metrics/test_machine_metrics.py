@@ -11,8 +11,7 @@ from simmodel import Environment, Machine, Task, Workflow, load_platform
 from simmodel.metrics._examples import two_kinds
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.processors import link_load, pools
-from simmodel.metrics.workflow import by_set, longest_path
-from simmodel.metrics.workflow_report import machine_text
+from simmodel.metrics.workflow import by_set, longest_path, machine_text
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.records.task_moments import PHASES

@@ -8,8 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import InputError
 from simmodel.metrics.batch import summary
-from simmodel.metrics.one_pass import Span, summary_in_one_pass
-from simmodel.metrics.spool import Spool
+from simmodel.metrics.one_pass import Span, Spool, summary_in_one_pass
 from simmodel.records import JobRecord
 from tests.helpers.examples import up_to
 

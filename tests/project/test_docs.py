@@ -12,8 +12,7 @@ import pytest
 
 import simmodel
 from simmodel import Broker, Cluster, Environment, Grid, Job, Machine, TaskSet, load_platform
-from simmodel.metrics.names import JOB_METRICS
-from simmodel.metrics.workflow import MACHINE_METRICS
+from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
 from simmodel.platform import GridSpec, SiteSpec
 from simmodel.scheduling import Estimate, Load, Place, View
 from simmodel.work.livetask import LiveData

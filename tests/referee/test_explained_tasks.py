@@ -11,8 +11,7 @@ import pytest
 
 from simmodel import Start, Task, WakeAt, Workflow, simulate
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.bandwidth_waits import bandwidth_grants
-from simmodel.metrics.task_waits import task_waits
+from simmodel.metrics.task_waits import bandwidth_grants, task_waits
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.referee import explain
 from simmodel.results import MachineResult

@@ -11,7 +11,7 @@ from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import summary
 from simmodel.metrics.report import metric_rows
-from simmodel.metrics.workflow_report import machine_rows
+from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
 from simmodel.records.task_moments import PHASES
 from simmodel.view.gantt import pieces

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from simmodel import Elastic, InputError, Job, compare, simulate
 from simmodel.metrics.report import metric_rows
-from simmodel.metrics.workflow_report import machine_rows
+from simmodel.metrics.workflow import machine_rows
 from simmodel.records.steps import Steps
 from simmodel.view.page.document import Page
 from tests.helpers.read_pages import Read, read_page

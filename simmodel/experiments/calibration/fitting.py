@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.experiments.losses import Criterion
+from simmodel.experiments.calibration.losses import Criterion
+from simmodel.experiments.calibration.observations import Observations, Times, simulated_times
 from simmodel.experiments.models import Varied
-from simmodel.experiments.observations import Observations, Times, simulated_times
 from simmodel.experiments.parameters import Model, Parameter, Space, place_of
 from simmodel.foundation.errors import InputError, SimmodelError, shown
 from simmodel.runs.scenario import Scenario

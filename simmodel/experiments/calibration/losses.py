@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.experiments.observations import Cell, Observations, Times
+from simmodel.experiments.calibration.observations import Cell, Observations, Times
 from simmodel.foundation.display import Cells, Fields, Shown
 from simmodel.foundation.errors import InputError, shown, unknown
 

@@ -1,89 +1,220 @@
-"""The report of a calibration: errors by site and class, and the limits of the record."""
+"""What a calibration found: values, trials, and its report: errors by site and class, what the record cannot tell."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
-from simmodel.experiments.fitting import STOPPED, Fit
-from simmodel.experiments.identifiability import Identified
-from simmodel.experiments.misfit import Misfit
-from simmodel.experiments.observations import Cell, Times
+from simmodel.experiments.calibration.fitting import STOPPED, Fit
+from simmodel.experiments.calibration.identifiability import Identified
+from simmodel.experiments.calibration.misfit import Misfit, misfits
+from simmodel.experiments.calibration.observations import Cell, Times
+from simmodel.experiments.calibration.separation import loss_in
 from simmodel.experiments.trials import Trial
-from simmodel.foundation.display import counted, text_table, texts
+from simmodel.foundation.display import Cells, Shown, counted, text_table, texts
 from simmodel.foundation.errors import InputError
+from simmodel.runs.scenario import Scenario
+from simmodel.view.calibration_plots import convergence, site_errors
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-__all__ = ["Calibrated", "error_table", "limits_of", "report_of"]
+    from simmodel.view.style import Size
 
-_FEW = 10  # jobs below which the error of a cell says little
+__all__ = ["Calibration"]
 
 
-class Calibrated(Protocol):
-    """A calibration, as its report needs it: see :class:`~simmodel.experiments.calibrated.Calibration`."""
+@attrs.frozen(eq=False, repr=False, slots=False)
+class Calibration(Shown):
+    """The calibrated values of a model's parameters, and how well it repeats the record with them.
+
+    Parameters
+    ----------
+    fit
+        the model, the parameters, the losses and the record
+    method
+        the method of search
+    trials
+        the trials: values, losses, or why they failed
+    separable
+        whether each block of parameters had a search of its own
+    before, values
+        the value of each parameter in the model (``None``: it has none), and the best one found
+    times_before, times_after
+        the times of the jobs of the record with these values; ``None`` if they are not known
+    level
+        confidence of the intervals
+    identified
+        the interval of each parameter, and whether the record identifies it; empty if that was not examined
+    """
+
+    fit: Fit
+    method: str
+    trials: tuple[Trial, ...]
+    separable: bool
+    before: Mapping[str, Any]
+    values: Mapping[str, Any]
+    times_before: Times | None
+    times_after: Times | None
+    level: float = 0.95
+    identified: tuple[Identified, ...] = ()
+
+    # ------------------------------------------------------------------ values
 
     @property
-    def fit(self) -> Fit:
-        """The model, the parameters, the losses and the record."""
-        ...
+    def scenario(self) -> Scenario:
+        """The calibrated scenario.
 
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """The trials."""
-        ...
+        Raises
+        ------
+        InputError
+            a function was calibrated
+        """
+        model = self.fit.varied.model
+        if not isinstance(model, Scenario):
+            message = "must be a scenario, but a function was calibrated: call it with the values"
+            raise InputError(message, place="model")
+        return self.fit.varied.space.apply(model, self.values)
 
-    @property
-    def before(self) -> Mapping[str, Any]:
-        """The values of the model."""
-        ...
+    @cached_property
+    def parameters(self) -> Table:
+        """One row per parameter: ``parameter, before, after`` and, if they are known, ``low, high, verdict``."""
+        names = self.fit.varied.space.names
+        columns: dict[str, Any] = {
+            "parameter": np.array(names),
+            "before": np.array([self.before[name] for name in names]),
+            "after": np.array([self.values[name] for name in names]),
+        }
+        known = {each.name: each for each in self.identified}
+        if known:
+            columns["low"] = np.array([known[name].low if name in known else None for name in names])
+            columns["high"] = np.array([known[name].high if name in known else None for name in names])
+            columns["verdict"] = np.array([known[name].verdict if name in known else "" for name in names])
+        return Table(columns)
 
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The best values."""
-        ...
+    @cached_property
+    def errors(self) -> Table:
+        """One row per site and class of jobs, with the parameters of the site.
 
-    @property
-    def times_before(self) -> Times | None:
-        """The times of jobs with the values of the model."""
-        ...
+        Columns: ``site, class, jobs``, for each loss its error ``before`` and ``after``, also of the jobs held out,
+        and for each parameter of the site its value before and after, with its interval.
 
-    @property
-    def times_after(self) -> Times | None:
-        """The times of jobs with the best values."""
-        ...
+        Raises
+        ------
+        InputError
+            the loss is a function
+        """
+        return _error_table(self)
 
-    @property
-    def identified(self) -> tuple[Identified, ...]:
-        """How well the record fixes each parameter."""
-        ...
+    @cached_property
+    def limits(self) -> list[str]:
+        """What the record cannot tell, one sentence each."""
+        return _limits_of(self)
 
-    @property
+    @cached_property
     def misfits(self) -> tuple[Misfit, ...]:
-        """The defects of the model that its errors show."""
-        ...
+        """The patterns in what the best values leave of the record, each of which says what the model lacks."""
+        if self.fit.observed is None or self.times_after is None:
+            return ()
+        return tuple(misfits(self.fit.observed, self.times_after))
+
+    # ------------------------------------------------------------------ losses
 
     @property
     def loss(self) -> float:
         """The loss with the best values."""
-        ...
+        if self.times_after is not None:
+            return self.fit.losses(self.times_after)["loss"]
+        return min(trial.outcome["loss"] for trial in self.trials if trial.state == "finished")
 
     @property
     def loss_before(self) -> float:
-        """The loss of the model as it was."""
-        ...
+        """The loss of the model as it was; nan if it is not known."""
+        return float("nan") if self.times_before is None else self.fit.losses(self.times_before)["loss"]
+
+    @cached_property
+    def runs(self) -> Table:
+        """One row per trial: ``number, state, error``, the values of the parameters and the losses."""
+        names = list(dict.fromkeys(name for trial in self.trials for name in trial.outcome))
+        columns: dict[str, Any] = {
+            "number": np.array([trial.number for trial in self.trials], dtype=np.int64),
+            "state": np.array([trial.state for trial in self.trials], dtype=str),
+            "error": np.array([trial.error for trial in self.trials], dtype=str),
+        }
+        for name in self.fit.varied.space.names:
+            columns[name] = np.array([trial.values[name] for trial in self.trials])
+        for name in names:
+            columns[name] = np.array([trial.outcome.get(name, np.nan) for trial in self.trials], dtype=np.float64)
+        return Table(columns)
+
+    @cached_property
+    def convergence(self) -> Table:
+        """One row per trial: its ``number``, and the ``best`` loss so far; of all sites, if each has its own search."""
+        numbers = np.arange(len(self.trials))
+        if not self.separable:
+            losses = np.array([loss_in(trial, None) for trial in self.trials])
+            return Table({"number": numbers, "best": np.fmin.accumulate(losses)})
+        logs, whole = np.zeros(len(self.trials)), 0.0
+        for block, weight in zip(self.fit.blocks, self.fit.weights, strict=True):
+            losses = np.array([loss_in(trial, block) for trial in self.trials])
+            logs += weight * np.log(np.maximum(np.fmin.accumulate(losses), 1e-300))
+            whole += weight
+        return Table({"number": numbers, "best": np.exp(logs / whole)})
+
+    plot_errors = site_errors
+
+    def plot_convergence(
+        self, others: Mapping[str, Calibration] | None = None, *, title: str | None = None, figsize: Size | None = None
+    ) -> Figure:
+        """Draw the best loss over the trials; see :mod:`simmodel.view.calibration_plots`.
+
+        Parameters
+        ----------
+        others
+            calibrations of the same model by other methods, by name
+        """
+        return convergence({self.method: self, **(others or {})}, title=title, figsize=figsize)
+
+    @property
+    def failed(self) -> Table:
+        """The number, the values and the error of the trials that failed."""
+        found = [trial for trial in self.trials if trial.state == "failed"]
+        columns = {name: np.array([trial.values[name] for trial in found]) for name in self.fit.varied.space.names}
+        numbers = np.array([trial.number for trial in found], dtype=np.int64)
+        return Table({"number": numbers, **columns, "error": np.array([trial.error for trial in found], dtype=str)})
+
+    def summary(self) -> str:
+        """Return the values before and after as a table of text."""
+        return "\n".join(text_table(self._cells()))
+
+    def report(self) -> str:
+        """Return everything as text: losses, values, errors by site and class, and what the record cannot tell."""
+        return _report_of(self)
+
+    def _cells(self) -> Cells:
+        rows = self.parameters
+        return [list(rows.names), *(texts(row.values()) for row in rows.rows())]
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failed):,} failed" if len(self.failed) else ""
+        count = counted(len(self.trials), "trial")
+        return f"<Calibration of {counted(len(self.values), 'parameter')}: loss {self.loss:.4g}, {count}{failed}>"
 
 
 # ---------------------------------------------------------------------- errors by cell
 
+_FEW = 10  # jobs below which the error of a cell says little
 
-def error_table(found: Calibrated) -> Table:
-    """Return the errors by site and class; see :attr:`~simmodel.experiments.calibrated.Calibration.errors`."""
+
+def _error_table(found: Calibration) -> Table:
+    """Return the errors by site and class; see :attr:`Calibration.errors`."""
     fit = found.fit
     if fit.observed is None or fit.criterion is None:
         raise InputError("must be a ready one for errors by site, got a function", place="loss")
@@ -107,14 +238,14 @@ def error_table(found: Calibrated) -> Table:
     return Table({**columns, **_parameter_columns(found, cells)})
 
 
-def _tested(found: Calibrated, name: str, times: Times, cell: Cell | None) -> float:
+def _tested(found: Calibration, name: str, times: Times, cell: Cell | None) -> float:
     criterion, observed = found.fit.criterion, found.fit.observed
     if cell is None or criterion is None or observed is None:
         return float("nan")
     return criterion.errors(times, observed, [cell])[name][0]
 
 
-def _parameter_columns(found: Calibrated, cells: Sequence[Cell]) -> dict[str, NDArray[Any]]:
+def _parameter_columns(found: Calibration, cells: Sequence[Cell]) -> dict[str, NDArray[Any]]:
     """Return columns of the parameters of each cell's site, by the last parts of their names."""
     known = {each.name: each for each in found.identified}
     rows: list[dict[str, Any]] = []
@@ -148,8 +279,8 @@ def _short(name: str, site: str) -> str:
 # ---------------------------------------------------------------------- limits
 
 
-def limits_of(found: Calibrated) -> list[str]:
-    """Return the limits of the record as sentences; see :attr:`~simmodel.experiments.calibrated.Calibration.limits`."""
+def _limits_of(found: Calibration) -> list[str]:
+    """Return what the record cannot tell; see :attr:`Calibration.limits`."""
     space = found.fit.varied.space
     said = [each.sentence(space[each.name]) for each in found.identified]
     said = [each for each in said if each]
@@ -158,7 +289,7 @@ def limits_of(found: Calibrated) -> list[str]:
     return said
 
 
-def _of_cells(found: Calibrated) -> Iterator[str]:
+def _of_cells(found: Calibration) -> Iterator[str]:
     observed, criterion = found.fit.observed, found.fit.criterion
     assert observed is not None
     assert criterion is not None
@@ -173,7 +304,7 @@ def _of_cells(found: Calibrated) -> Iterator[str]:
                 yield f"{cell}: the record {problem}, so its relative error is not defined and takes no part"
 
 
-def _of_queues(found: Calibrated) -> Iterator[str]:
+def _of_queues(found: Calibration) -> Iterator[str]:
     """Yield the sites whose queue times neither the jobs of the record nor the model explain: jobs wait for others."""
     observed = found.fit.observed
     assert observed is not None
@@ -197,7 +328,7 @@ def _of_queues(found: Calibrated) -> Iterator[str]:
         yield f"the same holds for {counted(len(met) - _NAMED, 'more site')}, such as {met[_NAMED][0]}"
 
 
-def _explained(found: Calibrated, site: str) -> bool:
+def _explained(found: Calibration, site: str) -> bool:
     """Whether the calibrated model repeats the queue times of a site."""
     criterion, observed, times = found.fit.criterion, found.fit.observed, found.times_after
     assert criterion is not None
@@ -236,7 +367,7 @@ def _waiting(
     return most, float((waiting * length).sum()), float((waiting * length)[running < most].sum())
 
 
-def _of_holdout(found: Calibrated) -> Iterator[str]:
+def _of_holdout(found: Calibration) -> Iterator[str]:
     fit = found.fit
     assert fit.observed is not None
     if not fit.observed.testing or found.times_after is None:
@@ -257,7 +388,7 @@ def _of_holdout(found: Calibrated) -> Iterator[str]:
 # ---------------------------------------------------------------------- text
 
 
-def report_of(found: Calibrated) -> str:
+def _report_of(found: Calibration) -> str:
     """Return the report as text."""
     lines = [_line("loss", found.loss_before, found.loss)]
     fit = found.fit
@@ -273,17 +404,17 @@ def report_of(found: Calibrated) -> str:
     if isinstance(rows, Table):
         lines += ["", *text_table([list(rows.names), *(texts(row.values()) for row in rows.rows())])]
     if fit.observed is not None:
-        errors = error_table(found)
+        errors = _error_table(found)
         names = [name for name in errors.names if name in ("site", "class", "jobs") or _is_error(name, found)]
         cells = [names, *(texts(row[name] for name in names) for row in errors.rows())]
         lines += ["", *text_table(cells, left=2)]
-    limits = limits_of(found)
+    limits = _limits_of(found)
     if limits:
         lines += ["", "What this record cannot tell:", *(f"- {sentence}" for sentence in limits)]
     return "\n".join(lines)
 
 
-def _is_error(name: str, found: Calibrated) -> bool:
+def _is_error(name: str, found: Calibration) -> bool:
     losses = found.fit.criterion.losses if found.fit.criterion is not None else ()
     return any(name.startswith((f"{loss} before", f"{loss} after")) for loss in losses)
 

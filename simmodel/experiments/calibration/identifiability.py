@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.experiments.fitting import Block, Fit, times_of
-from simmodel.experiments.least_squares import QUEUES, LeastSquares, Logarithms, fine_step
-from simmodel.experiments.losses import Criterion, RelativeError
-from simmodel.experiments.observations import Cell, Observations, Times
+from simmodel.experiments.calibration.fitting import Block, Fit, times_of
+from simmodel.experiments.calibration.least_squares import QUEUES, LeastSquares, Logarithms, fine_step
+from simmodel.experiments.calibration.losses import Criterion, RelativeError
+from simmodel.experiments.calibration.observations import Cell, Observations, Times
 from simmodel.experiments.parameters import Parameter
 from simmodel.foundation.errors import SimmodelError
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.experiments.least_squares import QUEUES
-from simmodel.experiments.observations import Observations, Times
+from simmodel.experiments.calibration.least_squares import QUEUES
+from simmodel.experiments.calibration.observations import Observations, Times
 from simmodel.metrics.statistics import t_quantile
 
 if TYPE_CHECKING:

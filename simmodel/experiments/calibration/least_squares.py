@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.experiments.fitting import Block
-from simmodel.experiments.observations import Observations, Times
+from simmodel.experiments.calibration.fitting import Block
+from simmodel.experiments.calibration.observations import Observations, Times
 from simmodel.experiments.parameters import Parameter
 from simmodel.metrics.statistics import t_quantile
 

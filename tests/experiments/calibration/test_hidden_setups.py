@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simmodel.experiments import Calibration, calibrate
-from simmodel.experiments.losses import RelativeError
+from simmodel.experiments.calibration.losses import RelativeError
 from tests.helpers.calibration_cases import SETUPS, gaps, hidden_machine, with_costs
 
 

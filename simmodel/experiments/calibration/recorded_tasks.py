@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.catalogue import load_workflow
-from simmodel.experiments.observations import Observations
+from simmodel.experiments.calibration.observations import Observations
 from simmodel.experiments.parameters import Parameter
 from simmodel.foundation.display import Cells, Shown, counted
 from simmodel.foundation.errors import InputError, unknown
@@ -29,7 +29,7 @@ __all__ = ["RecordedTasks"]
 
 @attrs.frozen(kw_only=True, eq=False, repr=False, slots=False)
 class RecordedTasks(Shown):
-    """A recorded workflow as a model for :func:`~simmodel.experiments.calibration.calibrate`.
+    """A recorded workflow as a model for :func:`~simmodel.experiments.calibration.calibrating.calibrate`.
 
     Each task runs on the machine of its record, for the usual time of its family over the speed of the machine. The
     usual time is the median of the family's tasks that are not held out, on all machines: a speed is relative to them.

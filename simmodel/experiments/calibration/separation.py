@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.experiments.fitting import STOP, Block
+from simmodel.experiments.calibration.fitting import STOP, Block
 from simmodel.experiments.parameters import Space
 from simmodel.experiments.search_methods import Search, search_named
 from simmodel.experiments.trials import Trial

@@ -7,28 +7,41 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from math import log
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
 
-from simmodel.experiments.calibrated import Calibration
+from simmodel.experiments.calibration.calibrated import Calibration
+from simmodel.experiments.calibration.fitting import ENDS, Block, Fit, blocks_of, times_of, trial_losses
+from simmodel.experiments.calibration.identifiability import (
+    WORSE,
+    Runner,
+    decides,
+    fitted,
+    identified,
+    possible_times,
+    refined,
+    surroundings,
+)
+from simmodel.experiments.calibration.least_squares import Logarithms, descended, left_plateau, polished, spread
+from simmodel.experiments.calibration.losses import Criterion, GivenLoss
+from simmodel.experiments.calibration.observations import GivenRecord, Observations, Times, simulated_times
+from simmodel.experiments.calibration.separation import Searches
 from simmodel.experiments.calls import map_calls
-from simmodel.experiments.ensembles import GivenStudy, study_of
-from simmodel.experiments.fitting import ENDS, Block, Fit, blocks_of, times_of, trial_losses
-from simmodel.experiments.identifiability import Runner, fitted, identified, possible_times, refined, surroundings
-from simmodel.experiments.losses import Criterion, GivenLoss
+from simmodel.experiments.ensembles import GivenStudy, search, study_of
 from simmodel.experiments.models import Outputs, Varied
-from simmodel.experiments.observations import GivenRecord, Observations, Times
 from simmodel.experiments.parameters import GivenSpace, Model, Space
 from simmodel.experiments.search_methods import search_named
-from simmodel.experiments.searching import search
-from simmodel.experiments.separation import Searches
-from simmodel.experiments.solving import is_smooth, solution
-from simmodel.experiments.trials import Study
+from simmodel.experiments.trials import Study, Trial
 from simmodel.foundation.errors import InputError, SimmodelError, shown, unknown
 from simmodel.records.observers import Bar, progress_bar
 from simmodel.runs.scenario import Scenario
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = "NDArray[np.float64]"
 
 __all__ = ["calibrate"]
 
@@ -69,9 +82,10 @@ def calibrate(
     parameters
         the range of each, by path or keyword: see :class:`~simmodel.experiments.parameters.Space`
     loss
-        a name of :data:`~simmodel.experiments.losses.LOSSES`, a :class:`~simmodel.experiments.losses.Loss`, several
-        with their weights, or ``function(returned, record)``, which returns a number or numbers by site. Losses are
-        averaged geometrically over sites and classes of jobs, each of which counts once
+        a name of :data:`~simmodel.experiments.calibration.losses.LOSSES`, a
+        :class:`~simmodel.experiments.calibration.losses.Loss`, several with their weights, or
+        ``function(returned, record)``, which returns a number or numbers by site. Losses are averaged geometrically
+        over sites and classes of jobs, each of which counts once
     method
         ``"random"``, ``"grid"``, ``"sobol"``, ``"cmaes"``, ``"tpe"`` or ``"gp"`` (Gaussian process). Default: the
         least squares of the logarithms of walltimes, from several starts, for a function of at most 12 numbers with
@@ -282,8 +296,6 @@ def _check_sites(observed: Observations, blocks: tuple[Block, ...], space: Space
 
 def times_of_current(fit: Fit) -> Times | None:
     """Return the times of the model as it is; ``None`` if a function has no defaults."""
-    from simmodel.experiments.observations import simulated_times
-
     assert fit.observed is not None
     model = fit.varied.model
     if isinstance(model, Scenario):
@@ -313,3 +325,101 @@ def _start(space: Space, model: Model, given: Mapping[str, Any] | None) -> Any:
         known = value in each.choices if each.choices else isinstance(value, int | float)
         found.append(each.unit(value) if known else 0.5)
     return np.array(found)
+
+
+# ---------------------------------------------------------------------- least squares from several starts
+
+_MOST = 12  # parameters
+_STARTS = 2  # ways down to least squares from each kind of points
+_AS_GOOD = 4.0  # by which a deviance may be worse: the likelihood does not tell the values apart
+
+
+def is_smooth(fit: Fit) -> bool:
+    """Whether least squares apply: to walltimes that a function returns, of a few parameters that are numbers."""
+    space = fit.varied.space
+    numbers = not any(each.choices or each.whole for each in space.parameters)
+    plain = not isinstance(fit.varied.model, Scenario) and len(fit.blocks) == 1
+    return plain and numbers and len(space) <= _MOST and decides(fit)
+
+
+def solution(fit: Fit, start: Array, budget: int, run: Runner, level: float, seed: int) -> Calibration | None:
+    """Return the least squares of a function; ``None`` where a search by trials does better.
+
+    That is so if the budget is small, if the times do not depend on each parameter smoothly, or if odd jobs make the
+    loss of least squares much larger than the least one.
+
+    Parameters
+    ----------
+    fit
+        a function, for which :func:`is_smooth` holds
+    start
+        the first point
+    budget
+        the number of trials: points that are tried, those of slopes not counted
+    run
+        runs the model
+    level, seed
+        of the intervals
+    """
+    assert fit.observed is not None
+    space = fit.varied.space
+    part = Block("", tuple(range(len(space))))
+    logs = Logarithms.of(fit.observed, part)
+    count = 8 + 6 * len(space)
+    if logs is None or budget < 1 + count + 4 * _STARTS:
+        return None
+
+    def times_at(points: Sequence[Array]) -> list[Times | None]:
+        return run([space.values(point) for point in points])
+
+    points = [start, *spread(space.parameters, count)]
+    runs = times_at(points)
+    sums = [np.inf if times is None else float((logs.errors(times) ** 2).sum()) for times in runs]
+    order = sorted((i for i, sum_ in enumerate(sums) if np.isfinite(sum_)), key=sums.__getitem__)
+    starts = sorted(each for half in (0, 1) for each in [i for i in order if i % 2 == half][:_STARTS])
+    rounds = (budget - len(points)) // max(len(starts), 1)
+    ways = [descended(logs, space.parameters, times_at, points[i], times, rounds) for i in starts if (times := runs[i])]
+    if not ways:
+        return None
+    ways.sort(key=lambda way: way.squares)
+    ways.insert(0, left_plateau(logs, space.parameters, times_at, ways[0]))
+    best = polished(logs, space.parameters, times_at, ways[0])
+    near = surroundings(fit, [part], best.points[-1], run, fine=True)
+    if near is None or any(not any(steep[i].any() for steep in near.slopes.values()) for i in range(len(space))):
+        return None
+    _, nearby = refined(fit, [part], near, run, seed)
+    if fit.losses(near.times)["loss"] > WORSE * fit.losses(nearby)["loss"]:
+        return None
+    known = identified(fit, [part], near, near.point, near.times, run, seed=seed, level=level)
+    bound = ways[0].squares * (1 + _AS_GOOD / len(logs.recorded)) + 1e-12
+    for way in ways[1:]:
+        if way.squares <= bound:
+            known = [
+                each.besides(parameter, at, [other])
+                for each, parameter, at, other in zip(known, space.parameters, near.point, way.points[-1], strict=True)
+            ]
+    tried = [(space.values(point), times) for point, times in zip(points, runs, strict=True)]
+    tried += [(space.values(point), times) for way in (*ways[1:], best) for point, times in way.steps]
+    return Calibration(
+        fit=fit,
+        method="least-squares",
+        trials=tuple(_trial(fit, i, *each) for i, each in enumerate(tried)),
+        separable=False,
+        before={},
+        values=space.values(near.point),
+        times_before=None,
+        times_after=near.times,
+        level=level,
+        identified=tuple(known),
+    )
+
+
+def _trial(fit: Fit, number: int, values: Mapping[str, Any], times: Times | None) -> Trial:
+    if times is None:
+        try:
+            times_of(fit, values)
+            why = "a time is infinite"
+        except (SimmodelError, ArithmeticError, ValueError, LookupError, TypeError) as error:
+            why = str(error) or type(error).__name__
+        return Trial(number=number, values=values, state="failed", error=why)
+    return Trial(number=number, values=values, state="finished", outcome=fit.losses(times))
