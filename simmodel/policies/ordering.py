@@ -285,28 +285,28 @@ def settled(
     order, view
         the order of the queues; the view
     roomy
-        the places where a job could start; when each of them is held, it is not told for which jobs others are
+        the places where a job could start; once they are all held, the others do not matter
     earliest
         returns the earliest start of an entry at its place (s). Of the places where a job is first and fits nowhere,
         that with the earliest is held for it, of equal ones the preferred one; at the others the next job is first.
         Default: all are held
     """
     waiting, choices = view.waiting, view.choices
-    firsts: dict[Pool, tuple[Any, int, LiveJob]] = {}
+    firsts: dict[Pool, tuple[Any, ...]] = {}
     cursors: dict[Pool, Iterator[LiveJob]] = {}
     held: dict[Pool, LiveJob] = {}
     passed: set[LiveJob] = set()
     for number, place in enumerate(view.places if roomy else ()):
         first = waiting.at(place).by(order).head()
         if first is not None:
-            firsts[place] = _key(order, first, view), number, first
+            firsts[place] = _key(order, first, view, number)
     rooms = roomy & firsts.keys()
     while rooms:
-        first = min(firsts.values())[2]
+        first = min(firsts.values())[-1]
         entries = choices.get(first, (first,))
-        here = [each for each in entries if each.place in firsts and firsts[each.place][2] is each]
+        here = [each for each in entries if each.place in firsts and firsts[each.place][-1] is each]
         for each in here:
-            if each.place.fits(each):
+            if each.place in rooms and each.place.fits(each):
                 return each, held
         holding = here if earliest is None or len(here) == 1 else [min(here, key=earliest)]
         for each in holding:
@@ -317,19 +317,21 @@ def settled(
             continue
         passed.update(entries)
         for place in [each.place for each in here if each.place in firsts]:
-            number = firsts.pop(place)[1]
+            number = firsts.pop(place)[-2]
             if place not in cursors:
                 cursors[place] = iter(waiting.at(place).by(order))
             for following in cursors[place]:
                 if following not in passed:
-                    firsts[place] = _key(order, following, view), number, following
+                    firsts[place] = _key(order, following, view, number)
                     break
             else:
                 rooms.discard(place)
     return None, held
 
 
-def _key(order: OrderLike, job: LiveJob, view: View) -> tuple[Any, ...]:
+def _key(order: OrderLike, job: LiveJob, view: View, number: int) -> tuple[Any, ...]:
+    """Return a sort key that ends with the number of a place and the first job there."""
     if order.key is None:
-        return _rank(job)
-    return -job.priority, order.key(job, view.now) if order.changes else order.key(job), job.submit, job.seq
+        return -job.priority, job.submit, job.seq, number, job
+    key = order.key(job, view.now) if order.changes else order.key(job)
+    return -job.priority, key, job.submit, job.seq, number, job
