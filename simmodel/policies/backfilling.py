@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.entries import Entries
@@ -16,7 +17,6 @@ from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.ordering import FCFS, SJF, at_each_place, order as order_named, settled
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
-from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder, Order
@@ -65,30 +65,21 @@ class Easy(Policy):
         self.tries_every_submission = self.candidates is not self.order
         # By counted place: version, head, promised time, extra, and whether the last two hold for a job that starts.
         self._blocked: dict[Pool, tuple[int, LiveJob, float, int, bool]] = {}
-        # Of several places: the jobs for which they are held; when that was found, their versions in total, the last
-        # new jobs, and where a job could start.
-        self._held: dict[Pool, LiveJob] = {}
-        self._version = -1
-        self._newest: list[Any] = []
-        self._roomy: set[Pool] = set()
+        self._held: tuple[int, dict[Pool, LiveJob]] = -1, {}  # sum of versions, the jobs for which places are held then
         self._ends: dict[Pool, tuple[int, dict[int, float]]] = {}  # version, and the earliest start (s) by width
-        self._until = -INFINITY  # no waiting job can start before this instant (s) unless the versions change
         self._promised: dict[Pool, Promise] = {}  # where the free processors are not the whole state
 
     def forget(self) -> None:
         """Discard the state of the last decision: another policy has decided since."""
         self._blocked.clear()
         self._promised.clear()
-        self._until = -INFINITY
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start heads, make a promise, and backfill, at each place."""
         places = view.places
         if len(places) > 1:
-            if view.choices:
-                return () if self._stays(view) else self._at_all(view)
-            self._until = -INFINITY
-            return at_each_place(view, self._at)
+            self._held = -1, {}
+            return chain(self._start_firsts(view) if view.choices else (), at_each_place(view, self._at))
         place = places[0]
         last = self._blocked.get(place)
         if last is not None and last[0] == place.version:
@@ -134,81 +125,23 @@ class Easy(Policy):
         self._blocked[place] = (version + 1 if holds else -1, head, at, extra, holds)
         return (new_start((found, place, None, None, None)),)
 
-    def _at_all(self, view: View) -> Iterator[Decision]:
-        """Start the first of the jobs for which no place is held ahead of them; then decide at each place."""
-        self._until = -INFINITY
+    def _start_firsts(self, view: View) -> Iterator[Decision]:
+        """Start the first of the jobs for which no place is held ahead of them, as long as it fits somewhere."""
         while (entry := self._settle(view)) is not None:
             yield Start(entry, entry.place)
-        quiet = all(self._is_done(view, place) for place in self._roomy)
-        if not quiet:
-            yield from at_each_place(view, self._where_changed)
-            quiet = self._is_settled(view) or self._settle(view) is None
-            quiet = quiet and all(self._is_done(view, each) or not self._has_room(view, each) for each in view.places)
-        if quiet and not (self.promises or self.order.changes):
-            self._until = min(map(self._earliest, self._held.values()), default=INFINITY)
-        else:
-            self._blocked.clear()  # a job that has come meanwhile will not be new
-
-    def _stays(self, view: View) -> bool:
-        """Whether no job can start, because nothing has changed but new jobs that do not fit, behind those ahead."""
-        if view.env._now >= self._until or not self._is_settled(view, new=True):
-            return False
-        held, key = self._held, self.order.key
-        for place in view.places:
-            for job in view.waiting.at(place).new:
-                if job.width <= place.free or not place.simple:
-                    return False
-                if place in held and entry_of(job, key) < entry_of(held[place], key):
-                    return False
-        return True
-
-    def _is_settled(self, view: View, *, new: bool = False) -> bool:
-        """Whether the places are held for the same jobs as when they were last found, but for new jobs if so said."""
-        if self._version != sum([place.version for place in view.places]):
-            return False
-        for job in self._held.values():
-            if job.state != "waiting":
-                return False
-        return new or self._newest == [view.waiting.at(place).new[-1:] for place in view.places]
 
     def _settle(self, view: View) -> LiveJob | None:
         """Return the first job that can start, if any, and note the jobs for which places are held."""
-        places = view.places
-        self._roomy = {place for place in places if self._has_room(view, place)}
-        entry, self._held = settled(self.order, view, self._roomy, self._earliest)
-        self._version = sum([place.version for place in places])
-        self._newest = [view.waiting.at(place).new[-1:] for place in places]
+        roomy = {place for place in view.places if self._has_room(view, place)}
+        entry, held = settled(self.order, view, roomy, self._earliest)
+        self._held = sum([place.version for place in view.places]), held
         return entry
-
-    def _first(self, view: View, place: Pool, head: LiveJob | None) -> LiveJob | None:
-        """Return the job for which a place is held, given the head of its queue: no other place is held for it."""
-        if head not in view.choices:
-            return head
-        if not self._is_settled(view):
-            self._settle(view)
-        return self._held.get(place)
-
-    def _where_changed(self, view: View, place: Pool) -> Iterable[Decision]:
-        """Decide at a place, unless neither the job for which it is held nor anything at the place has changed."""
-        return () if self._is_done(view, place) else self._at(view, place)
-
-    def _is_done(self, view: View, place: Pool) -> bool:
-        """Whether no job starts at a place: its last decision found none, and only jobs that cannot start have come."""
-        last = self._blocked.get(place)
-        if last is None or last[0] != place.version or not place.simple:
-            return False
-        _, head, at, extra, _ = last
-        limit = at - view.env._now
-        waiting, free = view.waiting.at(place), place.free
-        if limit <= 0 or self._first(view, place, waiting.by(self.order).head()) is not head:
-            return False
-        return not any(job.width <= free and (job.planned <= limit or job.width <= extra) for job in waiting.new)
 
     def _has_room(self, view: View, place: Pool) -> bool:
         """Whether a job could start at a place, or be promised a start."""
         if self.promises or not place.simple:
             return True
-        return place.free > 0 and bool(place.free >= view.waiting.at(place).lanes(self.candidates).narrowest)
+        return bool(place.free >= view.waiting.at(place).lanes(self.candidates).narrowest)
 
     def _earliest(self, entry: LiveJob) -> float:
         """Return the earliest start of an entry at its place (s), as if it were next."""
@@ -224,6 +157,14 @@ class Easy(Policy):
         if at is None:
             at = ends[entry.width] = place.earliest(entry)[0]
         return max(at, place.env._now)
+
+    def _first(self, view: View, place: Pool, head: LiveJob | None) -> LiveJob | None:
+        """Return the job for which a place is held, given the head of its queue: no other place is held for it."""
+        if head not in view.choices:
+            return head
+        if self._held[0] != sum([place.version for place in view.places]):
+            self._settle(view)
+        return self._held[1].get(place)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide by counting if the free processors are the whole state of the place, else by its own promise."""
@@ -272,7 +213,6 @@ class Easy(Policy):
         if promises:
             yield Reserve(head, place, at)
         holds = exact = True
-        version = place.version
         first_fitting = lanes.first_fitting
         while (job := first_fitting(place.free, limit, extra)) is not None:
             requested = job.planned
@@ -284,8 +224,6 @@ class Easy(Policy):
             yield new_start((job, place, None, None, None))
         if not promises:
             self._blocked[place] = (place.version if holds else -1, head, at, extra, exact)
-            if holds and exact:  # then these starts delay no job that a place is held for, and no place is better now
-                self._version += place.version - version
 
 
 def Backfill(

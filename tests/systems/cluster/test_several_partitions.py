@@ -141,7 +141,9 @@ def test_the_earliest_starts_of_waiting_jobs_are_searched_anew_only_where_jobs_h
     ]
     platform = ClusterSpec(partitions=[PartitionSpec(name=name, processors=8) for name in "abcdefgh"])
     searched, settled = counted(monkeypatch, CountPool, "earliest"), counted(monkeypatch, backfilling, "settled")
+    asked = counted(monkeypatch, CountPool, "why_not")  # whether a partition can run a job: once for each and one more
     simulate(platform, jobs, "easy")
+    assert len(asked) < 10 * len(jobs)
     assert len(searched) < 10 * len(jobs)
     assert len(settled) < 3.5 * len(jobs)
 
