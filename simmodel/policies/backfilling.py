@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.policies.ordering import FCFS, SJF, at_each_place, heads_of, order as order_named, start_heads_in_order
+from simmodel.policies.ordering import FCFS, SJF, at_each_place, order as order_named, settled
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
@@ -65,6 +65,8 @@ class Easy(Policy):
         self.tries_every_submission = self.candidates is not self.order
         # By counted place: version, head, promised time, extra, and whether the last two hold for a job that starts.
         self._blocked: dict[Pool, tuple[int, LiveJob, float, int, bool]] = {}
+        self._held: tuple[int, dict[Pool, LiveJob]] = -1, {}  # sum of versions, the jobs for which places are held then
+        self._ends: dict[Pool, tuple[int, dict[int, float]]] = {}  # version, and the earliest start (s) by width
         self._promised: dict[Pool, Promise] = {}  # where the free processors are not the whole state
 
     def forget(self) -> None:
@@ -76,8 +78,8 @@ class Easy(Policy):
         """Start heads, make a promise, and backfill, at each place."""
         places = view.places
         if len(places) > 1:
-            first = start_heads_in_order(self.order, view, passing=True) if view.choices else ()
-            return chain(first, at_each_place(view, self._at))
+            self._held = -1, {}
+            return chain(self._start_firsts(view) if view.choices else (), at_each_place(view, self._at))
         place = places[0]
         last = self._blocked.get(place)
         if last is not None and last[0] == place.version:
@@ -123,6 +125,47 @@ class Easy(Policy):
         self._blocked[place] = (version + 1 if holds else -1, head, at, extra, holds)
         return (new_start((found, place, None, None, None)),)
 
+    def _start_firsts(self, view: View) -> Iterator[Decision]:
+        """Start the first of the jobs for which no place is held ahead of them, as long as it fits somewhere."""
+        while (entry := self._settle(view)) is not None:
+            yield Start(entry, entry.place)
+
+    def _settle(self, view: View) -> LiveJob | None:
+        """Return the first job that can start, if any, and note the jobs for which places are held."""
+        roomy = {place for place in view.places if self._has_room(view, place)}
+        entry, held = settled(self.order, view, roomy, self._earliest)
+        self._held = sum([place.version for place in view.places]), held
+        return entry
+
+    def _has_room(self, view: View, place: Pool) -> bool:
+        """Whether a job could start at a place, or be promised a start."""
+        if self.promises or not place.simple:
+            return True
+        return bool(place.free >= view.waiting.at(place).lanes(self.candidates).narrowest)
+
+    def _earliest(self, entry: LiveJob) -> float:
+        """Return the earliest start of an entry at its place (s), as if it were next."""
+        place: Pool = entry.place
+        if not place.simple:
+            profile = place.profile()
+            return profile.instant(profile.earliest(entry, entry.planned)[0])
+        version, ends = self._ends.get(place, (-1, {}))
+        if version != place.version:
+            ends = {}
+            self._ends[place] = place.version, ends
+        at = ends.get(entry.width)
+        if at is None:
+            at = ends[entry.width] = place.earliest(entry)[0]
+        return max(at, place.env._now)
+
+    def _first(self, view: View, place: Pool, head: LiveJob | None) -> LiveJob | None:
+        """Return the job for which a place is held, given the head of its queue: no other place is held for it."""
+        if head not in view.choices:
+            return head
+        if self._held[0] != sum([place.version for place in view.places]):
+            self._settle(view)
+        return self._held[1].get(place)
+
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide by counting if the free processors are the whole state of the place, else by its own promise."""
         return self._counted(view, place) if place.simple else self._beside(view, place)
@@ -132,7 +175,7 @@ class Easy(Policy):
         head: LiveJob | None
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)
-        return heads_of(self.order, view).get(place) if head in view.choices else head
+        return self._first(view, place, head)
 
     def _beside(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide at a pool of any kind: start heads, promise a start to the next, and start other jobs beside it."""
@@ -157,12 +200,12 @@ class Easy(Policy):
         # _heads, inlined:
         while (head := queue.head()) is not None and head.width <= place.free and place.fits(head):
             yield new_start((head, place, None, None, None))
-        if head in view.choices:
-            head = heads_of(self.order, view).get(place)
         if head is None or (place.free <= 0 and not promises):
             return
         lanes = waiting.lanes(self.candidates)
         if place.free < lanes.narrowest and not promises:
+            return
+        if head in view.choices and (head := self._first(view, place, head)) is None:
             return
         at, extra = place.earliest(head)
         now = view.env._now

@@ -45,8 +45,8 @@ __all__ = [
     "Order",
     "at_each_place",
     "by_preference",
-    "heads_of",
     "order",
+    "settled",
     "start_heads",
     "start_heads_in_order",
     "start_in_order",
@@ -269,64 +269,69 @@ def _rank(job: LiveJob) -> tuple[Any, ...]:
     return -job.priority, job.submit, job.seq
 
 
-def heads_of(order: OrderLike, view: View) -> dict[Pool, LiveJob]:
-    """Return the head of each queue: the first job for which no other place is held; none of them fits.
-
-    For a job that is first in several queues one place is held: that with the earliest start by the expected ends of
-    running jobs; of equal ones, the preferred one. In the other queues the next job is the first.
-    """
-    return _settled(order, view, passing=True)[1]
+def start_heads_in_order(order: OrderLike, view: View) -> Iterator[Decision]:
+    """Start the first of all jobs, where it prefers to, as long as it fits at a place where it is first."""
+    while (entry := settled(order, view, {place for place in view.places if place.free > 0})[0]) is not None:
+        yield Start(entry, entry.place)
 
 
-def start_heads_in_order(order: OrderLike, view: View, *, passing: bool = False) -> Iterator[Decision]:
-    """Start the first of all jobs, where it prefers to, as long as it fits at a place where it is first.
+def settled(
+    order: OrderLike, view: View, roomy: set[Pool], earliest: Callable[[LiveJob], float] | None = None
+) -> tuple[LiveJob | None, dict[Pool, LiveJob]]:
+    """Return the first job that can start, and the jobs ahead of it, by the places that are held for them.
 
     Parameters
     ----------
     order, view
         the order of the queues; the view
-    passing
-        whether a job that fits nowhere lets others pass except where a place is held for it (see :func:`heads_of`)
+    roomy
+        the places where a job could start; once they are all held, the others do not matter
+    earliest
+        returns the earliest start of an entry at its place (s). Of the places where a job is first and fits nowhere,
+        that with the earliest is held for it, of equal ones the preferred one; at the others the next job is first.
+        Default: all are held
     """
-    while (entry := _settled(order, view, passing=passing)[0]) is not None:
-        yield Start(entry, entry.place)
-
-
-def _settled(order: OrderLike, view: View, *, passing: bool) -> tuple[LiveJob | None, dict[Pool, LiveJob]]:
-    """Return the first job that can start, and the jobs ahead of it that wait, by the places that are held for them."""
-    cursors = {place: iter(view.waiting.at(place).by(order)) for place in view.places}
-    firsts: dict[Pool, LiveJob | None] = {place: next(cursor, None) for place, cursor in cursors.items()}
+    waiting, choices = view.waiting, view.choices
+    firsts: dict[Pool, tuple[Any, ...]] = {}
+    cursors: dict[Pool, Iterator[LiveJob]] = {}
     held: dict[Pool, LiveJob] = {}
     passed: set[LiveJob] = set()
-    while True:
-        for place, first in firsts.items():
-            while first in passed:
-                first = firsts[place] = next(cursors[place], None)
-        left = [first for place, first in firsts.items() if first is not None and place not in held]
-        if not left:
-            return None, held
-        first = min(left, key=lambda job: _key(order, job, view))
-        entries = view.choices.get(first, (first,))
-        here = [each for each in entries if each in left]
+    for number, place in enumerate(view.places if roomy else ()):
+        first = waiting.at(place).by(order).head()
+        if first is not None:
+            firsts[place] = _key(order, first, view, number)
+    rooms = roomy & firsts.keys()
+    while rooms:
+        first = min(firsts.values())[-1]
+        entries = choices.get(first, (first,))
+        here = [each for each in entries if each.place in firsts and firsts[each.place][-1] is each]
         for each in here:
-            if each.place.fits(each):
+            if each.place in rooms and each.place.fits(each):
                 return each, held
-        holding = [min(here, key=_earliest)] if passing and len(here) > 1 else here
-        held.update((each.place, each) for each in holding)
-        if passing:
-            passed.update(each for each in entries if each not in holding)
+        holding = here if earliest is None or len(here) == 1 else [min(here, key=earliest)]
+        for each in holding:
+            held[each.place] = each
+            del firsts[each.place]
+            rooms.discard(each.place)
+        if len(holding) == len(entries) or earliest is None:
+            continue
+        passed.update(entries)
+        for place in [each.place for each in here if each.place in firsts]:
+            number = firsts.pop(place)[-2]
+            if place not in cursors:
+                cursors[place] = iter(waiting.at(place).by(order))
+            for following in cursors[place]:
+                if following not in passed:
+                    firsts[place] = _key(order, following, view, number)
+                    break
+            else:
+                rooms.discard(place)
+    return None, held
 
 
-def _key(order: OrderLike, job: LiveJob, view: View) -> tuple[Any, ...]:
+def _key(order: OrderLike, job: LiveJob, view: View, number: int) -> tuple[Any, ...]:
+    """Return a sort key that ends with the number of a place and the first job there."""
     if order.key is None:
-        return _rank(job)
-    return -job.priority, order.key(job, view.now) if order.changes else order.key(job), job.submit, job.seq
-
-
-def _earliest(entry: LiveJob) -> float:
-    """Return the earliest start of an entry at its place (s), as if it were next."""
-    place: Pool = entry.place
-    if place.simple:
-        return place.earliest(entry)[0]
-    profile = place.profile()
-    return profile.instant(profile.earliest(entry, entry.planned)[0])
+        return -job.priority, job.submit, job.seq, number, job
+    key = order.key(job, view.now) if order.changes else order.key(job)
+    return -job.priority, key, job.submit, job.seq, number, job

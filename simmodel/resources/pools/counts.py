@@ -135,7 +135,7 @@ class CountPool(Pool):
 
     def request_of(self, spec: Job) -> Request | None:
         """Return the job's request beyond processors (consumables, GPUs or memory), or ``None``."""
-        if not (spec.amounts or spec.gpus_per_node or spec.memory_per_node):
+        if not (spec.gpus_per_node or spec.memory_per_node or spec.consumables or spec.bandwidth):
             return None
         from simmodel.resources.pools.allocation import Request
 

@@ -58,6 +58,8 @@ class ClusterCore:
         its storages, links and consumables
     pools, places, only_pool
         the places by name; in order; the single one, or ``None``
+    places_named
+        the places of jobs with these ``partitions``, of those that came so far
     by_event, submits_first
         whether each event brings a decision; whether submissions then precede ends
     end_priority, submit_priority, calendar_priority
@@ -91,6 +93,7 @@ class ClusterCore:
         for pool in self.places:
             pool.system = name
         self.only_pool = self.places[0] if len(self.places) == 1 else None
+        self.places_named: dict[tuple[int | str, ...], list[Pool]] = {}
         self.by_event = options.decide_on == "event"
         self.submits_first = self.by_event and options.event_order == "submits-first"
         self.end_priority = SUBMIT if self.submits_first else END

@@ -224,15 +224,15 @@ class Intake:
                 raise InputError(f"job {name}: {unknown('queue', str(spec.queue), rules).message}")
             job.priority += job.rules.spec.priority
         places = places_of(spec, core) if spec.partitions and core.only_pool is None else [_place_of(job, spec, core)]
-        pool = places[0]
-        reason = None
-        if len(places) == 1:
+        for pool in places:
             job.request = pool.request_of(spec)
             reason = pool.why_not(job) or pool.limits_why_not(job)
+            if reason is None:
+                break
         else:
-            found, reasons = able(job, places)
-            pool, reason = (found[0], None) if found else (pool, reasons)
-            job.request = pool.request_of(spec)
+            if len(places) > 1:
+                pool, reason = places[0], able(job, places)[1]
+                job.request = pool.request_of(spec)
         job.place = pool
         job.priority += pool.priority
         reason = reason or (job.rules.why_not(job) if job.rules is not None else None)

@@ -367,14 +367,18 @@ def places_of(spec: Job, core: ClusterCore) -> list[Pool]:
     InputError
         if one is unknown
     """
-    names = [str(name) for name in spec.partitions]
-    if names == [ANY] and ANY not in core.pools:
-        names = list(core.pools)
-    for name in names:
-        if name not in core.pools:
-            raise InputError(f"job {spec.id}: {unknown('partition', name, core.pools).message}")
-    places = [core.pools[name] for name in names]
-    return [place for place in places if place.part_of is None] or places[:1]
+    found = core.places_named.get(spec.partitions)
+    if found is None:
+        names = [str(name) for name in spec.partitions]
+        if names == [ANY] and ANY not in core.pools:
+            names = list(core.pools)
+        for name in names:
+            if name not in core.pools:
+                raise InputError(f"job {spec.id}: {unknown('partition', name, core.pools).message}")
+        places = [core.pools[name] for name in names]
+        found = [place for place in places if place.part_of is None] or places[:1]
+        core.places_named[spec.partitions] = found
+    return found
 
 
 def bind(job: LiveJob, place: Pool) -> None:
@@ -424,9 +428,11 @@ def places_to_wait(job: LiveJob, core: ClusterCore) -> list[Pool]:
 
 
 def _copy(job: LiveJob, place: Pool) -> LiveJob:
-    copy = LiveJob(job.id, job.index, job.submit, job.processors, job.planned, job.expected, job._duration)
-    copy.seq, copy.user, copy.priority, copy.place = job.seq, job.user, job.priority, job.place
-    copy.rules, copy._job, copy._outcome = job.rules, job._job, job._outcome
-    copy.attempts, copy.past, copy.watched, copy.unrequested = job.attempts, job.past, True, job.unrequested
-    bind(copy, place)
+    copy = LiveJob(
+        job.id, job.index, job.submit, job.processors, job.planned, job.expected, job._duration, job.user, place, True
+    )
+    copy.seq, copy.rules, copy._job, copy._outcome = job.seq, job.rules, job._job, job._outcome
+    copy.attempts, copy.past, copy.unrequested = job.attempts, job.past, job.unrequested
+    copy.priority = job.priority + (place.priority - job.place.priority)
+    copy.request = None if job._job is None else place.request_of(job._job)
     return copy

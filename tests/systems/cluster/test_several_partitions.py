@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 from typing import Any
 
 import attrs
@@ -14,7 +15,8 @@ from simmodel.formats import read_columns, read_sacct
 from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform import ClusterSpec, PartitionSpec
 from simmodel.platform.cluster import QueueSpec, ReservationSpec
-from simmodel.policies import Easy
+from simmodel.policies import Easy, backfilling
+from simmodel.resources.pools.counts import CountPool
 from simmodel.scheduling.registry import policy_names
 from simmodel.snapshots.codec import read_state, write_fields
 from simmodel.systems.cluster.from_data import snapshot_of
@@ -121,6 +123,29 @@ def test_while_two_jobs_wait_for_both_the_first_chooses_first():
         Job(processors=1, run=60, partition="b"),  # would not end before that of the first
     ]
     assert ran(spec(4, 4), jobs, "easy")[2:] == [(50, "b"), (100, "a"), (0, "a"), (250, "b")]
+
+
+def counted(monkeypatch, owner: Any, name: str) -> list[Any]:
+    """Return a list that grows with each call of a function of a class or module from now on."""
+    function, calls = getattr(owner, name), []
+    monkeypatch.setattr(owner, name, lambda *given, **named: (calls.append(given), function(*given, **named))[1])
+    return calls
+
+
+def test_the_earliest_starts_of_waiting_jobs_are_searched_anew_only_where_jobs_have_come_or_gone(monkeypatch):
+    """Some for each start and end at a place, for the jobs of different widths that are first in the queues."""
+    rng = random.Random(1)
+    jobs = [
+        Job(submit=i, processors=rng.randint(1, 8), run=run, requested=2 * run, partitions="any")
+        for i, run in enumerate(rng.randint(1, 80) for _ in range(500))
+    ]
+    platform = ClusterSpec(partitions=[PartitionSpec(name=name, processors=8) for name in "abcdefgh"])
+    searched, settled = counted(monkeypatch, CountPool, "earliest"), counted(monkeypatch, backfilling, "settled")
+    asked = counted(monkeypatch, CountPool, "why_not")  # whether a partition can run a job: once for each and one more
+    simulate(platform, jobs, "easy")
+    assert len(asked) < 10 * len(jobs)
+    assert len(searched) < 10 * len(jobs)
+    assert len(settled) < 3.5 * len(jobs)
 
 
 def test_a_job_waits_once_although_it_is_in_several_queues():
