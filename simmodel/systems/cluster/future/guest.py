@@ -92,6 +92,11 @@ class Forecast(Observer, Shown):
 
     # ------------------------------------------------------------------ estimates
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the policy of the cluster allows to keep the projected future."""
+        return self._kind is not None
+
     def of(self, spec: Job) -> Estimate:
         """Estimate when a :class:`~simmodel.work.job.Job` would start if submitted now, and how long it would run (s).
 
@@ -207,7 +212,7 @@ class Forecast(Observer, Shown):
         now = self.cluster.env._now
         if not self._watches:
             self._watches = True
-            self.cluster.env.observe(self)
+            self.cluster.core.follow(self)
         if self._future is not None and not self._stale and (not self._exact or _exact(work)):
             pool = self._pool
             if now != self._now:
