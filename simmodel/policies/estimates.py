@@ -75,6 +75,10 @@ class EarliestFinish(IndexedLowest):
         """Return whether only the first of tied places matters."""
         return self.ties == "first" and type(self) is EarliestFinish
 
+    def few(self, view: View) -> int:
+        """Return from how many places on columns are worth their cost: few if each saves a simulation."""
+        return 2 if view.simulated is None else super().few(view)
+
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the number of the place with the earliest estimated end."""
         places: Sequence[Any] = index.places
@@ -109,25 +113,31 @@ def _first_by_bounds(
     run = (index.places[0].unslowed_run(work) if known else 0.0) * index.factors(work.home and work.home.name)
     run /= index.top_speed
     starts = np.where(index.free >= work.processors, now, np.maximum(index.next_end, now)) if work.plain else now
-    ends = starts + transfer + run
+    bounds = starts + transfer + run
     if among is not None:
-        ends[~among] = np.inf
+        bounds[~among] = np.inf
+    ends: list[float] = bounds.tolist()
     asked = [0] * len(ends)
+    alone = view.simulated is None  # whether no other place can run it: then nobody asks
     while True:
-        i = int(ends.argmin())
+        low = min(ends)
+        i = ends.index(low)
         place, times = index.places[i], asked[i]
-        if times == 2 or ends[i] == np.inf:
+        if times == 2 or low == np.inf:
             return i
         asked[i] += 1
-        if not place.can_run(work):
-            ends[i] = np.inf
-        elif times:
+        if times:
+            alone = alone and not any(each.can_run(work) for each in index.places if each is not place)
+            if alone:
+                return i
             start, setup, moved, seconds = view.foresee(work, place)
             ends[i] = start + setup + moved + seconds
+        elif not place.can_run(work):
+            ends[i] = np.inf
         else:
             first = place.earliest_start(work)
             if first > now:
-                ends[i] = first + (transfer if isinstance(transfer, float) else transfer[i]) + run[i]
+                ends[i] = float(first + (transfer if isinstance(transfer, float) else transfer[i]) + run[i])
 
 
 class FastestExecution(Lowest):
