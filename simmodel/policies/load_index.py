@@ -148,7 +148,7 @@ class SiteColumns:
             self._falls[i] = self._span[i] = 0.0
 
     def factors(self, home: str | None) -> NDArray[np.float64]:
-        """Return the slowdown factors of jobs of a home, by name, at the places."""
+        """Return the slowdown factors of jobs of a home, by name, at the places; they do not change."""
         found = self._factors.get(home)
         if found is None:
             found = self._factors[home] = np.array([place.factor(home) for place in self.places], dtype=np.float64)
