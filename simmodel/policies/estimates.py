@@ -75,13 +75,14 @@ class EarliestFinish(IndexedLowest):
         """Return whether only the first of tied places matters."""
         return self.ties == "first" and type(self) is EarliestFinish
 
-    def few(self, view: View) -> int:
-        """Return from how many places on columns are worth their cost: few if each saves a simulation."""
-        return 2 if view.simulated is None else super().few(view)
+    def _columns(self, view: View) -> SiteColumns | None:
+        """Return the columns; ``None`` also where kept futures depend on questions: where runs may be overdue."""
+        index = super()._columns(view)
+        return None if index is not None and view.simulated is None and not index.punctual else index
 
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the number of the place with the earliest estimated end."""
-        places: Sequence[Any] = index.places
+        places = index.places
         transfer = np.array([place.transfer(work) for place in places]) if work.needs_files else 0.0
         if self.simulated or view.simulated is None:
             return [_first_by_bounds(view, work, index, transfer, among)]
@@ -107,10 +108,10 @@ def _first_by_bounds(
     Each place has a lower bound of its end: first from the columns, then from its running work, at last the answer of
     its simulation. The place with the lowest one is asked until that is an answer: where many are idle, that is one.
     """
-    now = view.env._now
+    places, now = index.places, view.env._now
     index.refresh(now)
     known = index.alike and (work.plain or view.simulated is not None)
-    run = (index.places[0].unslowed_run(work) if known else 0.0) * index.factors(work.home and work.home.name)
+    run = (places[0].unslowed_run(work) if known else 0.0) * index.factors(work.home and work.home.name)
     run /= index.top_speed
     starts = np.where(index.free >= work.processors, now, np.maximum(index.next_end, now)) if work.plain else now
     bounds = starts + transfer + run
@@ -122,17 +123,17 @@ def _first_by_bounds(
     while True:
         low = min(ends)
         i = ends.index(low)
-        place, times = index.places[i], asked[i]
+        place, times = places[i], asked[i]
         if times == 2 or low == np.inf:
             return i
         asked[i] += 1
-        if times:
-            alone = alone and not any(each.can_run(work) for each in index.places if each is not place)
+        if times:  # grids ask also sites that are closed
+            alone = alone and not any(each.can_run(work) for each in places if each is not place)
             if alone:
                 return i
             start, setup, moved, seconds = view.foresee(work, place)
             ends[i] = start + setup + moved + seconds
-        elif not place.can_run(work):
+        elif view.simulated is None and not place.can_run(work):
             ends[i] = np.inf
         else:
             first = place.earliest_start(work)

@@ -41,20 +41,6 @@ class WatchedPlace(Protocol):
         """Its speed, relative to the run times of jobs."""
         ...
 
-    @property
-    def top_speed(self) -> float:
-        """The highest speed of a job there."""
-        ...
-
-    @property
-    def basis(self) -> object:
-        """The options on which the run times of its jobs depend."""
-        ...
-
-    def factor(self, home: str | None, /) -> float:
-        """Return the slowdown factor there for jobs of a home."""
-        ...
-
     def watch_load(self, changed: Callable[[], object], /) -> None:
         """Call a function from now on whenever work joins, starts, ends or leaves, or the capacity changes."""
         ...
@@ -85,12 +71,13 @@ class SiteColumns:
         the instants (s) before which simulations free no processors
     speed, top_speed
         mean and highest speeds, relative to the run times of jobs
-    alike
-        whether all take the same run time for a job, apart from slowdowns and speeds
+    punctual, alike
+        whether no run exceeds its expected end; whether all take the same time for a job, apart from slowdowns and
+        speeds
     """
 
     def __init__(self, places: Sequence[WatchedPlace]) -> None:
-        self.places = places
+        self.places: Sequence[Any] = places
         size = len(places)
         self._changed: set[int] = set(range(size))
         self._since = 0.0  # the instant for which the bounds hold
@@ -99,8 +86,9 @@ class SiteColumns:
         self._ends: list[tuple[float, int]] = []  # the instants until which lines hold, and earlier ones of places
         self.free, self.queued, self.running, self.assigned, self.open, self.next_end = np.zeros((6, size))
         self.speed = np.array([place.speed for place in places], dtype=np.float64)
-        self.top_speed = np.array([place.top_speed for place in places], dtype=np.float64)
-        self.alike = len({place.basis for place in places}) == 1
+        self.top_speed = np.array([place.top_speed for place in self.places], dtype=np.float64)
+        bases = {place.basis for place in self.places}
+        self.punctual, self.alike = None not in bases, len(bases) == 1
         self._factors: dict[str | None, NDArray[np.float64]] = {}
         for i, place in enumerate(places):
             place.watch_load(partial(self._changed.add, i))

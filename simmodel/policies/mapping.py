@@ -40,6 +40,7 @@ __all__ = [
     "Share",
 ]
 
+_FEW = 8  # places of which all are asked
 _ATTEMPTS = 4  # the lowest places that are tried for a job before all are asked whether they can run it
 
 
@@ -325,10 +326,6 @@ class IndexedLowest(Lowest):
         """Return whether the columns serve under this view."""
         raise NotImplementedError
 
-    def few(self, view: View) -> int:
-        """Return from how many places on columns are worth their cost."""
-        return 8
-
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the numbers of the places with the lowest figure among some, or the first of them."""
         raise NotImplementedError
@@ -370,7 +367,7 @@ class IndexedLowest(Lowest):
     def _columns(self, view: View) -> SiteColumns | None:
         """Return the columns of these places, or ``None`` if they do not tell or are too few to gain."""
         places = view.places
-        if len(places) < self.few(view) or not self.indexed(view):
+        if len(places) < _FEW or not self.indexed(view):
             return None
         if self._index is None or self._index.places is not places:
             if not all(hasattr(place, "watch_load") for place in places):

@@ -146,7 +146,7 @@ class Destination:
     handed
         (row in the system's record, row in the broker's record) of all work handed over
     top_speed, basis
-        the highest speed of a job; the options on which the run times of jobs depend
+        the highest speed of a job; on what run times depend, or ``None``: they may exceed those that are expected
     """
 
     queues = True

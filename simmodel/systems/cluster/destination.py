@@ -33,14 +33,12 @@ class ClusterDestination(Destination):
         self.forecast = cluster.forecast(by)
         self._actual = by == "actual"
         self._plain = cluster.plain_pool  # of jobs that request only processors and time
-        self.basis = cluster.core.estimates, cluster.core.overrun
+        self.basis = (cluster.core.estimates, cluster.core.overrun) if self.forecast.punctual else None
         self.top_speed = INFINITY if any(pool.paced for pool in cluster.places) else 1.0
         spec, policy = cluster.spec, cluster.scheduler
-        self._steady = (  # whether processors come free at ends alone, as far as simulations know
-            self._plain is not None
-            and not (self._actual or spec.outages or spec.failures or spec.reservations)
-            and (self.forecast.keeps or (policy.known_as is not None and not policy.policy.preempts))
-        )
+        # Whether processors come free at ends alone, as far as simulations know:
+        kept = self.forecast.keeps or (policy.known_as is not None and not policy.policy.preempts)
+        self._steady = kept and not (self._actual or spec.outages or spec.failures or spec.reservations)
         self._watched: tuple[Any, ...] | None = None  # what the load of a cluster with one place is read from
 
     @property
@@ -78,10 +76,8 @@ class ClusterDestination(Destination):
             only, runs_there, rest, waits, waiting = self._watched
             work, processors, end = rest.line(cluster.env._now)
             backlog = INFINITY if waits.endless or rest.endless else (waits.work + work) / 2**20
-            first = self.next_end
-            return LoadLine(
-                backlog, processors, end, only.capacity, only.free, waiting.count, len(runs_there), 0, first
-            )
+            counts = waiting.count, len(runs_there), 0
+            return LoadLine(backlog, processors, end, only.capacity, only.free, *counts, self.next_end)
         now, queued = cluster.env._now, cluster.queueing.queued
         endless = queued.endless
         falls, until, left, capacity, free, runs = 0, INFINITY, 0, 0, 0, 0
@@ -107,7 +103,7 @@ class ClusterDestination(Destination):
         if pool is None or not job.plain or end <= now or pool.fits(job):
             return now
         missing = job.processors - pool.free
-        return pool.running.when_free(missing, now)[0] if missing > 0 else end
+        return pool.running.when_free(missing, now)[0] if missing > 0 and self.forecast.punctual else end
 
     @property
     def next_end(self) -> float:

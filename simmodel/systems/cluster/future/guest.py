@@ -51,6 +51,11 @@ class Forecast(Observer, Shown):
     kept
         whether to keep and extend the projected future if possible; ``False``: simulate again for each estimate
 
+    Attributes
+    ----------
+    keeps, punctual
+        whether it may do so under the policy of the cluster; whether no run exceeds its expected end
+
     Raises
     ------
     InputError
@@ -77,6 +82,10 @@ class Forecast(Observer, Shown):
         self._pool: Any = cluster.places[0]
         self._each = cluster.core.by_event
         self._kind = _kind(cluster) if kept else None
+        self.keeps = self._kind is not None
+        core = cluster.core
+        stops = core.overrun == "stop" and core.predictions is None
+        self.punctual = self._actual or stops or core.estimates == "exact"
         self._future: ProjectedPlan | ProjectedEasy | Projection | None = None
         self._exact = False  # whether all run times in the future equal the planned ones
         self._stale = True
@@ -91,11 +100,6 @@ class Forecast(Observer, Shown):
         self._token: tuple[Any, ...] = ()
 
     # ------------------------------------------------------------------ estimates
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the policy of the cluster allows to keep the projected future."""
-        return self._kind is not None
 
     def of(self, spec: Job) -> Estimate:
         """Estimate when a :class:`~simmodel.work.job.Job` would start if submitted now, and how long it would run (s).
@@ -143,7 +147,7 @@ class Forecast(Observer, Shown):
     def _start(self, work: ProjectedJob, place: Pool) -> tuple[float, float]:
         """Return when work would start (s), and at which speed it would run."""
         job = work.job
-        if self._stale and self._starts_at_once(work, place):
+        if self._stale and self.punctual and self._starts_at_once(work, place):
             return self.cluster.env._now, 1.0  # without a new projection
         counted = None if self._kind is None else self._counted(work)
         if counted is not None and self._comes_true(counted):
