@@ -82,7 +82,7 @@ class EarliestFinish(IndexedLowest):
 
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the number of the place with the earliest estimated end."""
-        places = index.places
+        places: Sequence[Any] = index.places
         transfer = np.array([place.transfer(work) for place in places]) if work.needs_files else 0.0
         if self.simulated or view.simulated is None:
             return [_first_by_bounds(view, work, index, transfer, among)]
@@ -108,7 +108,8 @@ def _first_by_bounds(
     Each place has a lower bound of its end: first from the columns, then from its running work, at last the answer of
     its simulation. The place with the lowest one is asked until that is an answer: where many are idle, that is one.
     """
-    places, now = index.places, view.env._now
+    places: Sequence[Any] = index.places
+    now = view.env._now
     index.refresh(now)
     known = index.alike and (work.plain or view.simulated is not None)
     run = (places[0].unslowed_run(work) if known else 0.0) * index.factors(work.home and work.home.name)
@@ -121,8 +122,7 @@ def _first_by_bounds(
     asked = [0] * len(ends)
     alone = view.simulated is None  # whether no other place can run it: then nobody asks
     while True:
-        low = min(ends)
-        i = ends.index(low)
+        i = ends.index(low := min(ends))
         place, times = places[i], asked[i]
         if times == 2 or low == np.inf:
             return i
@@ -135,10 +135,8 @@ def _first_by_bounds(
             ends[i] = start + setup + moved + seconds
         elif view.simulated is None and not place.can_run(work):
             ends[i] = np.inf
-        else:
-            first = place.earliest_start(work)
-            if first > now:
-                ends[i] = float(first + (transfer if isinstance(transfer, float) else transfer[i]) + run[i])
+        elif (first := place.earliest_start(work)) > now:
+            ends[i] = float(first + (transfer if isinstance(transfer, float) else transfer[i]) + run[i])
 
 
 class FastestExecution(Lowest):

@@ -22,6 +22,9 @@ _SPAN = 2.0**20  # seconds after which the bounds are taken anew, as their round
 class WatchedPlace(Protocol):
     """A place that tells when its load changes other than with time."""
 
+    top_speed: float
+    basis: object
+
     def can_run(self, work: Any, /) -> bool:
         """Whether the place could ever run the work."""
         ...
@@ -39,6 +42,10 @@ class WatchedPlace(Protocol):
     @property
     def speed(self) -> float:
         """Its speed, relative to the run times of jobs."""
+        ...
+
+    def factor(self, home: str | None, /) -> float:
+        """Return the slowdown factor there for jobs of a home."""
         ...
 
     def watch_load(self, changed: Callable[[], object], /) -> None:
@@ -77,7 +84,7 @@ class SiteColumns:
     """
 
     def __init__(self, places: Sequence[WatchedPlace]) -> None:
-        self.places: Sequence[Any] = places
+        self.places = places
         size = len(places)
         self._changed: set[int] = set(range(size))
         self._since = 0.0  # the instant for which the bounds hold
@@ -86,8 +93,8 @@ class SiteColumns:
         self._ends: list[tuple[float, int]] = []  # the instants until which lines hold, and earlier ones of places
         self.free, self.queued, self.running, self.assigned, self.open, self.next_end = np.zeros((6, size))
         self.speed = np.array([place.speed for place in places], dtype=np.float64)
-        self.top_speed = np.array([place.top_speed for place in self.places], dtype=np.float64)
-        bases = {place.basis for place in self.places}
+        self.top_speed = np.array([place.top_speed for place in places], dtype=np.float64)
+        bases = {place.basis for place in places}
         self.punctual, self.alike = None not in bases, len(bases) == 1
         self._factors: dict[str | None, NDArray[np.float64]] = {}
         for i, place in enumerate(places):
@@ -137,10 +144,9 @@ class SiteColumns:
 
     def factors(self, home: str | None) -> NDArray[np.float64]:
         """Return the slowdown factors of jobs of a home, by name, at the places; they do not change."""
-        found = self._factors.get(home)
-        if found is None:
-            found = self._factors[home] = np.array([place.factor(home) for place in self.places], dtype=np.float64)
-        return found
+        if home not in self._factors:
+            self._factors[home] = np.array([place.factor(home) for place in self.places], dtype=np.float64)
+        return self._factors[home]
 
     def idle_for(self, processors: int) -> NDArray[np.bool_]:
         """Return which places have so many free processors and nothing that waits or comes."""

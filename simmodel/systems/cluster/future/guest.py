@@ -51,11 +51,6 @@ class Forecast(Observer, Shown):
     kept
         whether to keep and extend the projected future if possible; ``False``: simulate again for each estimate
 
-    Attributes
-    ----------
-    keeps, punctual
-        whether it may do so under the policy of the cluster; whether no run exceeds its expected end
-
     Raises
     ------
     InputError
@@ -82,10 +77,9 @@ class Forecast(Observer, Shown):
         self._pool: Any = cluster.places[0]
         self._each = cluster.core.by_event
         self._kind = _kind(cluster) if kept else None
-        self.keeps = self._kind is not None
-        core = cluster.core
+        self.keeps, core = self._kind is not None, cluster.core
         stops = core.overrun == "stop" and core.predictions is None
-        self.punctual = self._actual or stops or core.estimates == "exact"
+        self.punctual = self._actual or stops or core.estimates == "exact"  # no run exceeds its expected end
         self._future: ProjectedPlan | ProjectedEasy | Projection | None = None
         self._exact = False  # whether all run times in the future equal the planned ones
         self._stale = True
