@@ -72,17 +72,20 @@ class EarliestFinish(IndexedLowest):
         self.simulated = simulated
 
     def indexed(self, view: View) -> bool:
-        """Return whether the system has quick estimates, too, and only the first of tied places matters."""
-        return view.simulated is not None and self.ties == "first" and type(self) is EarliestFinish
+        """Return whether only the first of tied places matters."""
+        return self.ties == "first" and type(self) is EarliestFinish
+
+    def _columns(self, view: View) -> SiteColumns | None:
+        """Return the columns; ``None`` also where kept futures depend on questions: where runs may be overdue."""
+        index = super()._columns(view)
+        return None if index is not None and view.simulated is None and not index.punctual else index
 
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the number of the place with the earliest estimated end."""
         places: Sequence[Any] = index.places
         transfer = np.array([place.transfer(work) for place in places]) if work.needs_files else 0.0
-        if self.simulated:
-            run = places[0].nominal_run(work) / np.array([place.top_speed for place in places])
-            starts = np.array([place.earliest_start(work) for place in places])
-            return [_first_by_bounds(view, work, places, starts + transfer + run, among)]
+        if self.simulated or view.simulated is None:
+            return [_first_by_bounds(view, work, index, transfer, among)]
         run = places[0].nominal_run(work) / index.speed
         best = index.earliest(
             view.now, work.processors, transfer, run, lambda i: view.estimate(work, places[i]).finish, among
@@ -98,25 +101,42 @@ class EarliestFinish(IndexedLowest):
 
 
 def _first_by_bounds(
-    view: View, work: Any, places: Sequence[Any], bounds: NDArray[np.float64], among: NDArray[np.bool_] | None
+    view: View, work: Any, index: SiteColumns, transfer: NDArray[np.float64] | float, among: NDArray[np.bool_] | None
 ) -> int:
-    """Return the number of the first place with the earliest end by simulation, given the earliest possible ends.
+    """Return the number of the first place with the earliest end by simulation.
 
-    Simulates no place that cannot end the work before the best one found: where many are idle, that is one.
+    Each place has a lower bound of its end: first from the columns, then from its running work, at last the answer of
+    its simulation. The place with the lowest one is asked until that is an answer: where many are idle, that is one.
     """
-    best: tuple[float, int] | None = None
-    ends = bounds.tolist()
-    for i in np.argsort(bounds, kind="stable").tolist():
-        if among is not None and not among[i]:
-            continue
-        if best is not None and (ends[i], i) > best:
-            break
-        start, setup, transfer, run = view.foresee(work, places[i])
-        found = start + setup + transfer + run, i
-        if best is None or found < best:
-            best = found
-    assert best is not None
-    return best[1]
+    places: Sequence[Any] = index.places
+    now = view.env._now
+    index.refresh(now)
+    known = index.alike and (work.plain or view.simulated is not None)
+    run = (places[0].unslowed_run(work) if known else 0.0) * index.factors(work.home and work.home.name)
+    run /= index.top_speed
+    starts = np.where(index.free >= work.processors, now, np.maximum(index.next_end, now)) if work.plain else now
+    bounds = starts + transfer + run
+    if among is not None:
+        bounds[~among] = np.inf
+    ends: list[float] = bounds.tolist()
+    asked = [0] * len(ends)
+    alone = view.simulated is None  # whether no other place can run it: then nobody asks
+    while True:
+        i = ends.index(low := min(ends))
+        place, times = places[i], asked[i]
+        if times == 2 or low == np.inf:
+            return i
+        asked[i] += 1
+        if times:  # grids ask also sites that are closed
+            alone = alone and not any(each.can_run(work) for each in places if each is not place)
+            if alone:
+                return i
+            start, setup, moved, seconds = view.foresee(work, place)
+            ends[i] = start + setup + moved + seconds
+        elif view.simulated is None and not place.can_run(work):
+            ends[i] = np.inf
+        elif (first := place.earliest_start(work)) > now:
+            ends[i] = float(first + (transfer if isinstance(transfer, float) else transfer[i]) + run[i])
 
 
 class FastestExecution(Lowest):

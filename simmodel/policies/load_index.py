@@ -22,6 +22,9 @@ _SPAN = 2.0**20  # seconds after which the bounds are taken anew, as their round
 class WatchedPlace(Protocol):
     """A place that reports changes of its load other than with time."""
 
+    top_speed: float
+    basis: object
+
     def can_run(self, work: Any, /) -> bool:
         """Whether the place could ever run the work."""
         ...
@@ -39,6 +42,10 @@ class WatchedPlace(Protocol):
     @property
     def speed(self) -> float:
         """Its speed, relative to the run times of jobs."""
+        ...
+
+    def factor(self, home: str | None, /) -> float:
+        """Return the slowdown factor there for jobs of a home."""
         ...
 
     def watch_load(self, changed: Callable[[], object], /) -> None:
@@ -67,8 +74,13 @@ class SiteColumns:
         free processors; jobs that wait, that run, and that are on their way to the queue
     open
         the processors of the widest job that would start at once: those free if nothing waits or comes, else -1
-    speed
-        speeds, relative to the run times of jobs
+    next_end
+        the instants (s) before which simulations free no processors
+    speed, top_speed
+        mean and highest speeds, relative to the run times of jobs
+    punctual, alike
+        whether no run exceeds its expected end; whether all take the same time for a job, apart from slowdowns and
+        speeds
     """
 
     def __init__(self, places: Sequence[WatchedPlace]) -> None:
@@ -79,8 +91,12 @@ class SiteColumns:
         self._low, self._falls, self._span = np.zeros((3, size))  # the bounds, their fall a second, their width
         self._until = [-np.inf] * size
         self._ends: list[tuple[float, int]] = []  # the instants until which lines hold, and earlier ones of places
-        self.free, self.queued, self.running, self.assigned, self.open = np.zeros((5, size))
+        self.free, self.queued, self.running, self.assigned, self.open, self.next_end = np.zeros((6, size))
         self.speed = np.array([place.speed for place in places], dtype=np.float64)
+        self.top_speed = np.array([place.top_speed for place in places], dtype=np.float64)
+        bases = {place.basis for place in places}
+        self.punctual, self.alike = None not in bases, len(bases) == 1
+        self._factors: dict[str | None, NDArray[np.float64]] = {}
         for i, place in enumerate(places):
             place.watch_load(partial(self._changed.add, i))
 
@@ -105,11 +121,12 @@ class SiteColumns:
             self._put(i, since, self.places[i].load_line())
 
     def _put(self, i: int, since: float, line: LoadLine) -> None:
-        work, falls, until, capacity, free, queued, running, assigned = line
+        work, falls, until, capacity, free, queued, running, assigned, next_end = line
         self.free[i] = free
         self.queued[i] = queued
         self.running[i] = running
         self.assigned[i] = assigned
+        self.next_end[i] = next_end
         self.open[i] = -1 if queued or assigned else free
         if until != self._until[i]:
             self._until[i] = until
@@ -124,6 +141,12 @@ class SiteColumns:
         else:
             self._low[i] = np.inf
             self._falls[i] = self._span[i] = 0.0
+
+    def factors(self, home: str | None) -> NDArray[np.float64]:
+        """Return the slowdown factors of jobs of a home, by name, at the places; they do not change."""
+        if home not in self._factors:
+            self._factors[home] = np.array([place.factor(home) for place in self.places], dtype=np.float64)
+        return self._factors[home]
 
     def idle_for(self, processors: int) -> NDArray[np.bool_]:
         """Return which places have this number of free processors, and no work that waits or is on its way."""

@@ -145,9 +145,13 @@ class Destination:
         slowdown factors of run and requested times, by name of the home (``None``: any other home)
     handed
         (row in the system's record, row in the broker's record) of all work handed over
+    top_speed, basis
+        the highest speed of a job; on what run times depend, or ``None``: they may exceed those that are expected
     """
 
     queues = True
+    top_speed: float = 1.0
+    basis: object = None
 
     def __init__(self, system: System[Live], by: EstimateBasis = "requested") -> None:
         if by not in ("requested", "actual"):
@@ -218,11 +222,6 @@ class Destination:
         """Speed relative to the run times of jobs, apart from slowdowns."""
         return 1.0
 
-    @property
-    def top_speed(self) -> float:
-        """The highest speed of a job here."""
-        return self.speed
-
     def held(self, job: BrokeredJob) -> float:
         """Return how many bytes of the inputs of a job are here."""
         return 0.0
@@ -240,8 +239,8 @@ class Destination:
             return slowdowns[None]
         return self.factor(job.home.name)
 
-    def factor(self, home: str) -> float:
-        """Return the slowdown factor here for jobs of a home (its name; empty: no home)."""
+    def factor(self, home: str | None) -> float:
+        """Return the slowdown factor here for jobs of a home (its name; empty or ``None``: no home)."""
         return self.slowdowns.get(home, self.slowdowns[None])
 
     def request(self, job: BrokeredJob) -> Job | TaskSet:
@@ -297,7 +296,11 @@ class Destination:
 
     def nominal_run(self, job: BrokeredJob) -> float:
         """Return how long a job would run here at speed 1 (s), as estimates expect."""
-        return (job._length if self.by == "actual" else job.limit) * self.slowdown(job)
+        return self.unslowed_run(job) * self.slowdown(job)
+
+    def unslowed_run(self, job: BrokeredJob) -> float:
+        """Return the same without the slowdown factor (s)."""
+        return job._length if self.by == "actual" else job.limit
 
     def quick_estimate(self, job: BrokeredJob) -> Estimate:
         """Estimate, without a simulation, when the job would start and end here: wait, transfers and run."""

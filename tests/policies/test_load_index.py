@@ -6,6 +6,7 @@ import pytest
 from simmodel.environment import Environment
 from simmodel.platform import BrokerSpec, ClusterSpec
 from simmodel.policies.brokers import LeastLoaded
+from simmodel.policies.estimates import EarliestFinish
 from simmodel.runs.simulating import simulate
 from simmodel.systems import Broker, Cluster
 from simmodel.systems.cluster.destination import ClusterDestination
@@ -76,3 +77,30 @@ def test_a_decision_asks_only_the_places_that_have_changed(monkeypatch):
     spec = BrokerSpec(places={f"s{i}": ClusterSpec.simple(64) for i in range(40)})
     simulate(spec, jobs(1), LeastLoaded())
     assert 400 < len(asked) < 40 + 3 * 400
+
+
+class AsksEach(EarliestFinish):
+    """The same policy without bounds, which are only for the class itself."""
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "easy-sjbf"])
+@pytest.mark.parametrize("seed", range(3))
+def test_simulations_are_asked_only_where_they_may_be_the_earliest(seed, policy, monkeypatch):
+    """Places of several sizes and speeds, wrong requests, and jobs that only some places can run."""
+    rng = np.random.default_rng(seed)
+    places = {f"s{i}": ClusterSpec.simple(int(size)) for i, size in enumerate(rng.choice([4, 8, 16, 32], 16))}
+    spec = BrokerSpec(places=places, slowdowns=dict.fromkeys(places, 1.0) | {"s3": 0.5, "s5": 2.0, "s6": 0.5})
+    asked = []
+    real = ClusterDestination.estimate
+    monkeypatch.setattr(ClusterDestination, "estimate", lambda self, job: asked.append(self.name) or real(self, job))
+    work = jobs(seed, count=200)
+    found, every = [], []
+    for kind, tables in ((EarliestFinish, found), (AsksEach, every)):
+        asked.clear()
+        table = simulate(spec, work, kind(simulated=True), policies=policy).jobs
+        columns = ("destination", "start", "expected_start", "expected_end")
+        tables.append({name: table[name].tolist() for name in columns})
+        tables.append(len(asked))
+    assert repr(found[0]) == repr(every[0])
+    assert len(set(found[0]["destination"])) > 6
+    assert found[1] < 0.4 * every[1]

@@ -101,6 +101,7 @@ class ClusterCore:
         self.submit_priority = END if self.submits_first else SUBMIT
         self.usages: list[Usage] = []
         self._recorder: object = None
+        self._followers: list[object] = []
         self._hooks: dict[str, Hooks] = {}
         self.on_submitted: Hooks = ()
         self.on_started: Hooks = ()
@@ -136,11 +137,16 @@ class ClusterCore:
         self._recorder = recorder
         self.find_hooks()
 
+    def follow(self, follower: object) -> None:
+        """Call the hooks of what follows this cluster alone, after all others."""
+        self._followers.append(follower)
+        self.find_hooks()
+
     def find_hooks(self) -> None:
-        """Collect the hooks of observers, of the cluster's recorder and, after these, of its predictions."""
+        """Collect the hooks of observers, of the cluster's recorder, its predictions and its followers, in order."""
         own = self._recorder
         for name in _HOOKS:
-            called = (heard(own, name), heard(self.predictions, name))
+            called = (heard(each, name) for each in (own, self.predictions, *self._followers))
             self._hooks[name] = self.env.hooks(name) + tuple(call for call in called if call is not None)
         self._bind()
 

@@ -33,6 +33,12 @@ class ClusterDestination(Destination):
         self.forecast = cluster.forecast(by)
         self._actual = by == "actual"
         self._plain = cluster.plain_pool  # of jobs that request only processors and time
+        self.basis = (cluster.core.estimates, cluster.core.overrun) if self.forecast.punctual else None
+        self.top_speed = INFINITY if any(pool.paced for pool in cluster.places) else 1.0
+        spec, policy = cluster.spec, cluster.scheduler
+        # Whether processors come free at ends alone, as far as simulations know:
+        kept = self.forecast.keeps or (policy.known_as is not None and not policy.policy.preempts)
+        self._steady = kept and not (self._actual or spec.outages or spec.failures or spec.reservations)
         self._watched: tuple[Any, ...] | None = None  # what the load of a cluster with one place is read from
 
     @property
@@ -70,7 +76,8 @@ class ClusterDestination(Destination):
             only, runs_there, rest, waits, waiting = self._watched
             work, processors, end = rest.line(cluster.env._now)
             backlog = INFINITY if waits.endless or rest.endless else (waits.work + work) / 2**20
-            return LoadLine(backlog, processors, end, only.capacity, only.free, waiting.count, len(runs_there))
+            counts = waiting.count, len(runs_there), 0
+            return LoadLine(backlog, processors, end, only.capacity, only.free, *counts, self.next_end)
         now, queued = cluster.env._now, cluster.queueing.queued
         endless = queued.endless
         falls, until, left, capacity, free, runs = 0, INFINITY, 0, 0, 0, 0
@@ -91,11 +98,26 @@ class ClusterDestination(Destination):
         return LoadLine(backlog, falls, until, capacity, free, cluster.view.waiting.count, runs)
 
     def earliest_start(self, job: BrokeredJob) -> float:
-        """Return an instant (s) before which no estimate by simulation has the job start: a full cluster's next end."""
-        now, pool, spec = self.system.env._now, self._plain, self.system.spec
-        if pool is None or self._actual or not job.plain or spec.outages or spec.failures or spec.reservations:
+        """Return an instant (s) before which no estimate by simulation has the job start: by the ends of the runs."""
+        now, pool, end = self.system.env._now, self._plain, self.next_end
+        if pool is None or not job.plain or end <= now or pool.fits(job):
             return now
-        return now if pool.fits(job) else max(now, pool.running.first_end)
+        missing = job.processors - pool.free
+        return pool.running.when_free(missing, now)[0] if missing > 0 and self.forecast.punctual else end
+
+    @property
+    def next_end(self) -> float:
+        """The instant (s) before which no processors come free in a simulation; -infinity if it is not known."""
+        cluster, pool = self.system, self._plain
+        if pool is None or not self._steady or cluster.execution.malleable or pool.windows:
+            return -INFINITY
+        return pool.running.first_end
+
+    def unslowed_run(self, job: BrokeredJob) -> float:
+        """Return how long a job would run here at speed 1 without a slowdown factor (s), as estimates expect."""
+        core = self.system.core
+        run = job._length if self._actual or core.estimates == "exact" else job.limit
+        return min(run, job.limit) if core.overrun == "stop" else run
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, waiting and running, and its run time."""

@@ -77,6 +77,9 @@ class Forecast(Observer, Shown):
         self._pool: Any = cluster.places[0]
         self._each = cluster.core.by_event
         self._kind = _kind(cluster) if kept else None
+        self.keeps, core = self._kind is not None, cluster.core
+        stops = core.overrun == "stop" and core.predictions is None
+        self.punctual = self._actual or stops or core.estimates == "exact"  # no run exceeds its expected end
         self._future: ProjectedPlan | ProjectedEasy | Projection | None = None
         self._exact = False  # whether all run times in the future equal the planned ones
         self._stale = True
@@ -138,6 +141,8 @@ class Forecast(Observer, Shown):
     def _start(self, work: ProjectedJob, place: Pool) -> tuple[float, float]:
         """Return when work would start (s), and at which speed it would run."""
         job = work.job
+        if self._stale and self.punctual and self._starts_at_once(work, place):
+            return self.cluster.env._now, 1.0  # without a new projection
         counted = None if self._kind is None else self._counted(work)
         if counted is not None and self._comes_true(counted):
             assert self._future is not None
@@ -207,7 +212,7 @@ class Forecast(Observer, Shown):
         now = self.cluster.env._now
         if not self._watches:
             self._watches = True
-            self.cluster.env.observe(self)
+            self.cluster.core.follow(self)
         if self._future is not None and not self._stale and (not self._exact or _exact(work)):
             pool = self._pool
             if now != self._now:
