@@ -5,7 +5,7 @@ Run ``python benchmarks/growth.py`` for all cases (at most ten minutes), or name
 ``--quick`` starts with less work and doubles it twice (about a minute). A line that would take longer than its share
 of the time ends before its last size, and says so.
 
-Columns: the size; its CPU time s/y, the least of a few runs if they are short, by the yardstick y that is measured
+Columns: the size; its CPU time s/y, the least of up to three runs, by the yardstick y that is measured
 beside it (CPU seconds of ``sum(i * i for i in range(10**7))``); microseconds/y per unit; how many jobs wait in the mean
 while jobs arrive. The exponent is the slope of log(s/y) over log(size) over the last two doublings: 1 is linear. A
 queue grows where that of the mean number of waiting jobs is above a half: jobs come faster than they end, and an
@@ -43,8 +43,8 @@ from simmodel.work import make_malleable
 
 PROCESSORS = 256
 LOADS = (0.8, 1.3)
-SHARE = 8.0
-"""CPU seconds of all runs of a line; a tenth of it with ``--quick``."""
+SHARE = 7.0
+"""CPU seconds of all runs of a line; a twelfth of it with ``--quick``."""
 
 Run = Callable[[], Any]
 
@@ -80,22 +80,6 @@ def yardstick() -> float:
     return 50 * (time.process_time() - begin)
 
 
-def measured(line: Line, size: int, enough: float) -> tuple[Point, float]:
-    """Return the point of a size, the least of up to three runs, and the CPU seconds that it took in all."""
-    begun = time.process_time()
-    run = line.make(size)
-    gc.collect()
-    spent: list[float] = []
-    units = [yardstick()]
-    while not spent or (len(spent) < 3 and sum(spent) < enough):
-        begin = time.process_time()
-        found = run()
-        spent.append(time.process_time() - begin)
-        units.append(yardstick())
-    waiting = line.waiting(found) if line.waiting else float("nan")
-    return Point(size, min(spent) / min(units), waiting), time.process_time() - begun
-
-
 def slope(points: list[Point], what: Callable[[Point], float]) -> float:
     """Return the slope of log(what) over log(size) over the last two doublings; nan: there are none, or zeros."""
     last = points[-3:]
@@ -118,28 +102,50 @@ def grows(points: list[Point]) -> str:
     last = points[-1].waiting
     if np.isnan(last):
         return "-"
-    return f"yes, to {last:,.0f}" if last >= 10 and slope(points, waiting_of) > 0.5 else "no"
+    return f"yes, to {last:,.0f}" if last >= 2 and slope(points, waiting_of) > 0.5 else "no"
 
 
 def doubled(line: Line, base: int, doublings: int, share: float) -> list[Point]:
-    """Measure and print the sizes of a line; stop where the next would exceed its share of the time."""
-    points: list[Point] = []
-    left = share
+    """Measure and print the sizes of a line: all in turn, up to three times, within its share of the time."""
+    begun = time.process_time()
+    runs: list[Run] = []
+    spent: list[float] = []
+    waiting: list[float] = []
+    units = [yardstick()]
+    stopped = ""
     for double in range(doublings + 1):
-        point, spent = measured(line, base << double, share / 20)
-        points.append(point)
-        left -= spent
-        queue = "" if np.isnan(point.waiting) else f"{point.waiting:10,.1f}"
-        print(
-            f"{line.name:36} {point.size:9,} {line.unit:11} {point.cost:9.4f} {point.each:9.1f} {queue:>10}", flush=True
-        )
-        steepness = slope(points[-2:], cost_of)
-        coming = spent * 2 ** max(1.0, 1.0 if np.isnan(steepness) else steepness)
+        before = time.process_time()
+        runs.append(line.make(base << double))
+        found, seconds = timed(runs[-1])
+        spent.append(seconds)
+        waiting.append(line.waiting(found) if line.waiting else float("nan"))
+        units.append(yardstick())
+        steepness = max(2.0, seconds / spent[-2] if double else 2.0)
+        coming, left = (time.process_time() - before) * steepness, share - (time.process_time() - begun)
         if double < doublings and coming > left:
-            print(f"{line.name:36} stopped: {coming:.0f} s more for the next size, {left:.1f} s are left", flush=True)
+            stopped = f"stopped: {coming:.1f} s more for the next size, {left:.1f} s are left"
             break
+    for _ in range(2):
+        if time.process_time() - begun + sum(spent) > share:
+            break
+        spent = [min(before, timed(run)[1]) for before, run in zip(spent, runs, strict=True)]
+        units.append(yardstick())
+    points = [Point(base << i, each / min(units), waiting[i]) for i, each in enumerate(spent)]
+    for point in points:
+        queue = "" if np.isnan(point.waiting) else f"{point.waiting:10,.1f}"
+        print(f"{line.name:36} {point.size:9,} {line.unit:11} {point.cost:9.4f} {point.each:9.1f} {queue:>10}")
+    if stopped:
+        print(f"{line.name:36} {stopped}")
     print(f"{line.name:36} exponent {slope(points, cost_of):.2f}   queue grows: {grows(points)}", flush=True)
     return points
+
+
+def timed(run: Run) -> tuple[Any, float]:
+    """Return what a run returned, and its CPU seconds."""
+    gc.collect()
+    begin = time.process_time()
+    found = run()
+    return found, time.process_time() - begin
 
 
 def row(line: Line, points: list[Point]) -> str:
@@ -174,7 +180,7 @@ def queue(result: Any) -> float:
     """Return the mean number of waiting jobs while jobs arrive."""
     jobs = result.jobs
     last = jobs["submit"].max()
-    return float((np.minimum(jobs["start"], last) - jobs["submit"]).sum() / last)
+    return float(np.nansum(np.minimum(jobs["start"], last) - jobs["submit"]) / last)
 
 
 def simulated(given: Any, work: Any, policy: str, **options: Any) -> Run:
@@ -206,20 +212,20 @@ def streamed(count: int) -> Run:
     return run
 
 
-SLOW = {"conservative-keep": 500, "conservative": 500, "window": 500, "portfolio": 100, "multifactor": 1_000}
-"""Jobs of the smallest log, where they are fewer than 2,000."""
+SLOW = {"conservative-keep": 250, "conservative": 250, "window": 250, "portfolio": 50, "multifactor": 500}
+"""Jobs of the smallest log, where they are fewer than 1,000."""
 
 
 def policies() -> Iterator[Line]:
     """Every registered batch policy, without parameters."""
     for name in (*policy_names("jobs"), "wfp+easy", "sjf+conservative"):
-        base = SLOW.get(name.rpartition("+")[2], 2_000)
+        base = SLOW.get(name.rpartition("+")[2], 1_000)
         for load in LOADS:
             yield Line(f"policies/{name}/{load}", "jobs", base, under(name, load), queue)
 
 
 def on_nodes() -> Iterator[Line]:
-    """Identified nodes with cores, memory and GPUs: jobs doubled, nodes doubled."""
+    """Identified nodes with cores, memory and GPUs: jobs doubled; nodes and jobs doubled."""
 
     def jobs(policy: str, load: float) -> Callable[[int], Run]:
         return lambda count: simulated(
@@ -229,12 +235,12 @@ def on_nodes() -> Iterator[Line]:
     for policy, base in (("easy", 500), ("conservative", 125)):
         for load in LOADS:
             yield Line(f"nodes/{policy}/{load}", "jobs", base, jobs(policy, load), queue)
-    yield Line("nodes/easy/nodes-doubled", "nodes", 125, larger, queue)
+    yield Line("nodes/easy/nodes-doubled", "nodes", 100, larger, queue)
 
 
 def larger(count: int) -> Run:
-    """Return the run of 500 jobs of the same sizes on more nodes, whose load is 0.8 each time."""
-    return simulated(nodes.machine(count), nodes.mixed_jobs(500, count, 0.8, random_memory=False), "easy")
+    """Return the run of five jobs for each node."""
+    return simulated(nodes.machine(count), nodes.mixed_jobs(5 * count, count, 0.8, random_memory=False), "easy")
 
 
 def partitions() -> Iterator[Line]:
@@ -265,12 +271,12 @@ def brokers() -> Iterator[Line]:
 
 
 def grids() -> Iterator[Line]:
-    """Sites doubled under one load; jobs doubled on 50 sites; jobs with files over links of a grid in tiers."""
+    """Sites and their jobs doubled; jobs doubled on 50 sites; jobs with files over the links of a grid in tiers."""
 
     def sites(broker: str) -> Callable[[int], Run]:
         def make(count: int) -> Run:
-            spec = grid.grid(count)
-            return simulated(spec, grid.workload(1_000, spec, load=0.8), broker)
+            spec = grid.grid(count, cores=64)
+            return simulated(spec, grid.workload(40 * count, spec, load=0.8), broker)
 
         return make
 
@@ -279,9 +285,9 @@ def grids() -> Iterator[Line]:
         return lambda count: simulated(spec, grid.workload(count, spec, load=load), broker)
 
     for broker in ("least-loaded", "earliest-finish", "panda"):
-        yield Line(f"grids/sites-doubled/{broker}", "sites", 25, sites(broker))
+        yield Line(f"grids/sites-doubled/{broker}", "sites", 12, sites(broker), queue)
     for broker in ("round-robin", "least-loaded", "earliest-finish", "panda"):
-        yield Line(f"grids/jobs-doubled/{broker}", "jobs", 2_000, jobs(broker, 0.8))
+        yield Line(f"grids/jobs-doubled/{broker}", "jobs", 1_000, jobs(broker, 0.8), queue)
     yield Line("grids/files/jobs-doubled", "jobs", 500, lambda count: with_files(30, count))
     yield Line("grids/files/sites-doubled", "sites", 15, lambda count: with_files(count, 40 * count))
 
@@ -294,10 +300,10 @@ def with_files(sites: int, jobs: int) -> Run:
 
 
 def links() -> Iterator[Line]:
-    """Transfers one after the other over a star of 50 links; transfers that share one link at once."""
+    """Transfers one after the other over a star of 50 links; transfers that all start at once."""
     yield Line("links/star/0.5", "transfers", 2_000, star)
     yield Line("links/one-link-at-once", "transfers", 2_000, shared)
-    yield Line("links/all-to-all", "hosts", 8, mesh)
+    yield Line("links/crossing-at-once", "transfers", 250, crossing)
 
 
 def star(count: int) -> Run:
@@ -315,13 +321,12 @@ def shared(count: int) -> Run:
     return lambda: network.at_once(count)
 
 
-def mesh(count: int) -> Run:
-    """Return the run of all pairs of some hosts that send at once: transfers grow with the square of the hosts."""
-    names = [f"{way}{i}" for i in range(count) for way in ("up", "down")]
-    specs = [LinkSpec(name=name, bandwidth=1.25e9) for name in names]
-    pairs = [(f"up{a}", f"down{b}") for a in range(count) for b in range(count) if a != b]
-    sizes = np.random.default_rng(4).exponential(1e8, len(pairs)).tolist()
-    plan = [(0.0, size, route) for size, route in zip(sizes, pairs, strict=True)]
+def crossing(count: int) -> Run:
+    """Return the run of transfers between random pairs of 20 links that all start at once."""
+    specs = [LinkSpec(name=f"link{i}", bandwidth=1.25e9) for i in range(20)]
+    rng = np.random.default_rng(4)
+    pairs = [tuple(f"link{k}" for k in rng.choice(20, 2, replace=False)) for _ in range(count)]
+    plan = [(0.0, size, route) for size, route in zip(rng.exponential(1e8, count).tolist(), pairs, strict=True)]
     return lambda: network.drive(Network(Environment(), specs), plan)
 
 
@@ -483,16 +488,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--quick", action="store_true", help="a quarter of the work, doubled twice")
     given = parser.parse_args(arguments)
     doublings = given.doublings if given.doublings is not None else (2 if given.quick else 4)
-    share, part = (SHARE / 10, 4) if given.quick else (SHARE, 1)
+    share, part = (SHARE / 12, 4) if given.quick else (SHARE, 1)
     begin = time.process_time()
     lines = list(chosen(given.cases))
-    simulate(PROCESSORS, log(100, 0.8), "easy")  # loads what a run needs
+    grid.warm_up()
     print(f"Python {platform.python_version()}, numpy {np.__version__}, y = {min(yardstick() for _ in range(5)):.2f} s")
     print(f"{'line':36} {'size':>9} {'unit':11} {'s/y':>9} {'us/y each':>9} {'waiting':>10}")
     rows = [row(line, doubled(line, max(2, line.base // part), doublings, share)) for line in lines]
-    print(
-        "\n| line | size | s/y | us/y per unit, first | last | exponent | queue grows |\n|---|---|---|---|---|---|---|"
-    )
+    print("\n| line | size | s/y | us/y per unit, first | last | exponent | queue grows |\n" + "|---" * 7 + "|")
     print("\n".join(rows))
     print(f"\n{time.process_time() - begin:.0f} s of CPU time")
 
