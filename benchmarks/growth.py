@@ -33,6 +33,7 @@ import whatif
 from machine import many_processors
 
 from simmodel import Environment, Network, TaskSet, Workload, simulate, start, what_if
+from simmodel.environment import quiet_garbage_collector
 from simmodel.futures.light import predict
 from simmodel.generators import grid_jobs, layered_with_costs, tiered_grid
 from simmodel.platform import BrokerSpec, ClusterSpec, LinkSpec, PartitionSpec
@@ -384,14 +385,20 @@ def whatifs() -> Iterator[Line]:
     def future(policy: str) -> Callable[[int], Run]:
         def make(count: int) -> Run:
             seen = whatif.busy_cluster(100, count).expected()
-            return lambda: (predict(seen, policy), count)
+
+            def run() -> int:
+                with quiet_garbage_collector():
+                    predict(seen, policy)
+                return count
+
+            return run
 
         return make
 
     yield Line("whatif/questions", "questions", 10, questions)
     yield Line("whatif/samples", "samples", 10, samples)
     for policy, base in (("easy", 500), ("wfp+easy", 500), ("conservative", 125)):
-        yield Line(f"whatif/queue-doubled/{policy}", "waiting", base, future(policy), lambda found: found[1])
+        yield Line(f"whatif/queue-doubled/{policy}", "waiting", base, future(policy), float)
 
 
 def snapshots() -> Iterator[Line]:
