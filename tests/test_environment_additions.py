@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import environment
-from simmodel.environment import END, SUBMIT, Environment, Occurrence, quiet_garbage_collector
+from simmodel.environment import END, SUBMIT, WAKE_UP, Environment, Occurrence, quiet_garbage_collector
 from simmodel.foundation.errors import Stalled
 from tests.helpers.examples import up_to
 from tests.helpers.new_process import printed
@@ -414,3 +414,27 @@ def test_an_event_that_happens_keeps_the_order_of_one_that_succeeds(first: bool)
 
     assert order("happen") == order("succeed")
     assert order("happen")[-2:] == ["happened: 3", "next call"]
+
+
+class _Read(list[Any]):
+    """A queue that counts how many of its entries are looked at."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in super().__iter__():
+            self.read += 1
+            yield each
+
+
+def test_a_known_event_spares_the_look_at_all_wake_ups() -> None:
+    env = Environment()
+    for at in range(1, 1_001):
+        env.call_at(at, lambda: answers.append(env.only_wake_ups), what=WAKE_UP)
+    answers: list[bool] = []
+    env.call_at(900.5, lambda: None)
+    queue = _Read(env._queue)
+    env._queue = queue
+    env.run()
+    assert answers == [False] * 900 + [True] * 100
+    assert queue.read <= 1_000 + 100 * 101 / 2  # half a million where each looks at all

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
-from simmodel.environment import Environment
+from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.formats.documents import Value
 from simmodel.foundation.display import Cells, Fields, Shown, short
 from simmodel.foundation.errors import InputError, clipped, shown, unknown
@@ -188,6 +188,7 @@ class Scenario(Shown):
 
     # ------------------------------------------------------------------ running
 
+    @quiet_garbage_collector()
     def start(self, *, stream: str | Path | RecordStream | None = None, **options: Any) -> Simulation:
         """Return the simulation, ready to run.
 

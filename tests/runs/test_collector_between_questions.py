@@ -1,13 +1,14 @@
-"""The rest of the garbage collector while a simulation is stepped: one for all questions, and it ends with them."""
+"""The rest of the garbage collector while a simulation is built, and while it is stepped: one for all questions."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
-from simmodel import Simulation, Start, environment, simulate, start
+from simmodel import Simulation, Start, Workload, environment, simulate, start
 from simmodel.foundation.errors import PolicyError
 
 USUAL = (700, 10, 10)
@@ -36,8 +37,8 @@ def stepped() -> Simulation:
 def test_a_thousand_questions_freeze_once(monkeypatch: pytest.MonkeyPatch) -> None:
     frozen: list[None] = []
     freeze = gc.freeze
-    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(None) or freeze())
     sim, questions = start(128, "lublin-128-week"), 0
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(None) or freeze())
     while sim.next_decision() is not None and questions < 1000:
         assert resting()
         questions += 1
@@ -46,6 +47,20 @@ def test_a_thousand_questions_freeze_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(frozen) == 1
     sim.run()
     assert not resting()
+
+
+def test_it_rests_while_a_long_queue_is_restored() -> None:
+    waiting = Workload({"submit": np.zeros(8_000), "run": np.ones(8_000), "processors": np.ones(8_000)})
+    snapshot = start(1, waiting).run(until=0.5).snapshot()
+    found: list[str] = []
+    gc.callbacks.append(lambda phase, _: found.append(phase))
+    try:
+        restored = start(snapshot)
+    finally:
+        gc.callbacks.pop()
+    assert restored.system.load.queued == 7_999
+    assert not resting()
+    assert found.count("start") <= 2  # 51 without the rest, the full ones over all jobs
 
 
 def test_it_ends_with_the_questions() -> None:

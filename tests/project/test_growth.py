@@ -1,0 +1,48 @@
+"""The benchmark of growth runs its cases and prints a point for each size, an exponent and a row of the table."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from simmodel.scheduling.registry import policy_names
+from tests.helpers.new_process import environment
+from tests.helpers.paths import ROOT
+
+PAGE = ROOT / "docs/benchmarks.md"
+ROW = re.compile(
+    r"\| ([\w/+.-]+) \| ([\d,]+) to ([\d,]+) [\w ]+ \| \S+ \| \S+ \| \S+ \| \S+ \| (-|no|yes, to [\d,]+) \|"
+)
+
+
+def growth(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, str(ROOT / "benchmarks/growth.py"), *arguments]
+    return subprocess.run(program, env=environment(), cwd=ROOT, capture_output=True, encoding="utf-8")
+
+
+def test_two_cases_in_their_quick_form() -> None:
+    done = growth("--quick", "links/one-link-at-once", "policies/fcfs")
+    assert done.returncode == 0, done.stderr
+    points = re.findall(r"^(\S+) +([\d,]+) (?:jobs|transfers) +\d\S* +\d\S*( +\d\S*)?$", done.stdout, re.MULTILINE)
+    names = ["links/one-link-at-once", "policies/fcfs/0.8", "policies/fcfs/1.3"]
+    assert [name for name, _, _ in points[::3]] == names
+    assert [size for _, size, _ in points] == ["500", "1,000", "2,000"] * 3
+    assert [bool(waiting.strip()) for _, _, waiting in points[::3]] == [False, True, True]
+    exponents = re.findall(r"^(\S+) +exponent -?\d+\.\d\d   queue grows: (.+)$", done.stdout, re.MULTILINE)
+    assert [name for name, _ in exponents] == names
+    rows = ROW.findall(done.stdout)
+    assert [(name, grows) for name, _, _, grows in rows] == exponents
+    assert exponents[0][1] == "-"
+    assert exponents[2][1].startswith("yes, to ")
+
+
+def test_unknown_cases_and_lines_end_it() -> None:
+    assert "unknown case 'clouds'; known cases: batch, " in growth("clouds").stderr
+    assert "no line of links begins with 'links/lost'" in growth("links/lost").stderr
+
+
+def test_the_page_has_a_line_for_each_policy_at_both_loads() -> None:
+    names = {name for name, *_ in ROW.findall(PAGE.read_text("utf-8"))}
+    wanted = {f"policies/{name}/{load}" for name in policy_names("jobs") for load in (0.8, 1.3)}
+    assert sorted(wanted - names) == []
