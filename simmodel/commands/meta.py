@@ -31,7 +31,13 @@ if TYPE_CHECKING:
         "names from 'simmodel list brokers'; several are compared (default: sgs-t)",
         default="sgs-t",
     ),
-    argument("--slowdowns X,Y,...", "factor of the run times on each cluster (default: 1)"),
+    argument(
+        "--slowdowns [ORIGIN:]X,Y,...",
+        "factor of the run times on each cluster (default: 1); with the name of a cluster and a colon, of the jobs "
+        "of its log; may be repeated",
+        action="append",
+        default=[],
+    ),
     kind_arguments(BrokerOptions),
     argument("--ties {first,least-loaded,home,random}", "among equal clusters (default: first)"),
     argument("--repeat N", "runs of each random broker (default: 1)", at_least_one, default=1),
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     examples=(
         "simmodel meta lublin-128-week --clusters 128,64 --slowdowns 1,1.3 --broker sgs-t,least-loaded",
         "simmodel meta lublin-128-week --clusters kth-sp2,64 --broker random --repeat 3 --plot brokers.png",
+        "simmodel meta lublin-128-week lublin-256 --clusters 128,kth-sp2 --slowdowns kth-sp2:4,1 --broker siloed,sgs-t",
     ),
 )
 def run(options: argparse.Namespace) -> None:
@@ -61,8 +68,8 @@ def run(options: argparse.Namespace) -> None:
     clusters = [_cluster(text) for text in _parts(options.clusters, "--clusters")]
     brokers = split_names(options.broker)
     given = kind_options(options, kind_named("broker"))
-    if options.slowdowns is not None:
-        given["slowdowns"] = [_factor(text) for text in _parts(options.slowdowns, "--slowdowns")]
+    if options.slowdowns:
+        given["slowdowns"] = _slowdowns(options.slowdowns, clusters, len(options.logs))
     logs = [_log(name, options.align) for name in options.logs]
     with process_pool(options, most=len(brokers) * options.repeat) as executor:
         found = compare_brokers(
@@ -115,6 +122,32 @@ def _parts(text: str, option: str) -> list[str]:
 
 def _cluster(text: str) -> Any:
     return int(text) if text.isdecimal() else text
+
+
+def _slowdowns(given: list[str], clusters: list[Any], logs: int) -> list[float] | dict[tuple[str | None, str], float]:
+    """Return the factors on the clusters: one list for all jobs, or by home and cluster."""
+    if len(given) == 1 and ":" not in given[0]:
+        return [_factor(text) for text in _parts(given[0], "--slowdowns")]
+    from simmodel.runs.platforms import platform_of
+
+    spec: Any = platform_of(clusters)
+    names = list(spec.places)
+    homes = names[:logs] if logs > 1 else []
+    found: dict[tuple[str | None, str], float] = {}
+    for text in given:
+        origin, colon, last = text.rpartition(":")
+        home = origin.strip() if colon else None
+        of = "--slowdowns" if home is None else f"--slowdowns {home}"
+        if home is not None and home not in homes:
+            accepted = f"must be one of {', '.join(homes)}" if homes else "one log for all clusters has no origins"
+            raise InputError(f"--slowdowns: origin {home!r}: {accepted}")
+        if (home, names[0]) in found:
+            raise InputError(f"{of}: must be given once, got {text!r} too")
+        factors = [_factor(part) for part in _parts(last, of)]
+        if len(factors) != len(names):
+            raise InputError(f"{of}: must have {len(names)} numbers, one per cluster, got {len(factors)}")
+        found |= {(home, name): factor for name, factor in zip(names, factors, strict=True)}
+    return found
 
 
 def _factor(text: str) -> float:

@@ -17,6 +17,10 @@
 
     [estimates]           # optional: draw requested times by user_estimates; may be empty
     maximum = 86400
+
+    [gpus]                # optional: this share of the jobs, drawn at random, requests GPUs on each of its nodes
+    share = 0.5
+    per_node = 4
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ __all__ = ["GENERATORS", "generate", "read_settings", "settings_of"]
 
 _CLASSES = {each.name: each for each in (BATCH, INTERACTIVE, TYPELESS)}
 _COUNTS = frozenset({"jobs", "users"})
-_KEYS = ("generator", "description", "source", "seed", "parameters", "load", "estimates")
+_KEYS = ("generator", "description", "source", "seed", "parameters", "load", "estimates", "gpus")
 
 
 @wraps(lublin)
@@ -84,7 +88,7 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
     Parameters
     ----------
     settings
-        ``generator`` (of :data:`GENERATORS`), ``parameters``, ``seed``, and optional ``load`` and ``estimates``
+        ``generator`` (of :data:`GENERATORS`), ``parameters``, ``seed``, and optional ``load``, ``estimates``, ``gpus``
     seed
         overrides the seed of the settings
     source
@@ -119,7 +123,7 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
     for key in _COUNTS.intersection(parameters):
         if isinstance(parameters[key], int | float):
             check_count(f"parameters.{key}", parameters[key])
-    making, estimating = np.random.default_rng(seed).spawn(2)
+    making, estimating, choosing = np.random.default_rng(seed).spawn(3)
     place = "parameters"
     try:
         with one_sentence(source):
@@ -133,6 +137,10 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
         if "estimates" in given:
             _known_keys(given["estimates"], ("maximum", "distinct", "popular"), "estimates.", source)
             workload = with_estimates(workload, rng=estimating, **given["estimates"])
+        place = "gpus"
+        if "gpus" in given:
+            _known_keys(given["gpus"], ("share", "per_node"), "gpus.", source)
+            workload = _with_gpus(workload, choosing, **given["gpus"])
     except InputError as error:
         raise InputError(error.message, source, error.place or place) from None
     except (TypeError, ValueError) as error:
@@ -146,10 +154,19 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
     return workload
 
 
+def _with_gpus(workload: Workload, rng: np.random.Generator, share: float, per_node: int = 1) -> Workload:
+    """Return the jobs, a share of which requests GPUs: only systems whose nodes have them can run these."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InputError(f"must be a share from 0 to 1, got {shown(share)}", place="gpus.share")
+    if isinstance(per_node, bool) or not isinstance(per_node, int) or per_node < 1:
+        raise InputError(f"must be a whole number >= 1, got {shown(per_node)}", place="gpus.per_node")
+    return workload.replace(gpus_per_node=np.where(rng.random(len(workload)) < share, per_node, 0))
+
+
 def _summary(settings: Mapping[str, Mapping[str, Plain]]) -> str:
     """Return the parameters as one line."""
     parts = [f"{key}={value!r}" for key, value in settings.get("parameters", {}).items()]
-    for table in ("load", "estimates"):
+    for table in ("load", "estimates", "gpus"):
         parts += [f"{table}.{key}={value!r}" for key, value in settings.get(table, {}).items()]
     return ", ".join(parts)
 

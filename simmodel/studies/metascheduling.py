@@ -1,4 +1,4 @@
-"""The experiment of the CQSim+ papers: one log on two clusters, with random or simulation-guided placement.
+"""The experiments of the CQSim+ papers: jobs on two clusters, with random or simulation-guided placement.
 
 The log is that of Theta (ALCF) in 2022. Its 23,722 jobs of at most 2,180 processors run on two clusters of 2,180; waits
 are averaged over all jobs except the first and the last 1,000, by size and by requested time. In the second experiment
@@ -15,11 +15,17 @@ time, and decides after each event, ends before submissions: ``estimates="cqsim"
 event_order="ends-first"``. Its brokers simulate with actual run times: ``by="actual"``.
 
 Source: tables 1 and 2 of the CQSim+ paper (SPEAR group, Illinois Institute of Technology), minutes of average wait.
+
+The case study has two logs, of Polaris and Theta (September to December 2023), at their own clusters or under SGS-T: a
+job of Theta takes a quarter of its time on Polaris, a job of Polaris four times its time on Theta, and jobs that need
+GPUs run on Polaris only. Its logs are not part of simmodel, and the figures of the paper's table 5 are not known here:
+:func:`case_study` has the same table and figures from a generated log of Polaris and another year of Theta.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -28,13 +34,19 @@ import numpy as np
 from simmodel.experiments.broker_comparison import BrokerComparison, compare_brokers
 from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.foundation.errors import unknown
+from simmodel.metrics.brokered import by_cluster, cluster_lines
 from simmodel.work.table import Table
+from simmodel.work.transformations import shift
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.view.style import Size
     from simmodel.work.workload import Workload
 
-__all__ = ["CQSIM", "PAPER", "SETUPS", "BrokerStudy", "Setup", "broker_study", "fitting"]
+__all__ = ["CQSIM", "PAPER", "SETUPS", "BrokerStudy", "CaseStudy", "Setup", "broker_study", "case_study", "fitting"]
 
 CQSIM: dict[str, Any] = {"decide_on": "event", "event_order": "ends-first", "estimates": "cqsim", "by": "actual"}
 """The rules of CQSim and CQSim+, as options of :func:`~simmodel.runs.simulating.simulate`."""
@@ -198,3 +210,106 @@ def broker_study(
         **{**CQSIM, **options},
     )
     return BrokerStudy(setup, comparison)
+
+
+@attrs.frozen(eq=False, repr=False)
+class CaseStudy(Shown):
+    """Two logs on two clusters, each at home and under brokers; ``comparison`` has the results by broker."""
+
+    comparison: BrokerComparison
+
+    def moves(self, broker: str = "sgs-t") -> Table:
+        """Return table 5: jobs by their home and the cluster where they ran, with their waits at home and there.
+
+        Returns
+        -------
+        Table
+            columns ``origin, destination, jobs, siloed`` and the broker's name (mean waits, h), ``change`` and, not in
+            the paper, ``response`` (the change of the mean time from submission to end)
+        """
+        both = [self.comparison[each].jobs for each in ("siloed", broker)]
+        values = [jobs["wait"] / 3600 for jobs in both] + [jobs["end"] - jobs["submit"] for jobs in both]
+        rows: list[tuple[Any, ...]] = []
+        for destination, origin in product(self.comparison[broker].clusters, repeat=2):
+            here = (both[1]["origin"] == origin) & (both[1]["destination"] == destination)
+            if here.any():
+                first, then, *response = (float(each[here].mean()) for each in values)
+                changes = [b / a - 1 if a else np.nan for a, b in ((first, then), response)]
+                rows.append((origin, destination, int(here.sum()), first, then, *changes))
+        names = ("origin", "destination", "jobs", "siloed", broker, "change", "response")
+        return Table({name: [row[i] for row in rows] for i, name in enumerate(names)})
+
+    def plot(self, broker: str = "sgs-t", *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw figures 7 and 8 on one page: waits and jobs of each cluster by size, and the jobs that a broker moved.
+
+        Parameters
+        ----------
+        broker
+            the broker that is compared with ``siloed``
+        title, figsize
+            title of the page; width and height of the figure, inches
+        """
+        from simmodel.view.study_plots import case_study as drawn
+
+        return drawn(self.comparison["siloed"], self.comparison[broker], title=title, figsize=figsize)
+
+    def __repr__(self) -> str:
+        return f"<CaseStudy: {', '.join(self.comparison.results)}>"
+
+    def _cells(self) -> Cells:
+        table = self.moves()
+        rows = [["home", "ran on", *table.names[2:]]]
+        for *names, jobs, first, then, change, response in (row.values() for row in table.rows()):
+            changes = [f"{100 * each:+.1f} %" for each in (change, response)]
+            rows.append([*names, f"{jobs:,}", f"{first:.2f}", f"{then:.2f}", *changes])
+        return rows
+
+    def summary(self) -> str:
+        """Return table 5 under SGS-T, and the clusters under each broker, as text."""
+        lines = ["mean wait (h) at home and under sgs-t", *text_table(self._cells(), 2, indent=2)]
+        for label, result in self.comparison.results.items():
+            lines += [label, *cluster_lines(by_cluster(result))]
+        return "\n".join(lines)
+
+
+def case_study(
+    theta: Workload,
+    polaris: Workload | None = None,
+    *,
+    clusters: Mapping[str, GivenPlatform] | None = None,
+    brokers: Iterable[str] = ("share(0.6)", "sgs-t"),
+    policy: PolicyLike = "easy",
+    **options: Any,
+) -> CaseStudy:
+    """Run the logs of Theta and Polaris at home and under brokers, as in the case study of the CQSim+ paper.
+
+    Both logs begin at 0 s. If Theta's is longer than that of Polaris, its last jobs are taken, for as long.
+
+    Parameters
+    ----------
+    theta, polaris
+        the logs; default of the second: the ready workload ``polaris-like``
+    clusters
+        the clusters ``polaris`` and ``theta``, in this order; default: the ready platforms of these names
+    brokers
+        compared with ``siloed``; the share of ``share(0.6)`` goes to Polaris
+    policy
+        of the clusters
+    options
+        further options of :func:`~simmodel.experiments.broker_comparison.compare_brokers`, which override :data:`CQSIM`
+    """
+    from simmodel.catalogue import load_workload
+
+    own = load_workload("polaris-like") if polaris is None else polaris
+    own = shift(own, -float(own["submit"].min()))
+    begin = max(float(theta["submit"].min()), float(theta["submit"].max() - own["submit"].max()))
+    found = compare_brokers(
+        {"polaris": "polaris", "theta": "theta"} if clusters is None else clusters,
+        {"polaris": own, "theta": shift(theta.where(theta["submit"] >= begin), -begin)},
+        list(dict.fromkeys(["siloed", *brokers])),
+        results=True,
+        policies=policy,
+        slowdowns={("theta", "polaris"): 0.25, ("polaris", "theta"): 4.0},
+        **{**CQSIM, **options},
+    )
+    return CaseStudy(found)

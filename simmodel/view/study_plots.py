@@ -1,21 +1,24 @@
-"""Plots of two studies of machines: the effect of setup costs, and of the shape of graphs, on policies."""
+"""Plots of studies: the effect of setup costs and of the shape of graphs on policies; two clusters under a broker."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simmodel.view.style import COLOURS, GREY, INK, Size, coloured, figure, legend, tidy
+from simmodel.metrics.bins import binned
+from simmodel.view.style import COLOURS, GREY, INK, Size, coloured, figure, legend, page, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from simmodel.metrics.statistics import Interval
+    from simmodel.records.broker_record import BrokerRecord
 
-__all__ = ["Bars", "Curves", "fat_curve", "setup_study"]
+__all__ = ["Bars", "Curves", "case_study", "fat_curve", "setup_study"]
 
 
 class Bars(Protocol):
@@ -152,3 +155,49 @@ def _differences(curve: Curves, panels: Sequence[Axes]) -> None:
         ax.errorbar(curve.fats, means, widths, fmt="o", color=INK, markersize=3, elinewidth=0.9, capsize=2)
         tidy(ax)
     panels[0].set_ylabel(f"{second} less {first}")
+
+
+_SIZES = (0, 8, 32, 64, 128, 256, 512, 1024, 2180, 4360)
+_HOURS = (0, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 24, 72, 168, 336)
+
+
+def case_study(
+    siloed: BrokerRecord, brokered: BrokerRecord, *, title: str | None = None, figsize: Size | None = None
+) -> Figure:
+    """Draw what a broker changes on two clusters: waits and jobs of each by size, and the jobs of the first that moved.
+
+    Parameters
+    ----------
+    siloed, brokered
+        results of the same jobs, at home and under a broker
+    title, figsize
+        title of the page; width and height of the figure, inches
+    """
+    one, other = brokered.clusters
+    both = siloed, brokered
+    moved = (brokered.jobs["origin"] == one) & (brokered.jobs["destination"] == other)
+    rows = [(f"jobs on {name}", [each.jobs["destination"] == name for each in both]) for name in (one, other)]
+    rows.append((f"the {moved.sum():,} jobs of {one} that ran on {other}", [moved, moved]))
+    with page((12, 9.6), figsize, title, pad=(0.1, 0.1)) as fig:
+        grid = fig.subplots(3, 2)
+        for pair, (name, masks) in zip(grid, rows, strict=True):
+            parts = [each.only(mask) for each, mask in zip(both, masks, strict=True)]
+            _bars(pair[0], parts, "wait", name)
+            _bars(pair[1], parts, "jobs", name, "turnaround" if masks[0] is moved else "processors")
+        legend(grid[0][0], loc="upper left")
+    return fig
+
+
+def _bars(ax: Axes, parts: Sequence[BrokerRecord], value: str, name: str, by: str = "processors") -> None:
+    """Draw the number of jobs, or their mean waits, in each bin of size or turnaround: a colour per result."""
+    bins, unit = (_SIZES, 1) if by == "processors" else (_HOURS, 3600)
+    for i, (part, colour) in enumerate(coloured(parts)):
+        table = binned(part, by, [unit * each for each in bins])
+        heights = table["jobs"] if value == "jobs" else np.nan_to_num(table["wait"]) / 3600
+        ax.bar(np.arange(len(bins) - 1) + 0.4 * i - 0.2, heights[:-1], 0.4, color=colour, label=part.name)
+    ax.set_xticks(
+        range(len(bins) - 1), [f"({low:,}, {high:,}]" for low, high in pairwise(bins)], rotation=25, ha="right"
+    )
+    ax.set_xlabel(by if unit == 1 else f"{by} (h)")
+    ax.set_ylabel("jobs" if value == "jobs" else "mean wait (h)")
+    tidy(ax, default=name)
