@@ -6,12 +6,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 
-from simmodel import Job, Result, compare, simulate
+from simmodel import Job, Result, compare, simulate, start
 
 pytestmark = pytest.mark.live
 
@@ -305,3 +306,40 @@ def test_the_other_pages_draw_themselves(browser: Any, tmp_path: Path, kind: str
         page.execute_script("const h = window.simmodelPage.charts[0]; h.click(h.margin + 5, h.plot * 0.5)")
         chosen = page.execute_script("return window.simmodelPage.gantts[0].which")
         assert chosen == 15
+
+
+def test_a_run_is_watched_paused_stepped_and_seen_to_its_end(browser: Any) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    jobs = [Job(id=f"job {i}", submit=10 * i, processors=1 + i % 5, run=35) for i in range(80)]
+    simulation = start(8, jobs, "easy", name="watched")
+    record = simulate(8, jobs, "easy")
+
+    def wait(holds: Any) -> Any:
+        return WebDriverWait(browser, 60, 0.05).until(lambda driver: driver.execute_script(f"return {holds}"))
+
+    with simulation.serve(refresh=0.1) as view:
+        view.act("pause")
+        browser.get(view.url)
+        thread = Thread(target=simulation.run)
+        thread.start()
+        wait("window.simmodelPage && window.simmodelLive && window.simmodelLive.paused")
+        pause, step, _ = browser.find_elements(By.CSS_SELECTOR, "#live button")
+        for _ in range(8):
+            beat = browser.execute_script("return window.simmodelLive.beat")
+            step.click()
+            wait(f"window.simmodelLive.paused && window.simmodelLive.beat > {beat}")
+            now, used = browser.execute_script("return [window.simmodelLive.now, window.simmodelLive.used]")
+            assert used == record.busy().at(now)
+        wait(f"window.simmodelPage.head.span[1] === {now}")  # the whole page has caught up
+        browser.execute_script("window.simmodelPage.rows.find('job 0')")
+        assert browser.execute_script("return document.querySelector('tr[data-row] td').textContent") == "job 0"
+        assert pause.text == "go on"
+        pause.click()
+        thread.join()
+    wait("window.simmodelLive.over")
+    wait(f"window.simmodelPage.head.span[1] === {simulation.result().ended}")
+    ends = browser.execute_script("return [...window.simmodelPage.table.columns.find((c) => c.name === 'end').values]")
+    assert ends == record.jobs["end"].tolist()
+    assert browser.execute_script("return window.simmodelPage.rows.input.value") == "job 0"  # what was looked for stays
