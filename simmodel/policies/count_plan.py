@@ -191,10 +191,10 @@ class CountPlan:
         if job.state != "waiting":
             return True
         line, key = self._line, self._order.key
-        entry = entry_of(job, key)
+        entry = entry_of(job, key)[:-1]  # a former entry of the same job may still stand in the line
         position = len(line)
-        if line and entry < entry_of(line[-1], key):
-            position = bisect_right(line, entry, key=lambda each: entry_of(each, key))
+        if line and entry < entry_of(line[-1], key)[:-1]:
+            position = bisect_right(line, entry, key=lambda each: entry_of(each, key)[:-1])
         if position < after:
             return False
         if position < self._next:

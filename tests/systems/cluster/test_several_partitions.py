@@ -439,3 +439,22 @@ def test_data_of_a_real_scheduler_may_have_such_jobs():
     cluster = Cluster.from_snapshot(env, found)
     env.run()
     assert cluster.result().jobs["start"].tolist()[-1] == 5
+
+
+def test_a_job_held_by_a_limit_comes_back_behind_its_former_entry_in_a_conservative_plan():
+    queues = [QueueSpec(name="u", priority=5, max_running_per_user=2), QueueSpec(name="v")]
+    columns = [
+        (4, 21, "z", "u", ["b"]),
+        (2, 27, "y", "u", ["a", "b"]),
+        (2, 12, "z", "u", ["b"]),
+        (1, 6, "y", "u", ["b", "a"]),
+        (1, 21, "y", "u", ["a", "b"]),
+        (1, 21, "z", "v", ["a"]),
+        (1, 12, "x", "v", ["a"]),
+    ]
+    jobs = [
+        Job(processors=size, run=run, requested=run, user=user, queue=queue, partitions=where)
+        for size, run, user, queue, where in columns
+    ]
+    found = ran(spec(4, 5, queues=queues), jobs, "conservative")
+    assert [start for start, _ in found] == [0, 0, 21, 0, 6, 0, 0]
