@@ -141,7 +141,7 @@ class Forecast(Observer, Shown):
     def _start(self, work: ProjectedJob, place: Pool) -> tuple[float, float]:
         """Return when work would start (s), and at which speed it would run."""
         job = work.job
-        if self._stale and self.punctual and self._starts_at_once(work, place):
+        if self._stale and self._future and self.punctual and self._starts_at_once(work, place):
             return self.cluster.env._now, 1.0  # without a new projection
         counted = None if self._kind is None else self._counted(work)
         if counted is not None and self._comes_true(counted):
