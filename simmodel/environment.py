@@ -402,9 +402,15 @@ class Environment(simpy.Environment):
 
     @property
     def only_wake_ups(self) -> bool:
-        """Whether wake-ups of schedulers are the only events left before infinity; costs O(events)."""
-        pending: list[Any] = [entry[3] for entry in self._queue if entry[0] < NEVER]
-        return all(each.callbacks is None or (type(each) is Call and each.what is WAKE_UP) for each in pending)
+        """Whether wake-ups of schedulers are the only events left before infinity; stops at the first other one.
+
+        The queue is a heap: work that is about to end is found near its beginning, however many wake-ups are planned.
+        """
+        queue: list[Any] = self._queue
+        return all(
+            at >= NEVER or event.callbacks is None or (type(event) is Call and event.what is WAKE_UP)
+            for at, _, _, event in queue
+        )
 
     def step(self) -> None:
         """Process the next event; raises ``simpy.core.EmptySchedule`` if there are no events."""
