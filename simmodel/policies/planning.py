@@ -7,6 +7,7 @@ SP2 with backfilling", IEEE TPDS 12(6), 2001; the form that keeps its promises: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from math import nextafter
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.counts import PoolProfile
     from simmodel.resources.pools.pool import Pool
     from simmodel.resources.pools.running import Entry
+    from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob
 
-__all__ = ["Conservative", "ConservativeKeep", "KeptProfile"]
+__all__ = ["Conservative", "ConservativeKeep", "KeptProfile", "Promises"]
 
 
 class KeptProfile:
-    """The profile that a decision has left, which is that of the next one if everything went as planned in between.
+    """The profile that a decision has left, which is that of the next one if all started as planned in between.
 
     Parameters
     ----------
@@ -40,17 +42,18 @@ class KeptProfile:
 
     Attributes
     ----------
+    whole
+        whether the last decision was made to its end, so that the profile includes all promises
     settled
-        whether the last decision was made to its end and moved no promise: then no job can start earlier than promised
-        until something is not as planned
+        whether it moved no promise, and no job has ended early since: then no job can start earlier than promised
     """
 
-    __slots__ = ("_broken", "_events", "_offered", "_place", "_profile", "_version", "settled")
+    __slots__ = ("_broken", "_events", "_offered", "_place", "_profile", "_version", "settled", "whole")
 
     def __init__(self, place: CountPool) -> None:
         self._place = place
         self._profile: PoolProfile | None = None
-        self.settled = False
+        self.whole = self.settled = False
         self._broken = False  # whether something was not as planned
         self._version = self._events = 0  # of the pool when the profile was made; its starts and ends since
         self._offered: LiveJob | None = None  # a job whose start has not been carried out yet
@@ -66,9 +69,14 @@ class KeptProfile:
         self._offered = None
 
     def ended(self, entry: Entry) -> None:
-        """Note an end in the pool: it should come when expected."""
+        """Note an end in the pool: it should not come later than expected."""
         self._events += 1
-        self._broken = self._broken or entry[0] != self._place.env._now
+        now = self._place.env._now
+        if entry[0] < now:
+            self._broken = True
+        elif entry[0] > now and self._profile is not None:
+            self._profile.processors.change(entry[2], now, entry[0])
+            self.settled = False
 
     def offer(self, job: LiveJob) -> None:
         """Note that a job is about to start, as planned in the profile."""
@@ -76,11 +84,11 @@ class KeptProfile:
         self._offered = job
 
     def follow(self, now: float) -> PoolProfile | None:
-        """Return the profile from now on, for another decision; ``None`` if not everything went as planned."""
+        """Return the profile from now on, for another decision; ``None`` if it no longer holds."""
         place, profile = self._place, self._profile
         if (
             profile is None
-            or not self.settled
+            or not self.whole
             or self._broken
             or self._offered is not None  # put aside, and perhaps carried out elsewhere
             or not profile.exact
@@ -89,13 +97,13 @@ class KeptProfile:
         ):
             return None
         profile.advance(now)
-        self.settled = False
+        self.whole = False
         return profile
 
     def keep(self, profile: PoolProfile | None) -> None:
         """Keep a new profile, to which the promises are about to be added; ``None``: keep none."""
         self._profile, self._offered = profile, None
-        self._broken = self.settled = False
+        self._broken = self.whole = self.settled = False
         self._version, self._events = self._place.version, 0
 
 
@@ -220,6 +228,57 @@ def _rows(allocation: Allocation | None) -> list[list[int]] | None:
     return [list(row) for row in allocation.rows] if isinstance(allocation, Allocation) else None
 
 
+class Promises(dict["LiveJob", tuple[float, Any]]):
+    """The promised instants (s) and allocations at a place, by job, with those that are due or void.
+
+    Parameters
+    ----------
+    place, waiting
+        the pool, and its queue
+    """
+
+    __slots__ = ("_due", "_place", "left")
+
+    def __init__(self, place: Pool, waiting: WaitingQueue) -> None:
+        self._place = place
+        self._due: list[tuple[float, int, LiveJob]] = []  # earliest first, and some that are void
+        self.left: list[LiveJob] = []  # jobs with promises that left the queue
+        waiting.keep(self)
+
+    def add(self, job: LiveJob) -> None:
+        """Note a job that has come into the queue: it has no promise."""
+
+    def remove(self, job: LiveJob) -> None:
+        """Note a job that leaves the queue."""
+        if job in self:
+            self.left.append(job)
+
+    def promise(self, job: LiveJob, at: float, allocation: Any) -> None:
+        """Promise a job a start (s)."""
+        self[job] = at, allocation
+        heappush(self._due, (at, job.seq, job))
+
+    def due(self, now: float) -> list[LiveJob]:
+        """Return the jobs that are promised a start by now."""
+        heap = self._due
+        found = {}
+        while heap and heap[0][0] <= now:
+            each = heappop(heap)
+            if self.get(each[2], (None,))[0] == each[0]:
+                found[each[2]] = each
+        for each in found.values():
+            heappush(heap, each)
+        return list(found)
+
+    def drop_void(self) -> bool:
+        """Drop the promises to jobs that wait here no longer; return whether there are any."""
+        gone = [job for job in self.left if job in self and (job.state != "waiting" or job.place is not self._place)]
+        self.left.clear()
+        for job in gone:
+            self.pop(job, None)
+        return bool(gone)
+
+
 class ConservativeKeep(_Planner):
     """Conservative backfilling that keeps its promises.
 
@@ -244,7 +303,7 @@ class ConservativeKeep(_Planner):
 
     def __init__(self, order: GivenOrder = FCFS, *, promises: bool = True) -> None:
         super().__init__(order, promises=promises)
-        self._promised: dict[Pool, dict[LiveJob, tuple[float, Any]]] = {}  # place: job: instant, allocation
+        self._promised: dict[Pool, Promises] = {}
         self._system: Any = None
         self._settled: dict[Pool, tuple[int, bool]] = {}  # version at its last decision, whether no promise moved
         self._kept: dict[Pool, KeptProfile] = {}
@@ -276,31 +335,40 @@ class ConservativeKeep(_Planner):
     def restore(self, values: dict[str, Any]) -> None:
         """Restore the promises from the state of an equal policy; jobs that wait no longer have none."""
         places = {place.name: place for place in self._system.places}
-        for kept in self._kept.values():
-            kept.keep(None)
+        for profile in self._kept.values():
+            profile.keep(None)
         for name, promised in values["promised"].items():
-            jobs = {job.seq: job for job in self._system.view.waiting.at(places[name])}
-            self._promised[places[name]] = {
-                jobs[number]: (at, COUNTED if rows is None else Allocation.of(rows))
-                for number, at, rows in promised
-                if number in jobs
-            }
+            waiting = self._system.view.waiting.at(places[name])
+            jobs = {job.seq: job for job in waiting}
+            kept = self._promises(places[name], waiting)
+            kept.clear()
+            for number, at, rows in promised:
+                if number in jobs:
+                    kept.promise(jobs[number], at, COUNTED if rows is None else Allocation.of(rows))
         for name, settled in values["settled"].items():
             place = places[name]
             self._settled[place] = place.version + place.consumables.version, settled
 
     def forget(self) -> None:
         """Discard the promises: another policy has decided since, without being bound by them."""
-        self._promised.clear()
+        for promised in self._promised.values():
+            promised.clear()
+        for kept in self._kept.values():
+            kept.keep(None)
         self._settled.clear()
+
+    def _promises(self, place: Pool, waiting: WaitingQueue) -> Promises:
+        """Return the promises at a place."""
+        promised = self._promised.get(place)
+        if promised is None:
+            promised = self._promised[place] = Promises(place, waiting)
+        return promised
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
-        promised = self._promised.setdefault(place, {})
+        promised = self._promises(place, waiting)
         now = view.env._now
-        gone = [job for job in promised if job.state != "waiting" or job.place is not place]  # withdrawn, mostly
-        for job in gone:
-            del promised[job]
+        gone = bool(promised.left) and promised.drop_void()
         kept = self._profile_of(place)
         if kept is not None and gone:
             kept.keep(None)
@@ -310,57 +378,76 @@ class ConservativeKeep(_Planner):
         seen, settled = self._settled.get(place, (-1, False))
         version = place.version + place.consumables.version  # consumables released by other places count, too
         unchanged = seen == version and not gone
-        due = [job for job, (at, _) in promised.items() if at <= now]
+        due = promised.due(now)
         if unchanged and not due and not waiting.new:
             return  # woken for a promise that moved since
         profile: Any = None
         if kept is not None and all(promised[job][0] == now for job in due):
-            profile = kept.follow(now)  # which means that no promise can move
+            profile = kept.follow(now)
         only_new = settled and unchanged and not due and not (self.order.changes or place.paced)
         jobs: Iterable[LiveJob] = queue  # live: what a start releases is planned, too
+        free = None  # the profile of the processors, which includes all promises
+        planned: dict[LiveJob, tuple[float, Any]]
         if profile is not None:
-            planned = {job: promised[job] for job in due}
-            jobs = (job for job in queue if job not in promised or job in planned)
+            assert kept is not None
+            free, planned = profile.processors, promised
+            if kept.settled:
+                tried = set(due)
+                jobs = (job for job in queue if job not in promised or job in tried)
         else:
             profile = place.profile()
             if kept is not None:
-                kept.keep(None if only_new else profile)  # it is settled only if each promise has been tried
+                kept.keep(None if only_new else profile)  # it is whole only if each promise has been tried
             due = [job for job in queue if job in promised and promised[job][0] <= now] if due else due
             planned = _renewed(profile, promised, due, now)
+        if kept is not None:
+            kept.settled = True
         if only_new:
             jobs = [job for job in queue if job not in promised]
         moved = False
+        whole = True
         holds = True  # else a job is expected to run longer than planned, perhaps into a window
         for job in jobs:
             if job.state != "waiting":  # held by a limit since another job started
                 continue
-            if job in planned:
-                profile.give_back(job, planned[job][0], job.planned, planned[job][1])
-            at, allocation = profile.earliest(job, job.planned)
-            before, _ = promised.get(job, (None, None))
-            if at == INFINITY:  # its promised resources are down, with unknown return
-                moved = promised.pop(job, None) is not None or moved
-                continue
-            profile.take(job, at, job.planned, allocation)
+            requested = job.planned
+            before, allocation = promised.get(job, (INFINITY, None))
+            if free is not None and before < INFINITY and free.exact:
+                at = free.earliest(job.processors, requested, granted=before)
+                if at == before > now:
+                    continue  # it cannot move
+                free.move(job.processors, before, at, requested)
+            else:
+                if job in planned:
+                    profile.give_back(job, planned[job][0], requested, planned[job][1])
+                at, allocation = profile.earliest(job, requested)
+                if at == INFINITY:  # its promised resources are down, with unknown return
+                    moved = promised.pop(job, None) is not None or moved
+                    continue
+                profile.take(job, at, requested, allocation)
             if at == now:
                 if not holds and not place.accepts(job, allocation):
                     moved = True  # it is tried again when anything changes
+                    whole = False
                     continue
-                holds = holds and job.expected == job.planned and not place.paced
+                holds = holds and job.expected == requested and not place.paced
                 promised.pop(job, None)
-                moved = moved or (before is not None and before > now)
+                moved = moved or now < before < INFINITY
                 if kept is not None:
                     kept.offer(job)
                 yield Start(job, place, None, allocation)
                 continue
             instant = profile.instant(at)
-            promised[job] = instant, allocation
             if instant != before:
-                moved = moved or before is not None
+                promised.promise(job, instant, allocation)
+                moved = moved or before < INFINITY
                 yield Reserve(job, place, instant)
+            else:
+                promised[job] = instant, allocation
         self._settled[place] = place.version + place.consumables.version, not moved
         if kept is not None:  # a job that a limit has held since another started has not been tried
-            kept.settled = not moved and all(job.state == "waiting" for job in promised)
+            kept.settled = kept.settled and not moved
+            kept.whole = whole and all(job.state == "waiting" for job in promised.left)
 
     def _profile_of(self, place: Pool) -> KeptProfile | None:
         """Return the kept profile of a pool on which only the number of processors counts, else ``None``."""

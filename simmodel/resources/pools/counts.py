@@ -367,6 +367,11 @@ class PoolProfile:
         return at
 
     @property
+    def processors(self) -> CountProfile:
+        """The profile of the processors."""
+        return self._parts[""]
+
+    @property
     def exact(self) -> bool:
         """Whether no step stands for the instant before it (see :meth:`CountProfile.instant`)."""
         return all(part.exact for part in self._parts.values())

@@ -174,18 +174,20 @@ class CountProfile:
 
     # ------------------------------------------------------------------ questions
 
-    def earliest(self, need: int, duration: float, not_before: float = -INFINITY) -> float:
+    def earliest(self, need: int, duration: float, not_before: float = -INFINITY, granted: float = INFINITY) -> float:
         """Return the earliest instant from which ``need`` stays free for ``duration`` seconds; infinite if never.
 
-        A hot path.
+        From the instant ``granted`` on, ``need`` is there: the answer comes no later. A hot path.
         """
         blocks, after = self._blocks, self._just_after
         if not_before > self._firsts[0]:
             blocks = self._from(not_before)
-        start, end, open_ = INFINITY, INFINITY, False  # of a hole that may go on in the next block
+        start, end, open_ = granted, INFINITY, False  # of a hole that may go on in the next block
         for block in blocks:
             lack = need - block.shift
             times = block.times
+            if times[0] >= granted:
+                break
             steps = zip(times, block.free, strict=True)
             if open_:
                 if times[0] >= end:
@@ -206,8 +208,12 @@ class CountProfile:
             for at, free in steps:
                 if free < lack:
                     continue
+                if at >= granted:
+                    return granted
                 start = at
                 end = (after.get(at, at) if after else at) + duration
+                if end > granted:
+                    end = granted
                 for at, free in steps:
                     if at >= end:
                         return start
@@ -217,7 +223,7 @@ class CountProfile:
                     open_ = True
             if not open_:
                 block.high = max(block.free)
-        return start if open_ else INFINITY
+        return start if open_ else granted
 
     def _from(self, instant: float) -> list[_Block]:
         """Return the blocks from an instant on, beginning with a step at that instant."""
@@ -253,10 +259,26 @@ class CountProfile:
 
         A duration that does not move the clock takes it for the instant: it is free again just after. A hot path.
         """
-        blocks, after = self._blocks, self._just_after
+        after = self._just_after
         end = (after.get(start, start) if after else start) + duration
         if end <= start:
             end = self._after(start, end)
+        self.change(-need, start, end)
+
+    def move(self, need: int, start: float, to: float, duration: float) -> None:
+        """Undo :meth:`take`, and take the same from an earlier instant on."""
+        until, end = to + duration, start + duration
+        self.change(-need, to, min(until, start))
+        self.change(need, max(until, start), end)
+
+    def change(self, amount: int, start: float, end: float) -> None:
+        """Add an amount from ``start``, which is within the profile, to ``end``, and merge equal steps there.
+
+        A hot path.
+        """
+        if end <= start:
+            return
+        blocks = self._blocks
         b = c = 0
         if len(blocks) > 1:
             b = bisect_right(self._firsts, start) - 1
@@ -264,30 +286,35 @@ class CountProfile:
         block = blocks[b]
         times = block.times
         i = bisect_left(times, start)
-        if i == len(times) or times[i] != start:
+        first = i < len(times) and times[i] == start  # whether the step was there, and may now equal the one before it
+        if not first:
             times.insert(i, start)
             block.free.insert(i, block.free[i - 1])
         last = blocks[c]
-        times = last.times
+        times, free = last.times, last.free
         j = bisect_left(times, end)
-        if end < INFINITY and (j == len(times) or times[j] != end):
+        second = j < len(times) and times[j] == end
+        if not second and end < INFINITY:
             times.insert(j, end)
-            last.free.insert(j, last.free[j - 1])
+            free.insert(j, free[j - 1])
         if b == c:
-            free = block.free
-            free[i:j] = [each - need for each in free[i:j]]
-            if need > 0:
-                block.low -= need
+            free[i:j] = [each + amount for each in free[i:j]]
+            if amount < 0:
+                block.low += amount
             else:
-                block.high -= need
+                block.high += amount
         else:
-            block.add(i, len(block.free), -need)
+            block.add(i, len(block.free), amount)
             for between in blocks[b + 1 : c]:
-                between.shift -= need
+                between.shift += amount
             if j:
-                last.add(0, j, -need)
-            if len(times) > _MOST:
-                self._divide(c)
+                last.add(0, j, amount)
+        if second and j and free[j] == free[j - 1]:
+            del times[j], free[j]
+        if first and i and block.free[i] == block.free[i - 1]:
+            del block.times[i], block.free[i]
+        if c > b and len(times) > _MOST:
+            self._divide(c)
         if len(block.times) > _MOST:
             self._divide(b)
 
