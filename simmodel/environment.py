@@ -405,10 +405,8 @@ class Environment(simpy.Environment):
     def only_wake_ups(self) -> bool:
         """Whether wake-ups of schedulers are the only events left before infinity; O(events) if none is known."""
         if self._other is None or self._other[0] <= self._now or self._other[3].callbacks is None:
-            others: Any = (entry for entry in self._queue if entry[0] < NEVER and entry[3].callbacks is not None)
-            self._other = next(
-                (each for each in others if type(each[3]) is not Call or each[3].what is not WAKE_UP), None
-            )
+            left: Any = (each for each in self._queue if each[0] < NEVER and each[3].callbacks is not None)
+            self._other = next((each for each in left if getattr(each[3], "what", None) is not WAKE_UP), None)
         return self._other is None
 
     def step(self) -> None:
