@@ -133,8 +133,8 @@ def doubled(line: Line, base: int, doublings: int, share: float) -> list[Point]:
         units.append(yardstick())
     points = [Point(base << i, each / min(units), waiting[i]) for i, each in enumerate(spent)]
     for point in points:
-        queue = "" if np.isnan(point.waiting) else f"{point.waiting:10,.1f}"
-        print(f"{line.name:36} {point.size:9,} {line.unit:11} {point.cost:9.4f} {point.each:9.1f} {queue:>10}")
+        queue = "" if np.isnan(point.waiting) else f" {point.waiting:10,.1f}"
+        print(f"{line.name:36} {point.size:9,} {line.unit:11} {point.cost:9.4f} {point.each:9.1f}{queue}")
     if stopped:
         print(f"{line.name:36} {stopped}")
     print(f"{line.name:36} exponent {slope(points, cost_of):.2f}   queue grows: {grows(points)}", flush=True)

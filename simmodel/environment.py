@@ -206,7 +206,7 @@ class Environment(simpy.Environment):
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
         self._hook_listeners: list[Callable[[], object]] = []
         self._waits: list[Waits] = []
-        self._other: tuple[float, Any] = (-NEVER, None)  # an event that is no wake-up of a scheduler
+        self._other: Any = None  # the entry of an event to come that is no wake-up of a scheduler
         self._withdrawn = 0
         self._at_end: list[tuple[float, int, _WakeUp]] = []  # a heap of requested callbacks
         self._leaving = False
@@ -404,15 +404,10 @@ class Environment(simpy.Environment):
     @property
     def only_wake_ups(self) -> bool:
         """Whether wake-ups of schedulers are the only events left before infinity; O(events) if none is known."""
-        at, known = self._other
-        if at > self._now and known.callbacks is not None:  # still to come
-            return False
-        for entry in cast("list[Any]", self._queue):
-            each = entry[3]
-            if not (each.callbacks is None or (type(each) is Call and each.what is WAKE_UP)) and entry[0] < NEVER:
-                self._other = entry[0], each
-                return False
-        return True
+        if self._other is None or self._other[0] <= self._now or self._other[3].callbacks is None:
+            left: Any = (each for each in self._queue if each[0] < NEVER and each[3].callbacks is not None)
+            self._other = next((each for each in left if getattr(each[3], "what", None) is not WAKE_UP), None)
+        return self._other is None
 
     def step(self) -> None:
         """Process the next event; raises ``simpy.core.EmptySchedule`` if there are no events."""
