@@ -406,7 +406,8 @@ class Environment(simpy.Environment):
         """Whether wake-ups of schedulers are the only events left before infinity; O(events) if none is known."""
         if self._other is None or self._other[0] <= self._now or self._other[3].callbacks is None:
             left: Any = (each for each in self._queue if each[0] < NEVER and each[3].callbacks is not None)
-            self._other = next((each for each in left if getattr(each[3], "what", None) is not WAKE_UP), None)
+            others = (each for each in left if type(each[3]) is not Call or each[3].what is not WAKE_UP)
+            self._other = next(others, None)
         return self._other is None
 
     def step(self) -> None:
