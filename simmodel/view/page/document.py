@@ -245,6 +245,11 @@ class Page:
         script = 'simmodelUnpack(document.getElementById("data").textContent).then((bytes) => simmodelShow(bytes));'
         return _document(self._head["title"], b64encode(self.data()).decode("ascii"), script, "'none'")
 
+    def _repr_html_(self) -> str:
+        """Return the page in a frame, as notebooks show it."""
+        style = "width:100%;height:760px;border:0"
+        return f'<iframe title="page of the run" srcdoc="{html.escape(self.html())}" style="{style}"></iframe>'
+
     # ------------------------------------------------------------------ numbers
 
     def _numbers(self, values: ArrayLike) -> dict[str, Any]:

@@ -195,6 +195,16 @@ def test_long_quantities_are_averaged_and_say_so() -> None:
     assert shown.mean() == pytest.approx(steps.mean(), rel=1e-6)
 
 
+def test_notebooks_show_the_page_in_a_frame() -> None:
+    import html
+
+    page = simulate(None, "probe-4", "fcfs").page()
+    shown = page._repr_html_()
+    start, _, rest = shown.partition('srcdoc="')
+    assert start.startswith("<iframe")
+    assert html.unescape(rest.partition('"')[0]) == page.html()
+
+
 def test_runs_without_jobs_have_a_page() -> None:
     page = page_of(simulate(4, [], "fcfs"))
     assert page.head["table"]["columns"][0]["data"]["count"] == 0
