@@ -44,7 +44,7 @@ from simmodel.work import make_malleable
 
 PROCESSORS = 256
 LOADS = (0.8, 1.3)
-SHARE = 7.0
+SHARE = 5.5
 """CPU seconds of all runs of a line; a twelfth of it with ``--quick``."""
 
 Run = Callable[[], Any]

