@@ -18,6 +18,7 @@ PROCESSORS = {
     "burst-buffer": 2388 + 9688,
     "gpu-cluster": 8 * 32 + 16 * 64,
     "kth-sp2": 100,
+    "polaris": 552,
     "ricc": 8192,
     "sdsc-blue": 1152,
     "sdsc-sp2": 128,

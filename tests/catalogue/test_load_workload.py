@@ -22,6 +22,7 @@ READY = {
     "lublin-128-week": (600, 128, 0.8),
     "lublin-256": (5000, 256, 0.9),
     "poisson-mm4": (20_000, 4, 0.8),
+    "polaris-like": (26_266, 552, 0.824),
     "probe-4": (4, 12, 0.78),
     "schedtwin": (150, 32, 19.76),
 }
@@ -157,6 +158,13 @@ def test_options_go_to_the_reader(tmp_path):
         ({"generator": "lublin", "parameters": {"jobs": 50}, "estimates": {"maximum": 1}}, "maximum: must be at least"),
         ({"generator": "synthetic", "parameters": {"jobs": 5, "gap": {"distribution": "x"}, "run": 1}}, "parameters: "),
         ({"generator": "listed", "parameters": {"jobs": {"submit": [1], "when": [1]}}}, "parameters.jobs.when: "),
+        ({"generator": "lublin", "parameters": {"jobs": 5}, "gpus": {"shares": 1}}, "gpus.shares: unknown key"),
+        ({"generator": "lublin", "parameters": {"jobs": 5}, "gpus": {}}, "gpus: "),
+        ({"generator": "lublin", "parameters": {"jobs": 5}, "gpus": {"share": 2}}, "gpus.share: must be a share from"),
+        (
+            {"generator": "lublin", "parameters": {"jobs": 5}, "gpus": {"share": 1, "per_node": 0}},
+            "gpus.per_node: must be a whole number >= 1, got 0",
+        ),
     ],
 )  # fmt: skip
 def test_wrong_settings_get_one_sentence(settings, sentence):
@@ -171,6 +179,14 @@ def test_settings_that_change_a_class():
     workload = generate({"generator": "lublin", "parameters": {"jobs": 2000, "classes": [few]}})
     assert (workload["processors"] == 1).mean() == pytest.approx(0.9, abs=0.03)
     assert list(GENERATORS) == ["lublin", "synthetic", "schedtwin", "tiered-grid", "listed"]
+
+
+def test_a_share_of_the_jobs_requests_gpus():
+    settings = {"generator": "lublin", "parameters": {"jobs": 2000}, "estimates": {}}
+    plain, some = generate(settings), generate(settings | {"gpus": {"share": 0.3, "per_node": 2}})
+    assert all((plain[name] == some[name]).all() for name in plain.table.names)
+    assert set(some["gpus_per_node"].tolist()) == {0, 2}
+    assert (some["gpus_per_node"] > 0).mean() == pytest.approx(0.3, abs=0.03)
 
 
 def test_a_settings_file_that_is_no_toml(tmp_path):

@@ -46,6 +46,49 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
     assert "sgs-t: turnaround of moved jobs (min)" in out
 
 
+@pytest.fixture
+def by_hand(folder):
+    """The logs and clusters of the hand-worked case in tests/studies/test_metascheduling.py."""
+    (folder / "at-polaris.csv").write_text("submit,run,processors,gpus_per_node\n0,100,4,4\n3,10,4,0\n")
+    (folder / "at-theta.csv").write_text("submit,run,processors\n0,40,8\n2,400,4\n")
+    (folder / "polaris.toml").write_text(
+        'kind = "cluster"\nname = "polaris"\n[[partitions]]\n[[partitions.nodes]]\ncount = 4\ngpus = 4\n'
+    )
+    (folder / "theta.toml").write_text('kind = "cluster"\nname = "theta"\n[[partitions]]\nprocessors = 8\n')
+    return ["meta", "at-polaris.csv", "at-theta.csv", "--clusters", "polaris.toml,theta.toml", "--broker", "sgs-t"]
+
+
+def test_slowdowns_by_origin(by_hand, folder) -> None:
+    ends = {}
+    for given in (["polaris:1,4", "theta:0.25,1"], ["1,4", "theta:0.25,1"], ["theta: 0.25, 1", "1,4"]):
+        slowdowns = [word for each in given for word in ("--slowdowns", each)]
+        assert main([*by_hand, *slowdowns, "--schedule", "out.csv"]) == 0
+        rows = [line.split(",") for line in (folder / "out.csv").read_text().splitlines()]
+        end, where = rows[0].index("end"), rows[0].index("destination")
+        ends[tuple(given)] = [(row[0], float(row[end]), row[where]) for row in rows[1:]]
+    first = [("polaris:1", 100, "polaris"), ("polaris:2", 80, "theta"), ("theta:1", 40, "theta")]
+    assert [sorted(each) for each in ends.values()] == [[*first, ("theta:2", 200, "polaris")]] * 3
+
+
+@pytest.mark.parametrize(
+    ("slowdowns", "sentence"),
+    [
+        (["mira:1,4"], "--slowdowns: origin 'mira': must be one of polaris, theta"),
+        (["polaris:1"], "--slowdowns polaris: must have 2 numbers, one per cluster, got 1"),
+        (["polaris:1,x"], "--slowdowns: must be numbers > 0, got 'x'"),
+        (["polaris:"], "--slowdowns polaris: must be a list separated by commas, got ''"),
+        (["polaris:1,4", "polaris:1,2"], "--slowdowns polaris: must be given once, got 'polaris:1,2' too"),
+        (["1,4", "1,2"], "--slowdowns: must be given once, got '1,2' too"),
+        (["polaris:1,0"], "must be a finite number > 0, got 0.0"),
+    ],
+)
+def test_wrong_slowdowns_by_origin_are_one_sentence(by_hand, capsys, slowdowns, sentence) -> None:
+    assert main([*by_hand, *[word for each in slowdowns for word in ("--slowdowns", each)]]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert len(error.strip().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -54,6 +97,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
         (["one.swf", "--clusters", ","], "--clusters: must be a list separated by commas, got ','"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "slowdowns: must have 2 numbers, one per place, got 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: must be numbers > 0, got 'y'"),
+        (["one.swf", "--clusters", "4,4", "--slowdowns", "c1:1,2"], "one log for all clusters has no origins"),
         (["one.swf", "--clusters", "4,4", "--broker", "best"], "unknown policy 'best'"),
         (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "home: must be given for each job"),
         (["one.swf", "--clusters", "4,4", "--edges", "20"], "edges: must be less than half the number of jobs"),
