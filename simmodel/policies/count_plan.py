@@ -23,6 +23,40 @@ __all__ = ["CountPlan"]
 INFINITY = float("inf")
 _PAST = 1000  # started jobs tolerated in the line
 _DOUBLED = 40
+_FEW = 100  # planned jobs whose profile is short enough to be searched from its beginning
+
+
+class Bounds:
+    """Bounds of planned starts: a job that is as large and as long as a planned one starts no earlier than that.
+
+    Plans only take processors; when processors come free unforeseen, the bounds no longer hold.
+    """
+
+    __slots__ = ("_steps",)
+
+    def __init__(self) -> None:
+        # Starts (s), ascending, by requested time (s), ascending: of the planned jobs of at most 2^i processors.
+        self._steps: list[tuple[list[float], list[float]]] = []
+
+    def of(self, width: int, requested: float) -> float:
+        """Return the instant (s) before which a job does not start; infinitely early if none is known."""
+        if not self._steps:
+            return -INFINITY
+        times, starts = self._steps[min(width.bit_length(), len(self._steps)) - 1]
+        found = bisect_right(times, requested)
+        return starts[found - 1] if found else -INFINITY
+
+    def add(self, width: int, requested: float, at: float) -> None:
+        """Add a job that has been planned at an instant (s)."""
+        steps = self._steps
+        while not steps or 1 << len(steps) <= 2 * width:
+            steps.append((list(steps[-1][0]), list(steps[-1][1])) if steps else ([], []))
+        for times, starts in steps[(width - 1).bit_length() :]:
+            first = bisect_right(times, requested)
+            if first and starts[first - 1] >= at:
+                return  # as in all that follow
+            stop = bisect_right(starts, at, first)
+            times[first:stop], starts[first:stop] = [requested], [at]
 
 
 class CountPlan:
@@ -46,6 +80,7 @@ class CountPlan:
 
     __slots__ = (
         "_arrived",
+        "_bounds",
         "_broken",
         "_due",
         "_ends",
@@ -69,6 +104,7 @@ class CountPlan:
         self._waiting = waiting
         self._order = order
         self._profile: Any = None  # with the planned jobs
+        self._bounds = Bounds()  # of jobs behind them
         self._line: list[LiveJob] = []  # in the order of the queue
         self._next = 0  # how many of them are planned
         self._starts: dict[LiveJob, tuple[float, int]] = {}  # planned start (s) and position in the line
@@ -163,6 +199,7 @@ class CountPlan:
     def _restart(self, now: float) -> None:
         """Plan no job yet."""
         self._profile = self._new_profile()
+        self._bounds = Bounds()
         self._line = list(self._waiting.by(self._order))
         self._next = 0
         self._starts.clear()
@@ -211,6 +248,7 @@ class CountPlan:
             self._starts.pop(job, None)
             self._gone.pop(job, None)
         self._drop(dropped)
+        self._bounds = Bounds()
         self._next = min(self._next, position)
         self._tried = -1, 0
 
@@ -301,7 +339,14 @@ class CountPlan:
     def _plan(self, job: LiveJob) -> float:
         """Plan a job; return its start (s), which is infinite if it can never start."""
         profile, width, requested = self._profile, job.width, job.planned
-        at: float = profile.earliest(width, requested)
+        at: float
+        if len(self._starts) < _FEW:
+            at = profile.earliest(width, requested)
+        else:
+            bound = self._bounds.of(width, requested)
+            at = profile.earliest(width, requested, bound)
+            if bound < at < INFINITY:
+                self._bounds.add(width, requested, at)
         if at < INFINITY:
             profile.take(width, at, requested)
         return at

@@ -14,9 +14,12 @@ from simmodel.policies.planning import ConservativeKeep, KeptProfile
 from simmodel.policies.preemption import Preemptive
 from simmodel.resources import NodePool
 from simmodel.resources.pools import profile
+from simmodel.resources.pools.counts import CountPool
 from simmodel.systems import Cluster
 from simmodel.work import Workload
 from tests.helpers.drawn_queues import drawn_queues
+
+INFINITY = float("inf")
 
 
 class Anew(Conservative):
@@ -173,6 +176,44 @@ def test_a_future_that_goes_as_planned_is_planned_once(monkeypatch):
         predict(cluster.snapshot().expected(), "conservative")
     assert waiting > 300
     assert len(planned) <= waiting
+
+
+def test_a_search_begins_where_a_job_as_large_and_as_long_is_planned(monkeypatch):
+    """One job per 10 s runs on all processors: once 100 are planned, a search begins at the last planned start."""
+    begun = []
+    earliest = profile.CountProfile.earliest
+
+    def noted(self, need, duration, not_before=-INFINITY):
+        begun.append(not_before)
+        return earliest(self, need, duration, not_before)
+
+    monkeypatch.setattr(profile.CountProfile, "earliest", noted)
+    jobs = [Job(id=i, submit=0, run=10, processors=4) for i in range(300)]
+    simulate(4, jobs, Conservative(promises=True), until=5)
+    assert [at for at in begun if at > -INFINITY] == [10.0 * i for i in range(101, 299)]
+
+
+def test_promises_that_stay_are_neither_planned_nor_put_into_a_profile_again(monkeypatch):
+    """20 jobs end early, each for 40 promises: the profile is made once, and each promise is taken once or moves."""
+    counts = {"made": 0, "changed": 0, "moved": 0}
+
+    def counted(owner, name, what):
+        method = getattr(owner, name)
+
+        def call(*args, **options):
+            counts[what] += 1
+            return method(*args, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(CountPool, "counts", "made")
+    counted(profile.CountProfile, "take", "changed")
+    counted(profile.CountProfile, "move", "moved")
+    short = [Job(id=i, submit=0, run=1 + i, requested=50, processors=1) for i in range(20)]
+    long = [Job(id=20, submit=0, run=100, processors=20)]
+    wide = [Job(id=21 + i, submit=0, run=100, processors=40) for i in range(40)]
+    simulate(40, [*short, *long, *wide], ConservativeKeep(), until=30)
+    assert counts == {"made": 1, "changed": 61, "moved": 0}
 
 
 @pytest.mark.parametrize(

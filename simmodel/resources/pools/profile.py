@@ -65,12 +65,13 @@ class _Block:
 
     __slots__ = ("free", "high", "low", "shift", "times")
 
-    def __init__(self, times: list[float], free: list[int]) -> None:
+    def __init__(self, times: list[float], free: list[int], whole: _Block | None = None) -> None:
         self.times = times
         self.free = free
-        self.shift = 0
-        self.low = min(free)
-        self.high = max(free)
+        if whole is None:
+            self.shift, self.low, self.high = 0, min(free), max(free)
+        else:  # of which it is a part
+            self.shift, self.low, self.high = whole.shift, whole.low, whole.high
 
     def add(self, first: int, stop: int, amount: int) -> None:
         """Add an amount to some of the steps."""
@@ -230,8 +231,7 @@ class CountProfile:
         b = bisect_right(self._firsts, instant) - 1
         block = self._blocks[b]
         i = bisect_right(block.times, instant) - 1
-        first = _Block([instant, *block.times[i + 1 :]], block.free[i:])
-        first.shift = block.shift
+        first = _Block([instant, *block.times[i + 1 :]], block.free[i:], block)
         return [first, *self._blocks[b + 1 :]]
 
     def fits(self, need: int, duration: float) -> bool:

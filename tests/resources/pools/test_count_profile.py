@@ -56,6 +56,14 @@ def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):
             start, end, amount = rng.choice(planned)
             profile.give_back(amount, start, end - start)
             plain.taken.remove((start, end, amount))
+        elif action < 0.8 and planned:
+            start, end, amount = rng.choice(planned)
+            plain.taken.remove((start, end, amount))
+            duration = end - start
+            to = plain.earliest(amount, duration)
+            assert profile.earliest(amount, duration, granted=start) == to <= start
+            profile.move(amount, start, to, duration)
+            plain.taken.append((to, to + duration, amount))
         elif action < 0.85:
             plain.now += rng.choice([0, 1, 2.5, 7])
             profile.advance(plain.now)
