@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 116_640, "files": 562}
+SIZES = {"lines": 117_160, "files": 562}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
