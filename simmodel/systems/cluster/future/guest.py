@@ -213,8 +213,9 @@ class Forecast(Observer, Shown):
         if not self._watches:
             self._watches = True
             self.cluster.core.follow(self)
-        if self._future is not None and not self._stale and (not self._exact or _exact(work)):
-            pool = self._pool
+        pool = self._pool
+        late = not self.punctual and pool.running.first_end <= now  # a run that exceeds its expected end
+        if self._future is not None and not self._stale and not late and (not self._exact or _exact(work)):
             if now != self._now:
                 self._now = now
                 self._calls = -1 if self._started and self._started[-1][1] == now else self.cluster.scheduler.calls

@@ -261,3 +261,16 @@ def test_the_cost_does_not_grow_with_what_happened_before() -> None:
         kept.append((len(forecast._future._points), len(forecast._future._starts), len(forecast._started)))
     assert kept[1][0] <= kept[0][0] + 40
     assert kept[1][1] <= kept[0][1] + 40
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_runs_past_their_expected_end_are_seen_by_kept_futures_too(policy: str) -> None:
+    env = Environment()
+    cluster = Cluster(env, 4, policy, overrun="continue")
+    cluster.submit(Job(processors=3, run=40, requested=10))
+    kept, fresh = Forecast(cluster), Forecast(cluster, kept=False)
+    wide = Job(processors=4, run=5, requested=5)
+    for now, start in ((1, 10), (12, 12), (25, 25), (41, 41)):
+        env.run(until=now)
+        assert kept.of(wide).start == fresh.of(wide).start
+        assert kept.of(wide).start >= start
