@@ -18,8 +18,8 @@ Source: tables 1 and 2 of the CQSim+ paper (SPEAR group, Illinois Institute of T
 
 The case study has two logs, of Polaris and Theta (September to December 2023), at their own clusters or under SGS-T: a
 job of Theta takes a quarter of its time on Polaris, a job of Polaris four times its time on Theta, and jobs that need
-GPUs run on Polaris only. Its logs and the figures of its table 5 could not be had: :func:`case_study` has the same table
-and figures from a generated log of Polaris and any log of Theta.
+GPUs run on Polaris only. Its logs and the figures of its table 5 could not be had: :func:`case_study` has the same
+table and figures from a generated log of Polaris and any log of Theta.
 """
 
 from __future__ import annotations
