@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     ),
     examples=(
         "simmodel meta lublin-128-week --clusters 128,64 --slowdowns 1,1.3 --broker sgs-t,least-loaded",
-        "simmodel meta lublin-128-week --clusters kth-sp2,64 --broker random --repeat 3 --plot brokers.png",
-        "simmodel meta lublin-128-week lublin-256 --clusters 128,kth-sp2 --slowdowns kth-sp2:4,1 --broker siloed,sgs-t",
+        "simmodel meta lublin-128-week lublin-256 --clusters polaris,theta --slowdowns polaris:1,4 "
+        "--broker siloed,random --repeat 3 --plot brokers.png",
     ),
 )
 def run(options: argparse.Namespace) -> None:
