@@ -3,7 +3,7 @@ from .data import DataPolicy as DataPolicy, Transfers as Transfers
 from .estimates import EarliestFinish as EarliestFinish, GreedyDS as GreedyDS
 from .mapping import MappingPolicy as MappingPolicy
 from .ordering import Order as Order, order as order
-from .planners import CPOP as CPOP, HEFT as HEFT, PEFT as PEFT, Planner as Planner
+from .planners.planner import CPOP as CPOP, HEFT as HEFT, PEFT as PEFT, Planner as Planner
 from .planning import Conservative as Conservative
 from .portfolio import Portfolio as Portfolio
 from .shares import Shares as Shares

@@ -11,7 +11,7 @@ _MAPPING = "simmodel.policies.mapping:"
 _ESTIMATES = "simmodel.policies.estimates:"
 _BATCH = "simmodel.policies.batch_mapping:"
 _DATA = "simmodel.policies.data:"
-_PLANNERS = "simmodel.policies.planners:"
+_PLANNERS = "simmodel.policies.planners.planner:"
 
 BUILT_IN: dict[str, tuple[str, str]] = {
     # jobs of a cluster

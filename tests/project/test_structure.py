@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 117_160, "files": 562}
+SIZES = {"lines": 117_160, "files": 563}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
@@ -23,7 +23,7 @@ LIMITS = {
     "questions after the kind": 0,
     "loose parameters, per mille": 71,
     "loose roles": 100,
-    "files in the largest folder": 24,
+    "files in the largest folder": 20,
     "exported names": 390,
     "names at the top": 45,
     "files that two jobs enter": 47,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from simmodel.policies.list_scheduling import cpop, heft, lookahead_heft, peft
-from simmodel.policies.phases import heft_setup, peft_setup
+from simmodel.policies.planners.list_scheduling import cpop, heft, lookahead_heft, peft
+from simmodel.policies.planners.phases import heft_setup, peft_setup
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.problem import Plan, Problem
 from simmodel.scheduling.protocol import Decision, Start, View
@@ -33,7 +33,7 @@ class Planner(Policy):
     planned
         the planned tasks so far: task, place, start, finish (s), in the order of the queues
 
-    >>> from simmodel.policies.list_scheduling import heft
+    >>> from simmodel.policies.planners.list_scheduling import heft
     >>> Planner(lambda problem: heft(problem, insertion=False), "heft-append").name
     'heft-append'
     """
@@ -62,7 +62,7 @@ class Planner(Policy):
 
 
 class HEFT(Planner):
-    """Heterogeneous earliest finish time: see :func:`~simmodel.policies.list_scheduling.heft`.
+    """Heterogeneous earliest finish time: see :func:`~simmodel.policies.planners.list_scheduling.heft`.
 
     Parameters
     ----------
@@ -79,35 +79,35 @@ class HEFT(Planner):
 
 
 class CPOP(Planner):
-    """Critical path on a processor: see :func:`~simmodel.policies.list_scheduling.cpop`."""
+    """Critical path on a processor: see :func:`~simmodel.policies.planners.list_scheduling.cpop`."""
 
     def __init__(self) -> None:
         super().__init__(cpop, "cpop")
 
 
 class PEFT(Planner):
-    """Predict earliest finish time: see :func:`~simmodel.policies.list_scheduling.peft`."""
+    """Predict earliest finish time: see :func:`~simmodel.policies.planners.list_scheduling.peft`."""
 
     def __init__(self) -> None:
         super().__init__(peft, "peft")
 
 
 class LookaheadHEFT(Planner):
-    """HEFT with lookahead to the children: see :func:`~simmodel.policies.list_scheduling.lookahead_heft`."""
+    """HEFT with lookahead to the children: see :func:`~simmodel.policies.planners.list_scheduling.lookahead_heft`."""
 
     def __init__(self) -> None:
         super().__init__(lookahead_heft, "lookahead")
 
 
 class HEFTSetup(Planner):
-    """HEFT with the phases of tasks: see :func:`~simmodel.policies.phases.heft_setup`."""
+    """HEFT with the phases of tasks: see :func:`~simmodel.policies.planners.phases.heft_setup`."""
 
     def __init__(self) -> None:
         super().__init__(heft_setup, "heft-setup")
 
 
 class PEFTSetup(Planner):
-    """PEFT with the phases of tasks: see :func:`~simmodel.policies.phases.peft_setup`."""
+    """PEFT with the phases of tasks: see :func:`~simmodel.policies.planners.phases.peft_setup`."""
 
     def __init__(self) -> None:
         super().__init__(peft_setup, "peft-setup")

@@ -14,8 +14,8 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
-from simmodel.policies.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks
-from simmodel.policies.timetable import Slot, Timetable
+from simmodel.policies.planners.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks
+from simmodel.policies.planners.timetable import Slot, Timetable
 from simmodel.scheduling.problem import Plan, Problem
 
 __all__ = ["by_rank", "cpop", "critical_path", "critical_processor", "heft", "lookahead_heft", "peft", "ready_first"]

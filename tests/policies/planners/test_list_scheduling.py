@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given, settings
 
 from simmodel.foundation.errors import InputError
-from simmodel.policies import ranks, timetable
-from simmodel.policies.list_scheduling import cpop, critical_path, critical_processor, heft, lookahead_heft, peft
-from simmodel.policies.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks
-from simmodel.policies.timetable import IdleGaps, Timetable
+from simmodel.policies.planners import ranks, timetable
+from simmodel.policies.planners.list_scheduling import (
+    cpop,
+    critical_path,
+    critical_processor,
+    heft,
+    lookahead_heft,
+    peft,
+)
+from simmodel.policies.planners.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks
+from simmodel.policies.planners.timetable import IdleGaps, Timetable
 from simmodel.scheduling.problem import Problem
 from tests.helpers.examples import up_to
 from tests.helpers.list_scheduling_cases import (

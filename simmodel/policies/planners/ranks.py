@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from simmodel.policies.timetable import MANY
+from simmodel.policies.planners.timetable import MANY
 from simmodel.scheduling.problem import Problem
 
 __all__ = ["downward_ranks", "optimistic_costs", "optimistic_ranks", "upward_ranks"]

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
-from simmodel.policies.list_scheduling import by_rank, ready_first
-from simmodel.policies.ranks import optimistic_costs, optimistic_ranks, upward_ranks
-from simmodel.policies.timetable import IdleGaps, first_joint, joints_of, take_gap
+from simmodel.policies.planners.list_scheduling import by_rank, ready_first
+from simmodel.policies.planners.ranks import optimistic_costs, optimistic_ranks, upward_ranks
+from simmodel.policies.planners.timetable import IdleGaps, first_joint, joints_of, take_gap
 from simmodel.scheduling.problem import Plan, Problem
 
 __all__ = ["PhaseTable", "heft_setup", "peft_setup"]
