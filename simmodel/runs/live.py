@@ -1,8 +1,8 @@
 """A run that is watched: its page in a browser while it lasts, with its controls.
 
 A server of this machine alone (``127.0.0.1``) hands the page out under an address with a random part. At the end of an
-instant the run says what it is doing, a few times a second at most, and makes the whole page anew when that costs less
-than a twentieth of the time. Nobody watches: then it does neither.
+instant the run says what it is doing, once a second, and makes the whole page anew; both take at most a twentieth of
+the time. Nobody watches: then it does neither.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class LiveView(Observer):
         self._message = b""
         self._said = 0  # number of the message
         self._paused = self._step = self._stopped = self._over = False
+        self._urgent = False  # whether each event is looked at, whatever the clock says
         self._speed: float | None = None
         self._paced = monotonic(), float(simulation.system.env.now)
         self._seen = 0
@@ -133,7 +134,7 @@ class LiveView(Observer):
 
     def _look(self) -> None:
         """Request a pulse at the end of this instant, if it is time for one or the run is held back."""
-        if self._step or self._paused or self._stopped or self._speed is not None or monotonic() >= self._next:
+        if self._urgent or monotonic() >= self._next:
             self._end()
 
     def _pulse(self) -> None:
@@ -141,14 +142,18 @@ class LiveView(Observer):
         self._beats += 1
         if self._step:
             self._step, self._paused = False, True
+        begun = monotonic()
         if self._watching or self._paused:
             self._say()
+        said = monotonic() - begun
         while not self._stopped and (wait := self._held_for()) > 0:
             if self._paused and self._watching:
                 self._say(page=True)
             with self._changed:
                 self._changed.wait(min(wait, self._refresh))
-        self._next = monotonic() + min(self._refresh, 0.25)
+        self._next = monotonic() + max(self._refresh, said / _SHARE)
+        with self._changed:  # a command may come at any moment
+            self._urgent = self._step or self._paused or self._stopped or self._speed is not None
         if self._stopped:
             self._stopped = False
             self._system.env.leave()
@@ -231,6 +236,7 @@ class LiveView(Observer):
                 self._paced = monotonic(), float(self._system.env.now)
             else:
                 return False
+            self._urgent = True
             self._changed.notify_all()
             return True
 
@@ -269,7 +275,7 @@ class LiveView(Observer):
             with self._changed:
                 while self._seen < watched and (left := until - monotonic()) > 0:
                     self._changed.wait(left)
-        self._over, self._next, self._speed = True, inf, None
+        self._over, self._next, self._speed, self._urgent = True, inf, None, False
         self._paused = self._step = self._stopped = False
         self._server.shutdown()
         self._server.server_close()

@@ -59,7 +59,9 @@ class Boxes(NamedTuple):
         return shares(x, [each * (tall / rows) for each in (self.low, self.high)], weight, wide, tall)
 
 
-def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
+def pieces(
+    result: JobRecord, place: str | None = None, held: Table | None = None
+) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
     """Return the holders of a place's capacity and, for each rectangle of its chart, its holder and ``(low, high)``.
 
     Rows are nodes if they are identified, else processors as packed by :func:`simmodel.metrics.packing.pack`.
@@ -68,13 +70,15 @@ def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[
     ----------
     place
         its name; default: the first
+    held
+        what held capacity there, if that is known (``result.held(place)``)
     """
     number = _place_number(result, place)
     name, size = result.places["place"][number], int(result.places["processors"][number])
-    runs = result.held(name)
-    held = runs["nodes"].tolist()
-    if any(nodes is not None for nodes in held):
-        spans = [(i, *span) for i, nodes in enumerate(held) for span in _spans(nodes or ())]
+    runs = result.held(name) if held is None else held
+    nodes_of = runs["nodes"].tolist()
+    if any(nodes is not None for nodes in nodes_of):
+        spans = [(i, *span) for i, nodes in enumerate(nodes_of) for span in _spans(nodes or ())]
         found = np.array(spans, dtype=np.int64).reshape(-1, 3)
         return runs, found[:, 0], found[:, 1:]
     packed = pack(runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"]), runs["processors"], size)

@@ -13,6 +13,7 @@ from simmodel.metrics.batch import summary
 from simmodel.metrics.report import metric_rows
 from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
+from simmodel.records.steps import Steps
 from simmodel.records.task_moments import PHASES
 from simmodel.view.gantt import pieces
 from simmodel.view.grid_plots import busiest_links
@@ -79,7 +80,7 @@ def grid_page(
     """Return the page of a grid: all sites at once, each with its schedule, the load of links, and flows."""
     page = _begun(result)
     names = result.places["place"].tolist()
-    page.heat("used share of the cores of each site", "site", [(name, result.utilisation(name)) for name in names])
+    page.heat("used share of the cores of each site", "site", _shares(result, names))
     if links is not None:
         busiest = [(name, links.load(name).share_of(links.capacity(name))) for name in busiest_links(links, _FLOWS)]
         page.heat(f"load of the {counted(len(busiest), 'link')} with most bytes, of their bandwidth", "link", busiest)
@@ -198,8 +199,9 @@ def _schedule(page: Page, result: JobRecord) -> None:
     """Add the executions and claims of each place, to choose from where there are several."""
     names = result.places["place"].tolist()
     rows, spans, heights = [], [], []
+    held, rows_of_place = result.held(), _by_place(result)
     for number, name in enumerate(names):
-        row, span, height = _held(result, name)
+        row, span, height = _held(result, name, held, rows_of_place)
         rows.append(np.column_stack([row, np.full(len(row), number)]))
         spans.append(span)
         heights.append(height)
@@ -220,10 +222,36 @@ def _schedule(page: Page, result: JobRecord) -> None:
     )
 
 
-def _held(result: JobRecord, place: str) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+def _by_place(result: JobRecord) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of what held capacity, by place: executions, then claims."""
+    place = np.asarray(result.held()["place"], dtype=str)
+    names, number = np.unique(place, return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    bounds = np.searchsorted(number[order], np.arange(len(names) + 1))
+    return {str(name): order[bounds[i] : bounds[i + 1]] for i, name in enumerate(names)}
+
+
+def _shares(result: JobRecord, names: Sequence[str]) -> list[tuple[str, Steps]]:
+    """Return the used share of the cores of each place over time, in one pass over the executions."""
+    held, rows_of_place = result.held(), _by_place(result)
+    start, end = held["start"], np.where(np.isnan(held["end"]), result.ended, held["end"])
+    amount = held["processors"].astype(np.float64)
+    found = []
+    for name in names:
+        rows = rows_of_place.get(name, np.array([], dtype=np.int64))
+        times, changes = np.append(start[rows], end[rows]), np.append(amount[rows], -amount[rows])
+        busy = Steps.from_changes(times, changes, result.started, result.ended)
+        found.append((name, busy.share_of(result.capacity(name))))
+    return found
+
+
+def _held(
+    result: JobRecord, place: str, everything: Table, rows_of_place: Mapping[str, NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
     """Return the rectangles of a place: (row of the job or -1, lowest, highest) and (start, end) of each; the rows."""
-    held, which, rows = pieces(result, place)
-    jobs = int((result.runs["place"] == place).sum())  # the claims follow
+    here = rows_of_place.get(place, np.array([], dtype=np.int64))
+    held, which, rows = pieces(result, place, everything.where(here))
+    jobs = int((here < len(result.runs)).sum())  # the claims follow
     job = np.full(len(held), -1)
     job[:jobs] = rows_of(result.jobs["job"], held["holder"][:jobs])
     end = np.where(np.isnan(held["end"]), result.ended, held["end"])
@@ -297,8 +325,9 @@ def _schedules(page: Page, results: Sequence[JobRecord], row_of: Mapping[Any, in
         wait = np.full(len(row_of), np.nan)
         wait[own] = result.jobs["wait"]
         waits.append((f"wait under {result.name}", "seconds", wait))
+        held, rows_of_place = result.held(), _by_place(result)
         for place in result.places["place"].tolist():
-            row, span, height = _held(result, place)
+            row, span, height = _held(result, place, held, rows_of_place)
             row[:, 0] = np.where(row[:, 0] < 0, -1, own[row[:, 0]])
             boxes.append(np.column_stack([row, np.full(len(row), len(places))]))
             spans.append(span)
