@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from simmodel.runs.simulation import Simulation
 
 __all__ = [
-    *("check_outputs", "database", "files", "label", "live", "needs", "page", "picture", "plot", "watched"),
+    "check_outputs",
+    "database",
+    "files",
+    "label",
+    "live",
+    "needs",
+    "page",
+    "picture",
+    "plot",
+    "watched",
     "write_and_say",
 ]
 

@@ -237,11 +237,12 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
         the pool, and its queue
     """
 
-    __slots__ = ("_due", "_place", "left")
+    __slots__ = ("_count", "_due", "_place", "left")
 
     def __init__(self, place: Pool, waiting: WaitingQueue) -> None:
         self._place = place
-        self._due: list[tuple[float, int, LiveJob]] = []  # earliest first, and some that are void
+        self._count = 0  # entries of a job that comes back have its number: they are told apart by their turn
+        self._due: list[tuple[float, int, int, LiveJob]] = []  # earliest first, and some that are void
         self.left: list[LiveJob] = []  # jobs with promises that left the queue
         waiting.keep(self)
 
@@ -256,7 +257,8 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
     def promise(self, job: LiveJob, at: float, allocation: Any) -> None:
         """Promise a job a start (s)."""
         self[job] = at, allocation
-        heappush(self._due, (at, job.seq, job))
+        self._count += 1
+        heappush(self._due, (at, job.seq, self._count, job))
 
     def due(self, now: float) -> list[LiveJob]:
         """Return the jobs that are promised a start by now."""
@@ -264,8 +266,8 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
         found = {}
         while heap and heap[0][0] <= now:
             each = heappop(heap)
-            if self.get(each[2], (None,))[0] == each[0]:
-                found[each[2]] = each
+            if self.get(each[3], (None,))[0] == each[0]:
+                found[each[3]] = each
         for each in found.values():
             heappush(heap, each)
         return list(found)

@@ -129,6 +129,7 @@ class Simulation:
         InputError
             the port is taken, the refresh is not positive, or the record is streamed, which leaves no page
 
+        >>> from simmodel import start
         >>> simulation = start(12, "probe-4")
         >>> with simulation.serve() as live:
         ...     print(live.url.startswith("http://127.0.0.1:")); _ = simulation.run()
