@@ -237,17 +237,20 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
         the pool, and its queue
     """
 
-    __slots__ = ("_count", "_due", "_place", "left")
+    __slots__ = ("_count", "_due", "_place", "_void", "left")
 
     def __init__(self, place: Pool, waiting: WaitingQueue) -> None:
         self._place = place
+        self._void = False  # whether promises have gone since the last decision
         self._count = 0  # entries of a job that comes back have its number: they are told apart by their turn
         self._due: list[tuple[float, int, int, LiveJob]] = []  # earliest first, and some that are void
         self.left: list[LiveJob] = []  # jobs with promises that left the queue
         waiting.keep(self)
 
     def add(self, job: LiveJob) -> None:
-        """Note a job that has come into the queue: it has no promise."""
+        """Note a job that has come into the queue: if it had a promise before it started elsewhere, that is void."""
+        if job.attempts and self.pop(job, None) is not None:
+            self._void = True
 
     def remove(self, job: LiveJob) -> None:
         """Note a job that leaves the queue."""
@@ -278,7 +281,9 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
         self.left.clear()
         for job in gone:
             self.pop(job, None)
-        return bool(gone)
+        found = bool(gone) or self._void
+        self._void = False
+        return found
 
 
 class ConservativeKeep(_Planner):

@@ -315,7 +315,7 @@ class Queueing:
 
         return tuple([job.seq for job in self.waiting.new if job.state == "waiting"]), tuple(
             Choice(job.seq, tuple(entry.place.name for entry in entries))
-            for job, entries in self.choices.items()
+            for job, entries in sorted(self.choices.items(), key=lambda each: each[0].seq)
             if job is entries[0]
         )
 

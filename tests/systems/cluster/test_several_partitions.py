@@ -14,7 +14,7 @@ from simmodel import Cluster, Environment, Job, Start, simulate
 from simmodel.formats import read_columns, read_sacct
 from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform import ClusterSpec, PartitionSpec
-from simmodel.platform.cluster import QueueSpec, ReservationSpec
+from simmodel.platform.cluster import OutageSpec, QueueSpec, ReservationSpec
 from simmodel.policies import Easy, backfilling
 from simmodel.resources.pools.counts import CountPool
 from simmodel.scheduling.registry import policy_names
@@ -458,3 +458,31 @@ def test_a_job_held_by_a_limit_comes_back_behind_its_former_entry_in_a_conservat
     ]
     found = ran(spec(4, 5, queues=queues), jobs, "conservative")
     assert [start for start, _ in found] == [0, 0, 21, 0, 6, 0, 0]
+
+
+def test_a_promise_ends_when_its_job_has_started_elsewhere_also_if_it_comes_back():
+    outages = [
+        OutageSpec(at=1, until=2, partition="a", processors=1, kind="maintenance"),
+        OutageSpec(at=3, until=4, partition="a", processors=1, kind="maintenance"),
+        OutageSpec(at=1, until=3, partition="b", processors=1, kind="failure"),
+    ]
+
+    def make(policy: Any) -> tuple[Environment, Cluster]:
+        env = Environment(seed=0)
+        cluster = Cluster(env, spec(1, 1, outages=outages), policy)
+        cluster.replay(Workload.from_jobs([Job(id=1, processors=1, run=2, partitions=["any"])]))
+        return env, cluster
+
+    check_cut(make, "conservative-keep", [1.0], until=None, given=False)
+
+
+def test_a_snapshot_names_the_jobs_of_several_queues_in_the_order_of_their_submission():
+    outages = [
+        OutageSpec(at=1, until=5, partition="a", processors=1, kind="maintenance"),
+        OutageSpec(at=1, until=2, partition="b", processors=1, kind="failure"),
+    ]
+    env = Environment(seed=0)
+    cluster = Cluster(env, spec(1, 1, outages=outages), "fcfs")
+    cluster.replay(Workload.from_jobs([Job(id=i, processors=1, run=9, partitions=["any"]) for i in range(4)]))
+    env.run(until=1.5)
+    assert [choice.number for choice in cluster.snapshot().choices] == [0, 1, 2, 3][-len(cluster.snapshot().choices) :]
