@@ -10,7 +10,8 @@ import numpy as np
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import summary
-from simmodel.metrics.report import metric_rows
+from simmodel.metrics.report import duration, metric_rows
+from simmodel.metrics.statistics import batch_means
 from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
@@ -299,6 +300,9 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
     rows = [dict(metric_rows(summary(each))) for each in results]
     labels = dict.fromkeys(label for row in rows for label in row)
     cells = [[label, *(row.get(label, "") for row in rows)] for label in labels]
+    cells.append(
+        [f"mean wait less that under {results[0].name}", "", *(_less(each, results[0]) for each in results[1:])]
+    )
     page.grid("metrics", ("", *(each.name for each in results)), cells)
     jobs = list(dict.fromkeys(job for each in results for job in each.jobs["job"].tolist()))
     waits = _schedules(page, results, {job: row for row, job in enumerate(jobs)})
@@ -311,6 +315,20 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
         about = [each for each in _columns(results[0].jobs, "job") if each[0] in _ABOUT]
     page.table("jobs", "job", [*about, *waits])
     return page
+
+
+def _less(result: JobRecord, other: JobRecord) -> str:
+    """Return the mean difference of the waits of the same jobs, with its interval if that can be known."""
+    known = dict(zip(other.jobs["job"].tolist(), other.jobs["wait"].tolist(), strict=True))
+    order = np.argsort(result.jobs["submit"], kind="stable")
+    before = np.array([known.get(job, np.nan) for job in result.jobs["job"][order].tolist()])
+    less = result.jobs["wait"][order] - before
+    less = less[np.isfinite(less)]
+    if not len(less):
+        return ""
+    interval = batch_means(less)
+    half = "(interval not known)" if interval is None else f"± {duration(interval.half_width)}"
+    return f"{duration(float(less.mean()))} {half}"
 
 
 _ABOUT = ("job", "submit", "processors", "requested", "user")

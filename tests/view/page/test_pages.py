@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel import Elastic, InputError, Job, compare, simulate
-from simmodel.metrics.report import metric_rows
+from simmodel import Elastic, InputError, Job, Result, Workload, compare, simulate
+from simmodel.metrics.report import duration, metric_rows
 from simmodel.metrics.workflow import machine_rows
 from simmodel.records.steps import Steps
 from simmodel.view.page.document import Page
@@ -121,10 +122,25 @@ def test_the_page_of_a_comparison() -> None:
         rows = dict(metric_rows(result.metrics()))
         grid = page.panel("metrics")
         at = grid["columns"].index(result.name)
-        assert {row[0]: row[at] for row in grid["rows"]} == rows
+        assert {row[0]: row[at] for row in grid["rows"][:-1]} == rows
+    first, *others = found
+    for result, shown in zip(others, grid["rows"][-1][2:], strict=True):
+        less = result.jobs["wait"] - first.jobs["wait"]  # four jobs: too few for an interval
+        assert shown == f"{duration(less.mean())} (interval not known)"
     measured = compare(None, "probe-4", ["fcfs", "easy"]).results[0].metrics()
     with pytest.raises(InputError, match="results=True"):
         comparison_page([measured], "measured")
+
+
+def test_a_comparison_of_many_jobs_has_an_interval_of_the_difference() -> None:
+    from simmodel.view.page.results import comparison_page
+
+    jobs = Workload({"submit": np.arange(6000) * 100.0, "run": np.full(6000, 90.0), "processors": np.full(6000, 4)})
+    rng = np.random.default_rng(1)
+    late = Result(jobs=simulate(4, jobs, "fcfs").jobs.with_columns(wait=rng.exponential(60, 6000)), name="late")
+    page = read_page(comparison_page([simulate(4, jobs, "fcfs"), late], "two").html())
+    shown = page.panel("metrics")["rows"][-1][2]
+    assert re.fullmatch(r"(59|1 min).* ± [1-3](\.\d+)? s", shown), shown
 
 
 def test_waits_that_are_asked_for_are_explained(tmp_path: Path) -> None:
