@@ -201,6 +201,9 @@ class SlurmCluster:
         """Cancel every job, and wait until none is left and every node is idle."""
         self.run("scancel", f"--user={self.user.pw_name}")
         wait_until(lambda: not self.unfinished(), 60, "the end of the cancelled jobs")
+        # Slurm drains a node on which a launch has failed, as on a very busy machine: that is not for the next test.
+        for node in self.run("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").split():
+            self.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
         wait_until(lambda: self.states() == {"idle": self.nodes}, 30, lambda: f"idle nodes: {self.states()}")
 
     def stop(self) -> None:
