@@ -176,12 +176,12 @@ class Page:
             }
         )
 
-    def lines(self, title: str, *lines: tuple[str, Steps], limit: Steps | None = None, area: bool = True) -> None:
+    def lines(self, title: str, *lines: tuple[str, Steps], limit: Steps | None = None) -> None:
         """Add quantities over time, each with its label; ``limit`` is drawn dashed, as the capacity.
 
         Of more than 20,000 steps exact averages over 4,000 equal intervals are shown, which the label says.
         """
-        shown = [self._line(label, steps, area=area and len(lines) == 1) for label, steps in lines]
+        shown = [self._line(label, steps, area=len(lines) == 1) for label, steps in lines]
         if limit is not None:
             shown.append({**self._line("in service", limit), "grey": True})
         before = 0 if len(lines) > 1 else sum(panel["type"] == "lines" for panel in self._head["panels"])

@@ -408,7 +408,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       const wanted = this.text;
       let kept = null;
       if (wanted) {
-        const exact = new Map(), found = [];
+        const found = [];
         const parts = table.columns.filter((each) => each.words).map((each) => [each.values, new Uint8Array(each.words.map((word) => (word.toLowerCase().includes(wanted) ? 1 : 0)))]);
         const plain = table.columns.filter((each) => each.search && !each.words).map((each) => each.values);
         const asNumber = Number(wanted);
@@ -628,7 +628,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       const at = this.instant(x), row = this.rowAt(y), slack = (1.5 / this.inner) * (view.to - view.from);
       let best = -1;
       for (const [from, to] of this.blocks()) for (let i = from; i < to; i++) {
-        if (low(this, i) <= row && row < this.high[i] && this.start[i] - slack <= at && at <= this.end[i] + slack && (best < 0 || this.end[i] - this.start[i] < this.end[best] - this.start[best])) best = i;
+        if (this.low[i] <= row && row < this.high[i] && this.start[i] - slack <= at && at <= this.end[i] + slack && (best < 0 || this.end[i] - this.start[i] < this.end[best] - this.start[best])) best = i;
       }
       return best;
     }
@@ -675,7 +675,6 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
     }
     untall() { this.bounds = [0, this.rows]; later(); }
   }
-  const low = (gantt, i) => gantt.low[i];
 
   // ---------------------------------------------------------------- shares of many rows over time, as shades
   class Heat extends Chart {

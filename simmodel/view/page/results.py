@@ -15,7 +15,7 @@ from simmodel.metrics.statistics import batch_means
 from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
-from simmodel.records.task_moments import PHASES
+from simmodel.records.task_moments import MOMENTS, PHASES
 from simmodel.view.gantt import pieces
 from simmodel.view.grid_plots import busiest_links
 from simmodel.view.machine_gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces
@@ -61,14 +61,11 @@ def _equal(some: Any, others: Any) -> bool:
     return np.array_equal(some, others, equal_nan=np.asarray(some).dtype.kind == "f")
 
 
-def _sentences(result: JobRecord | TaskRecord) -> list[str]:
-    return list(result.report.lines())
-
-
 def job_page(result: JobRecord, explained: Mapping[int, str] | None = None) -> Page:
     """Return the page of a run of jobs."""
     page = _begun(result)
-    _schedule(page, result)
+    held = result.held()
+    _schedule(page, result, held, _by_place(held))
     _over_time(page, result)
     _distributions(page, result)
     page.table("jobs", "job", _columns(result.jobs, "job"), explained)
@@ -81,23 +78,30 @@ def grid_page(
     """Return the page of a grid: all sites at once, each with its schedule, the load of links, and flows."""
     page = _begun(result)
     names = result.places["place"].tolist()
-    page.heat("used share of the cores of each site", "site", _shares(result, names))
+    held = result.held()
+    rows_of_place = _by_place(held)
+    page.heat("used share of the cores of each site", "site", _shares(result, names, held, rows_of_place))
     if links is not None:
         busiest = [(name, links.load(name).share_of(links.capacity(name))) for name in busiest_links(links, _FLOWS)]
         page.heat(f"load of the {counted(len(busiest), 'link')} with most bytes, of their bandwidth", "link", busiest)
-    _schedule(page, result)
+    _schedule(page, result, held, rows_of_place)
     _over_time(page, result)
     _distributions(page, result)
     flows = result.flows
     if len(flows):
         order = np.argsort(-flows["bytes"], kind="stable")[:_FLOWS]
-        rows = [[str(flows[name][row]) for name in ("source", "destination")] for row in order.tolist()]
-        numbers = [
-            [f"{flows['files'][row]:,}", f"{flows['bytes'][row] / 1e9:,.3f}", f"{flows['failed'][row]:,}"]
-            for row in order.tolist()
+        rows = [
+            [
+                str(row["source"]),
+                str(row["destination"]),
+                f"{row['files']:,}",
+                f"{row['bytes'] / 1e9:,.3f}",
+                f"{row['failed']:,}",
+            ]
+            for row in flows.where(order).rows()
         ]
         title = f"transfers between sites: the {len(order)} pairs with most bytes of {len(flows)}"
-        page.grid(title, ("from", "to", "files", "GB", "failed"), [a + b for a, b in zip(rows, numbers, strict=True)])
+        page.grid(title, ("from", "to", "files", "GB", "failed"), rows)
     page.table("jobs", "job", _columns(result.jobs, "job"), explained)
     return page
 
@@ -113,7 +117,7 @@ def machine_page(result: TaskRecord, explained: Mapping[int, str] | None = None)
         result.ended,
         unit=unit,
         facts=machine_rows(result),
-        notes=_sentences(result),
+        notes=result.report.lines(),
         scenario=result.scenario,
     )
     cores = np.maximum(result.processors["cores"].astype(np.int64), 1)
@@ -139,17 +143,11 @@ def machine_page(result: TaskRecord, explained: Mapping[int, str] | None = None)
         if len(steps.times):
             page.lines(f"memory used in {pool}, GB", ("used", steps.scaled(1e-9)))
     columns = [
-        (name, "instant" if kind == "number" and name in _MOMENTS else kind, values)
+        (name, "instant" if kind == "number" and name in (*MOMENTS, "assigned") else kind, values)
         for name, kind, values in _columns(result.tasks, "task")
     ]
     page.table("tasks", "task", columns, explained)
     return page
-
-
-_MOMENTS = (
-    *("submit", "ready", "assigned", "taken", "setup_start", "setup_end", "reconfiguration_end"),
-    *("transfer_start", "transfer_end", "start", "end"),
-)
 
 
 def _transfers(page: Page, result: TaskRecord) -> None:
@@ -192,15 +190,20 @@ def _begun(result: JobRecord) -> Page:
     head = f"{counted(len(result.jobs), 'job')} on {counted(result.processors, 'processor')}"
     facts = metric_rows(summary(result))
     return Page(
-        result.name, head, result.started, result.ended, facts=facts, notes=_sentences(result), scenario=result.scenario
+        result.name,
+        head,
+        result.started,
+        result.ended,
+        facts=facts,
+        notes=result.report.lines(),
+        scenario=result.scenario,
     )
 
 
-def _schedule(page: Page, result: JobRecord) -> None:
+def _schedule(page: Page, result: JobRecord, held: Table, rows_of_place: Mapping[str, NDArray[np.int64]]) -> None:
     """Add the executions and claims of each place, to choose from where there are several."""
     names = result.places["place"].tolist()
     rows, spans, heights = [], [], []
-    held, rows_of_place = result.held(), _by_place(result)
     for number, name in enumerate(names):
         row, span, height = _held(result, name, held, rows_of_place)
         rows.append(np.column_stack([row, np.full(len(row), number)]))
@@ -223,18 +226,19 @@ def _schedule(page: Page, result: JobRecord) -> None:
     )
 
 
-def _by_place(result: JobRecord) -> dict[str, NDArray[np.int64]]:
+def _by_place(held: Table) -> dict[str, NDArray[np.int64]]:
     """Return the rows of what held capacity, by place: executions, then claims."""
-    place = np.asarray(result.held()["place"], dtype=str)
+    place = np.asarray(held["place"], dtype=str)
     names, number = np.unique(place, return_inverse=True)
     order = np.argsort(number, kind="stable")
     bounds = np.searchsorted(number[order], np.arange(len(names) + 1))
     return {str(name): order[bounds[i] : bounds[i + 1]] for i, name in enumerate(names)}
 
 
-def _shares(result: JobRecord, names: Sequence[str]) -> list[tuple[str, Steps]]:
+def _shares(
+    result: JobRecord, names: Sequence[str], held: Table, rows_of_place: Mapping[str, NDArray[np.int64]]
+) -> list[tuple[str, Steps]]:
     """Return the used share of the cores of each place over time, in one pass over the executions."""
-    held, rows_of_place = result.held(), _by_place(result)
     start, end = held["start"], np.where(np.isnan(held["end"]), result.ended, held["end"])
     amount = held["processors"].astype(np.float64)
     found = []
@@ -294,7 +298,7 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
     """
     if not results or not all(isinstance(each, JobRecord) for each in results):
         raise InputError("needs the records of runs of jobs: compare them with results=True", place="to_html")
-    notes = dict.fromkeys(line for each in results for line in _sentences(each))
+    notes = dict.fromkeys(line for each in results for line in each.report.lines())
     begin, end = min(each.started for each in results), max(each.ended for each in results)
     page = Page(name, counted(len(results), "run"), begin, end, notes=notes)
     rows = [dict(metric_rows(summary(each))) for each in results]
@@ -343,7 +347,8 @@ def _schedules(page: Page, results: Sequence[JobRecord], row_of: Mapping[Any, in
         wait = np.full(len(row_of), np.nan)
         wait[own] = result.jobs["wait"]
         waits.append((f"wait under {result.name}", "seconds", wait))
-        held, rows_of_place = result.held(), _by_place(result)
+        held = result.held()
+        rows_of_place = _by_place(held)
         for place in result.places["place"].tolist():
             row, span, height = _held(result, place, held, rows_of_place)
             row[:, 0] = np.where(row[:, 0] < 0, -1, own[row[:, 0]])
