@@ -18,7 +18,7 @@ from simmodel.scheduling.protocol import Decision, Start, View
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.work.job import LiveJob
+    from simmodel.work.job import Brokered, LiveJob
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["LOADS", "DataLocality", "LeastLoaded", "Panda", "ShortestWait", "Siloed"]
@@ -62,7 +62,7 @@ class LeastLoaded(IndexedLowest):
         """Return whether the load is the work: the other loads are not in the columns."""
         return self.load == "work" and type(self) is LeastLoaded
 
-    def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
+    def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the numbers of the places with the lowest load, or the first of them."""
         return index.lowest(view.env._now, among, first=self.ties == "first")
 
@@ -93,7 +93,7 @@ class ShortestWait(IndexedLowest):
         """Return whether this is the policy itself."""
         return type(self) is ShortestWait
 
-    def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
+    def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the first of the least loaded places with the shortest wait."""
         return index.shortest(view.env._now, work.processors, among)
 
@@ -120,7 +120,7 @@ class DataLocality(IndexedLowest):
         """Return whether this is the policy itself."""
         return type(self) is DataLocality
 
-    def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
+    def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the first of the least loaded places with most bytes."""
         if work.needs_files:
             held = _held(view, work, len(index.places))
@@ -158,7 +158,7 @@ class Panda(IndexedLowest):
         """Return whether this is the policy itself."""
         return type(self) is Panda
 
-    def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
+    def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the first of the places with the highest weight."""
         index.refresh(view.env._now)
         weights = _weight(index.running, index.queued, index.assigned, np.maximum(index.free // work.processors, 0))
@@ -191,7 +191,7 @@ def _locality(held: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     return (1.0 + held / total) / 2 if total else np.ones(len(held))
 
 
-def _held(view: View, work: Any, sites: int) -> NDArray[np.float64]:
+def _held(view: View, work: Brokered, sites: int) -> NDArray[np.float64]:
     """Return the bytes of the inputs of a job that each site of a grid holds, from the catalogue of replicas."""
     held, files = np.zeros(sites), view.files
     for name in work.inputs:
@@ -202,7 +202,7 @@ def _held(view: View, work: Any, sites: int) -> NDArray[np.float64]:
     return held
 
 
-def _bytes_of(view: View, work: Any) -> float:
+def _bytes_of(view: View, work: Brokered) -> float:
     """Return the bytes of the inputs of a job that exist somewhere."""
     return sum([float(view.files.size(name)) for name in work.inputs if name in view.files])
 

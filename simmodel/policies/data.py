@@ -14,6 +14,7 @@ from simmodel.scheduling.protocol import Decision, Transfer, WakeAt
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import DataView
+    from simmodel.work.job import Brokered
 
 __all__ = [
     "DataPolicy",
@@ -100,7 +101,7 @@ class Prefetch(DataPolicy):
             if job.home is not None and job.needs_files:
                 yield from self._bring(view, job, job.home)
 
-    def _bring(self, view: DataView, job: Any, site: Any) -> Iterator[Decision]:
+    def _bring(self, view: DataView, job: Brokered, site: Any) -> Iterator[Decision]:
         if site.down or not job.needs_files:
             return
         for file in job.inputs:

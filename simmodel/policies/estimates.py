@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from simmodel.policies.load_index import SiteColumns
     from simmodel.scheduling.protocol import View
-    from simmodel.work.job import LiveJob
+    from simmodel.work.job import Brokered, LiveJob
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["EarliestFinish", "EarliestStart", "FastestExecution", "GreedyDS"]
@@ -80,7 +80,7 @@ class EarliestFinish(IndexedLowest):
         index = super()._columns(view)
         return None if index is not None and view.simulated is None and not index.punctual else index
 
-    def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
+    def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the number of the place with the earliest estimated end."""
         places: Sequence[Any] = index.places
         transfer = np.array([place.transfer(work) for place in places]) if work.needs_files else 0.0
@@ -101,7 +101,11 @@ class EarliestFinish(IndexedLowest):
 
 
 def _first_by_bounds(
-    view: View, work: Any, index: SiteColumns, transfer: NDArray[np.float64] | float, among: NDArray[np.bool_] | None
+    view: View,
+    work: Brokered,
+    index: SiteColumns,
+    transfer: NDArray[np.float64] | float,
+    among: NDArray[np.bool_] | None,
 ) -> int:
     """Return the number of the first place with the earliest end by simulation.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.scheduling.protocol import LoadLine
+    from simmodel.work.job import LiveJob
+    from simmodel.work.livetask import LiveTask
 
 __all__ = ["SiteColumns", "WatchedPlace"]
 
@@ -25,7 +27,7 @@ class WatchedPlace(Protocol):
     top_speed: float
     basis: object
 
-    def can_run(self, work: Any, /) -> bool:
+    def can_run(self, work: LiveJob | LiveTask, /) -> bool:
         """Whether the place could ever run the work."""
         ...
 

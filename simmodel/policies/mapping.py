@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.scheduling.protocol import Place
-    from simmodel.work.job import LiveJob
+    from simmodel.work.job import Brokered, LiveJob
     from simmodel.work.livetask import LiveTask
 
 __all__ = [
@@ -326,7 +326,7 @@ class IndexedLowest(Lowest):
         """Return whether the columns serve under this view."""
         raise NotImplementedError
 
-    def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
+    def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the numbers of the places with the lowest figure among some, or the first of them."""
         raise NotImplementedError
 
@@ -348,7 +348,7 @@ class IndexedLowest(Lowest):
             elif not view.takes():
                 return
 
-    def _next_able(self, view: View, index: SiteColumns, work: Any, found: list[int]) -> list[Any]:
+    def _next_able(self, view: View, index: SiteColumns, work: Brokered, found: list[int]) -> list[Any]:
         """Return the places with the lowest figure that can run the work, except some; none can: an empty list."""
         among: NDArray[np.bool_] = np.ones(len(index.places), dtype=bool)
         among[found] = False

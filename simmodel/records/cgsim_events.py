@@ -6,7 +6,6 @@ Source: CGSim, https://github.com/REDWOOD24/CGSim.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.grid_watch import GridWatch, RowSink
@@ -15,7 +14,7 @@ from simmodel.work.job import run_time_of
 if TYPE_CHECKING:
     from simmodel.resources.network.shared_channel import Access
     from simmodel.resources.network.transfer import Transfer
-    from simmodel.work.job import Run
+    from simmodel.work.job import Brokered, Run
 
 __all__ = ["CGSIM_EVENTS", "CGSIM_STATES", "CGSimEvents", "CGSimStates"]
 
@@ -41,7 +40,7 @@ class CGSimEvents(GridWatch):
         self._used = sum(site.storage.used for site in grid.places)
         self._reading: dict[Any, float] = {}
 
-    def _row(self, event: str, state: str, status: str, job: Any, **metadata: Any) -> None:
+    def _row(self, event: str, state: str, status: str, job: Brokered | None, **metadata: Any) -> None:
         name = "" if job is None else str(job.id)
         text = json.dumps(dict(sorted(metadata.items())), separators=(",", ":"))
         self._add("EVENTS", (event, state, status, name, float(self.env._now), text))
@@ -63,36 +62,33 @@ class CGSimEvents(GridWatch):
 
     # ------------------------------------------------------------------ jobs
 
-    def began(self, run: Run, site: Any) -> None:
+    def began(self, job: Brokered, run: Run, site: Any) -> None:
         """Write the allocation of a job, and the start of its execution if it has no inputs."""
-        job: Any = run.job
         where = {"site": site.name, "host": self.host(run)}
         self._row("JobAllocation", "Finished", "assigned", job, **where, **self._cpu(site), **self._storage(site))
-        if not getattr(job, "inputs", ()):
-            self._execution(run, site)
+        if not job.inputs:
+            self._execution(job, run, site)
 
-    def went_on(self, job: Any, site: Any, phase: str) -> None:
+    def went_on(self, job: Brokered, site: Any, phase: str) -> None:
         """Write the start of an execution."""
         if phase == "executing":
-            self._execution(job.stay.run, site)
+            self._execution(job, job.stay.run, site)
 
     def _speed(self, run: Run) -> float:
         return float(run.place.speed_of(run.job, run.grant.nodes) * self.grid.spec.core_speed)
 
-    def _execution(self, run: Run, site: Any) -> None:
-        job: Any = run.job
+    def _execution(self, job: Brokered, run: Run, site: Any) -> None:
         speed = self._speed(run)
-        about = {"cores": job.processors, "flops": self._flops(job), "speed": speed}
+        about: dict[str, Any] = {"cores": job.processors, "flops": self._flops(job), "speed": speed}
         about |= {"site": site.name, "host": self.host(run), "start_time": float(self.env._now)}
         self._row("JobExecution", "Started", "running", job, **about, **self._cpu(site))
 
-    def _flops(self, job: Any) -> int:
+    def _flops(self, job: Brokered) -> int:
         work: float = run_time_of(job) * job.processors * self.grid.spec.core_speed
         return round(work)
 
-    def released(self, run: Run, site: Any, status: str) -> None:
+    def released(self, job: Brokered, run: Run, site: Any, status: str) -> None:
         """Write the end of an execution."""
-        job: Any = run.job
         ledger, row = self.grid.ledger, job.row
         begin = ledger.executing[row]
         begin = run.started if begin != begin else begin
@@ -194,16 +190,14 @@ def _share(storage: Any) -> float:
 class CGSimStates(GridWatch):
     """Writes the table ``EVENTS`` of CGSim's snapshots of states; parameters are a grid and the sink of the rows."""
 
-    def _row(self, job: Any, state: str, site: Any = None, run: Run | None = None) -> None:
-        inputs, outputs = getattr(job, "inputs", ()), getattr(job, "outputs", ())
+    def _row(self, job: Brokered, state: str, site: Any = None, run: Run | None = None) -> None:
+        inputs, outputs = job.inputs, job.outputs
         catalogue = self.grid.data.catalogue
         flops = run_time_of(job) * job.processors * self.grid.spec.core_speed
-        name = "" if site is None else site.name
-        cores = 0 if site is None else int(site.free)
-        counts: Sequence[int] = [0] * 4
+        name, cores, counts = "", 0, [0] * 4
         if site is not None:
             at = self.at[site]
-            counts = [at.queued, at.running, at.finished, at.failed]
+            name, cores, counts = site.name, int(site.free), [at.queued, at.running, at.finished, at.failed]
         self._add(
             "EVENTS",
             (
@@ -213,22 +207,22 @@ class CGSimStates(GridWatch):
             ),
         )
 
-    def job_created(self, job: Any) -> None:
+    def job_created(self, job: Brokered) -> None:
         """Write ``global_pending``: the job waits for the broker."""
         self._row(job, "global_pending")
 
-    def job_assigned(self, job: Any, site: Any) -> None:
+    def job_assigned(self, job: Brokered, site: Any) -> None:
         """Write ``assigned``: the job has a site."""
         self._row(job, "assigned", site)
 
-    def entered(self, job: Any) -> None:
+    def entered(self, job: Brokered) -> None:
         """Write ``site_pending``: the job waits in the queue of its site."""
         self._row(job, "site_pending", job.destination)
 
-    def began(self, run: Run, site: Any) -> None:
+    def began(self, job: Brokered, run: Run, site: Any) -> None:
         """Write ``running``."""
-        self._row(run.job, "running", site, run)
+        self._row(job, "running", site, run)
 
-    def ended(self, job: Any, site: Any) -> None:
+    def ended(self, job: Brokered, site: Any) -> None:
         """Write ``finished`` or ``failed``."""
         self._row(job, "finished" if job.state in ("completed", "timeout") else "failed", site)

@@ -13,7 +13,7 @@ from simmodel.records.grid_watch import GridWatch, Row, RowSink
 if TYPE_CHECKING:
     from simmodel.resources.network.shared_channel import Access
     from simmodel.resources.network.transfer import Transfer
-    from simmodel.work.job import Run
+    from simmodel.work.job import Brokered, LiveJob, Run
 
 __all__ = ["EVENTS", "JOBS", "GridEvents"]
 
@@ -84,7 +84,7 @@ class GridEvents(GridWatch):
     def _event(
         self,
         event: str,
-        job: Any = None,
+        job: Brokered | None = None,
         site: Any = None,
         *,
         file: str = "",
@@ -96,12 +96,12 @@ class GridEvents(GridWatch):
         free = counts.free if site is None else counts.free_now()
         name = "" if site is None else site.name
         about: Row = ("", 0) if job is None else (job.id, self.grid.ledger.attempts[job.row])
-        host = self._host_of.get(job, "")
+        host = "" if job is None else self._host_of.get(job, "")
         what = float(self.env._now), event, *about, name, host, file, size, source, detail
         state = counts.queued, counts.running, counts.finished, counts.failed
         self._add("events", (*what, len(self.grid.queue), free, *state))
 
-    def _at_site(self, event: str, job: Any, site: Any, detail: str = "") -> None:
+    def _at_site(self, event: str, job: Brokered, site: Any, detail: str = "") -> None:
         """Note an event of a job at a site (hot path of :meth:`_event`)."""
         counts = self.at[site]
         pool = counts.pool
@@ -124,7 +124,7 @@ class GridEvents(GridWatch):
             ),
         )
 
-    def job_created(self, job: Any) -> None:
+    def job_created(self, job: Brokered) -> None:
         """Note a submission, with the state of the grid at that instant."""
         self._created(job, float(self.env._now), self._state())
 
@@ -132,11 +132,11 @@ class GridEvents(GridWatch):
         counts = self.all
         return self._queue.count, counts.free, counts.queued, counts.running, counts.finished, counts.failed
 
-    def _created(self, job: Any, now: float, state: Row) -> None:
+    def _created(self, job: Brokered, now: float, state: Row) -> None:
         """Note a submission at an instant (s), with the state of the grid then."""
         pending, free, queued, running, finished, _ = state
         files: Row = (0, 0, 0, 0)
-        if hasattr(job, "inputs") and (job.inputs or job.outputs):
+        if job.inputs or job.outputs:
             catalogue = self.grid.data.catalogue
             size = sum(catalogue.size(file) for file in job.inputs if file in catalogue)
             files = len(job.inputs), size, len(job.outputs), sum(file.size for file in job.outputs)
@@ -147,35 +147,35 @@ class GridEvents(GridWatch):
         self._features[job.row] = (*about, *files, pending, queued, running, free, finished)
         self._add("events of jobs", (now, "created", name, self.grid.ledger.attempts[job.row], "", "", "", *state))
 
-    def job_assigned(self, job: Any, site: Any) -> None:
+    def job_assigned(self, job: Brokered, site: Any) -> None:
         """Note the choice of a site."""
         self._at_site("assigned", job, site)
 
-    def entered(self, job: Any) -> None:
+    def entered(self, job: Brokered) -> None:
         """Note that a job joined the queue of its site."""
         self._at_site("queued", job, job.destination)
 
-    def went_on(self, job: Any, site: Any, phase: str) -> None:
+    def went_on(self, job: Brokered, site: Any, phase: str) -> None:
         """Note the phases of stays that are states of jobs."""
         if phase in _PHASES:
             self._at_site(_PHASES[phase], job, site)
 
-    def began(self, run: Run, site: Any) -> None:
+    def began(self, job: Brokered, run: Run, site: Any) -> None:
         """Note that a job holds its cores."""
         if run.grant.nodes:
-            self._host_of[run.job] = self.host(run)
-        self._at_site("running", run.job, site)
+            self._host_of[job] = self.host(run)
+        self._at_site("running", job, site)
 
-    def released(self, run: Run, site: Any, status: str) -> None:
+    def released(self, job: Brokered, run: Run, site: Any, status: str) -> None:
         """Note that a job has released its cores."""
-        self._at_site("released", run.job, site, status)
+        self._at_site("released", job, site, status)
 
-    def went_back(self, job: Any, site: Any, reason: str) -> None:
+    def went_back(self, job: Brokered, site: Any, reason: str) -> None:
         """Note a failure at a site after which the job is assigned again."""
         self._at_site("retried", job, site, reason)
         self._host_of.pop(job, None)
 
-    def ended(self, job: Any, site: Any) -> None:
+    def ended(self, job: Brokered, site: Any) -> None:
         """Note the end of a job, and its row in the table of jobs."""
         row, ledger, state = job.row, self.grid.ledger, job.state
         reason = ledger.errors.get(row, "")
@@ -185,7 +185,7 @@ class GridEvents(GridWatch):
         self._host_of.pop(job, None)
         self._outcome(job, state, site.name, reason)
 
-    def _outcome(self, job: Any, state: str, site: str, reason: str) -> None:
+    def _outcome(self, job: Brokered, state: str, site: str, reason: str) -> None:
         """Write the row of a job that has ended."""
         row, ledger = job.row, self.grid.ledger
         features = self._features.pop(row, None)
@@ -210,16 +210,16 @@ class GridEvents(GridWatch):
             ),
         )
 
-    def job_rejected(self, job: Any, reason: str) -> None:
+    def job_rejected(self, job: LiveJob, reason: str) -> None:
         """Note a job that no site can ever run, at its submission: some are known before."""
         if self._mine(job):
             self._end_outside(job, "rejected", reason)
 
-    def withdrawn(self, job: Any) -> None:
+    def withdrawn(self, job: Brokered) -> None:
         """Note a job that was cancelled before it came, or while it waited for the broker."""
         self._end_outside(job, "cancelled", "")
 
-    def _end_outside(self, job: Any, event: str, reason: str) -> None:
+    def _end_outside(self, job: Brokered, event: str, reason: str) -> None:
         """Note the end of a job that is at no site, with its submission if this is not known yet."""
         ledger, row = self.grid.ledger, job.row
         at, now = float(job.submit), float(self.env._now)

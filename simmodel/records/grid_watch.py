@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from simmodel.scheduling.observer import Observer
-from simmodel.work.job import OVER, outcome_of
+from simmodel.work.job import OVER, Brokered, outcome_of
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["Counts", "GridWatch", "Row", "RowSink"]
@@ -78,14 +79,11 @@ class GridWatch(Observer):
         self._add: Callable[[str, Row], None] = sink.add
         self.at = {site: Counts([site], site.name) for site in grid.places}
         self.all = Counts(grid.places)
-        self._queued: dict[Any, Counts] = {}
-        self._started: dict[Any, tuple[Run, Any, Counts]] = {}
+        self._queued: dict[LiveJob, Counts] = {}
+        self._started: dict[LiveJob, tuple[Brokered, Run, Any, Counts]] = {}
 
-    def _mine(self, job: Any) -> bool:
-        try:
-            return job.family.owner is self.grid
-        except AttributeError:  # submitted to a site directly
-            return False
+    def _mine(self, job: LiveJob) -> TypeGuard[Brokered]:
+        return isinstance(job, Brokered) and job.family.owner is self.grid  # else submitted to a site directly
 
     def host(self, run: Run | None) -> str:
         """Return the name of the host of an execution; empty if hosts are not identified."""
@@ -103,17 +101,17 @@ class GridWatch(Observer):
     def job_submitted(self, job: LiveJob) -> None:
         """Count a job that joins the queue of its site."""
         if self._mine(job):
-            counts = self._queued[job] = self.at[job.destination]  # type: ignore[attr-defined]
+            counts = self._queued[job] = self.at[job.destination]
             counts.queued += 1
             self.all.queued += 1
             self.entered(job)
 
-    def entered(self, job: Any) -> None:
+    def entered(self, job: Brokered) -> None:
         """Note that a job joined the queue of its site."""
 
     def job_started(self, run: Run) -> None:
         """Count a job that starts."""
-        job: Any = run.job
+        job = run.job
         if self._mine(job):
             site = job.destination
             counts, everything = self.at[site], self.all
@@ -121,10 +119,10 @@ class GridWatch(Observer):
             self._leave_queue(job)
             counts.running += 1
             everything.running += 1
-            self._started[job] = run, site, counts
-            self.began(run, site)
+            self._started[job] = job, run, site, counts
+            self.began(job, run, site)
 
-    def began(self, run: Run, site: Any) -> None:
+    def began(self, job: Brokered, run: Run, site: Any) -> None:
         """Note that a job holds its cores."""
 
     def job_ended(self, run: Run, status: str) -> None:
@@ -132,54 +130,54 @@ class GridWatch(Observer):
         if run.job in self._started:
             self._let_go(run.job, status)
 
-    def _let_go(self, job: Any, status: str) -> None:
+    def _let_go(self, job: LiveJob, status: str) -> None:
         """Count a job that has released its cores, which the grid may report before its cluster does."""
         started = self._started.pop(job, None)
         if started is not None:
-            run, site, counts = started
+            own, run, site, counts = started
             self._look(counts)
             counts.running -= 1
             self.all.running -= 1
-            self.released(run, site, status)
+            self.released(own, run, site, status)
 
-    def released(self, run: Run, site: Any, status: str) -> None:
+    def released(self, job: Brokered, run: Run, site: Any, status: str) -> None:
         """Note that a job has released its cores."""
 
-    def job_cancelled(self, job: Any) -> None:
+    def job_cancelled(self, job: LiveJob) -> None:
         """Count a job that is withdrawn from the queue of its site."""
         self._leave_queue(job)
         if job.state == "cancelled" and self._mine(job) and job.destination is None:
             self.withdrawn(job)
 
-    def withdrawn(self, job: Any) -> None:
+    def withdrawn(self, job: Brokered) -> None:
         """Note a job that was cancelled before it had a site."""
 
-    def _leave_queue(self, job: Any) -> None:
+    def _leave_queue(self, job: LiveJob) -> None:
         """Count a job that has left a queue, which the grid may report before its cluster does."""
         counts = self._queued.pop(job, None)
         if counts is not None:
             counts.queued -= 1
             self.all.queued -= 1
 
-    def job_phase(self, job: Any, site: Any, phase: str) -> None:
+    def job_phase(self, job: Brokered, site: Any, phase: str) -> None:
         """Count a job that has released its cores to write its outputs."""
         if phase == "writing" or (phase == "over" and job.state in OVER):
             self._let_go(job, outcome_of(job) if phase == "writing" else job.state)
         self.went_on(job, site, phase)
 
-    def went_on(self, job: Any, site: Any, phase: str) -> None:
+    def went_on(self, job: Brokered, site: Any, phase: str) -> None:
         """Note the phase of a job with overhead or files."""
 
-    def job_retried(self, job: Any, site: Any, reason: str) -> None:
+    def job_retried(self, job: Brokered, site: Any, reason: str) -> None:
         """Count a job that failed at a site."""
         self._leave_queue(job)
         self._let_go(job, "lost")
         self.went_back(job, site, reason)
 
-    def went_back(self, job: Any, site: Any, reason: str) -> None:
+    def went_back(self, job: Brokered, site: Any, reason: str) -> None:
         """Note a failure at a site after which the job is assigned again."""
 
-    def job_finished(self, job: LiveJob, site: Any) -> None:
+    def job_finished(self, job: Brokered, site: Any) -> None:
         """Count a job that has ended for good."""
         self._leave_queue(job)
         self._let_go(job, job.state)
@@ -192,10 +190,10 @@ class GridWatch(Observer):
             self.all.failed += 1
         self.ended(job, site)
 
-    def ended(self, job: Any, site: Any) -> None:
+    def ended(self, job: Brokered, site: Any) -> None:
         """Note that a job has ended for good."""
 
-    def place_changed(self, place: Any, _cause: str) -> None:
+    def place_changed(self, place: Place, _cause: str) -> None:
         """Count the free cores of a site whose capacity has changed."""
         site = self.grid.sites.get(place.name)
         if site is not None:

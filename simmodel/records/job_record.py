@@ -339,7 +339,7 @@ class JobRecord(Shown):
         return f"<{type(self).__name__} {self.name}: {jobs} on {processors}{lost}>"
 
 
-def runs_of(jobs: Table, place: NDArray[Any], attempt: NDArray[Any]) -> Table:
+def runs_of(jobs: Table, place: NDArray[np.generic], attempt: NDArray[np.generic]) -> Table:
     """Return the last execution of each job that has started, by start, given the place and the attempt of each job."""
     rows = np.flatnonzero(np.isfinite(jobs["start"]))
     rows = rows[np.argsort(jobs["start"][rows], kind="stable")]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simmodel.runs.scenario import Scenario
     from simmodel.scheduling.protocol import View
     from simmodel.view.style import Size
+    from simmodel.work.job import Brokered
     from simmodel.work.table import Table
 
 __all__ = ["ChoiceExplanation", "explain_choice"]
@@ -170,7 +171,7 @@ class _Decision:
         self.chosen = ""
         self.offers: dict[str, _Offer] = {}
 
-    def __call__(self, view: View, work: Any, chosen: Any) -> None:
+    def __call__(self, view: View, work: Brokered, chosen: Any) -> None:
         """Note a decision."""
         if self.offers:
             return

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
+
+if TYPE_CHECKING:
+    from simmodel.work.job import LiveJob
+    from simmodel.work.livetask import LiveTask
 
 __all__ = ["Redirected", "Seen"]
 
@@ -59,7 +63,7 @@ class Redirected(Policy):
         """Restore the state of the policy."""
         self.policy.restore(values)
 
-    def _meant(self, work: Any) -> bool:
+    def _meant(self, work: LiveJob | LiveTask) -> bool:
         home = getattr(work, "home", None)
         return str(self.work) in (str(work.id), "" if home is None else f"{home.name}:{work.id}")
 

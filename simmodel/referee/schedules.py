@@ -170,7 +170,7 @@ def _missing(workload: Workload, found: Mapping[int, object]) -> Iterator[Fault]
             yield Fault("missing job", job, submit[row], text)
 
 
-def _name(job: object) -> str:
+def _name(job: int | str) -> str:
     """Return the text that identifies a job: a number and its text are the same."""
     return str(job)
 

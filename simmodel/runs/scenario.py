@@ -35,7 +35,6 @@ from simmodel.systems.system import Live, System
 from simmodel.work.given_work import repeatable
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.kinds import GivenPolicies
 
 __all__ = ["Missing", "Scenario", "load_scenario"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.checkpoint import Kept
-    from simmodel.work.job import LiveJob, Run
+    from simmodel.work.job import Brokered, LiveJob, Run
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["Observer"]
@@ -212,11 +212,11 @@ class Observer:
     # ------------------------------------------------------------------ grids
 
     @hook
-    def job_created(self, job: LiveJob, /) -> None:
+    def job_created(self, job: Brokered, /) -> None:
         """A job was submitted to a grid."""
 
     @hook
-    def job_assigned(self, job: LiveJob, site: Any, /) -> None:
+    def job_assigned(self, job: Brokered, site: Any, /) -> None:
         """A grid chose a site for a job: its overhead and its files come next, then the queue there."""
 
     @hook
@@ -224,15 +224,15 @@ class Observer:
         """A job that had overhead or files joins the queue of its site."""
 
     @hook
-    def job_phase(self, job: LiveJob, site: Any, phase: str, /) -> None:
+    def job_phase(self, job: Brokered, site: Any, phase: str, /) -> None:
         """A job with overhead or files goes on to another phase of its stay at a site: ``reading``, ``writing``, ..."""
 
     @hook
-    def job_retried(self, job: LiveJob, site: Any, reason: str, /) -> None:
+    def job_retried(self, job: Brokered, site: Any, reason: str, /) -> None:
         """A job failed at a site, and waits for the grid to choose again."""
 
     @hook
-    def job_finished(self, job: LiveJob, site: Any, /) -> None:
+    def job_finished(self, job: Brokered, site: Any, /) -> None:
         """A job of a grid has ended for good, its outputs in place; ``job.state`` is its final state."""
 
     @hook

@@ -10,7 +10,7 @@ from simmodel.foundation.entries import load
 from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.system import Live
-from simmodel.work.job import Job, LiveJob
+from simmodel.work.job import Brokered, Job
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -25,41 +25,25 @@ __all__ = ["BrokeredJob", "BrokeredSet", "Destination", "destination_of"]
 INFINITY = float("inf")
 
 
-class BrokeredJob(LiveJob):
+class BrokeredJob(Brokered):
     """A job that a broker hands to one of several systems.
 
     ``planned`` is ``limit`` until a cluster takes the job over, and from then on the time that this cluster plans with.
 
     Attributes
     ----------
-    came
-        instant of its submission to the broker, in s
-    row
-        its row in the broker's record
-    limit
-        requested time in s, without any slowdown factor; the run time of a job without one, which is the future: a
-        policy that must not know it reads ``requested``
-    home, destination
-        the place it was submitted to, and the one it was handed to, or ``None``
-    family
-        the dependencies among the jobs of its workload
     below
         the live work that the destination created for it, or ``None``
     above
         the job of a broker above that this one stands for, or ``None``
     estimates
         the estimates that the policy requested, by place, or ``None``
-    plain
-        whether it requests only processors and time: see :attr:`Job.plain <simmodel.work.job.Job.plain>`
-    needs_files
-        whether it has inputs, which must be at a site before it runs
     """
 
     __slots__ = (
         *("_length", "_limit", "_origin", "above", "below", "came", "destination", "estimates", "family", "home"),
         *("limit", "plain", "row"),
     )
-    needs_files = False
     _limit: float  # as it joined the broker's queue
     _origin: Destination | None
 
@@ -82,7 +66,8 @@ class BrokeredJob(LiveJob):
     @property
     def env(self) -> Environment:  # type: ignore[override]
         """The environment of the broker."""
-        return self.family.env
+        env: Environment = self.family.env
+        return env
 
     def diverted(self) -> str | None:
         """Return how a policy has changed its requested time or its home since it joined the broker's queue."""

@@ -25,6 +25,7 @@ __all__ = [
     "ANY",
     "OVER",
     "PROGRAM",
+    "Brokered",
     "Dependency",
     "History",
     "Job",
@@ -889,6 +890,38 @@ class LiveJob(LiveWork):
         self.planned = self._planned = max(0.0, self.planned - done) * longer
         self.expected = self._expected = max(0.0, self.expected - done) * longer
         self._duration = max(0.0, self._duration - done) * longer
+
+
+class Brokered(LiveJob):
+    """A job that a broker or a grid hands to one of its systems, as policies and records see it.
+
+    Attributes
+    ----------
+    row, came, limit
+        its row in the broker's record; the instant of its submission there (s); its requested time (s) without any
+        slowdown factor, or its run time, which is the future: a policy that must not know it reads ``requested``
+    home, destination
+        the place it was submitted to, and the one it was handed to, or ``None``
+    family
+        the dependencies among the jobs of its workload
+    plain, needs_files
+        whether it requests only processors and time; whether it has inputs, which must be at a site before it runs
+    inputs, outputs, stay
+        the names of the files that it reads, the files that it writes, and its files at its present site, if any
+    """
+
+    __slots__ = ()
+    row: int
+    came: float
+    limit: float
+    home: Any
+    destination: Any
+    family: Any
+    plain: bool
+    needs_files: bool = False
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[File, ...] = ()
+    stay: Any = None
 
 
 def run_time_of(job: LiveJob) -> float:

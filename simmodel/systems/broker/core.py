@@ -12,7 +12,7 @@ from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, unknown
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.scheduling.checks import not_here
-from simmodel.scheduling.protocol import Estimate, View
+from simmodel.scheduling.protocol import Estimate, Place, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
@@ -508,7 +508,7 @@ class BrokerCore(System[BrokeredJob]):
         if self.queue:
             self.scheduler.wake()
 
-    def place_changed(self, _place: object, _cause: str) -> None:
+    def place_changed(self, place: Place, cause: str) -> None:
         """Wake the scheduler: its policy may have waited for capacity."""
         if self.queue:
             self.scheduler.wake()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.broker.core import BrokerCore
-    from simmodel.systems.destination import BrokeredJob, Destination
+    from simmodel.systems.destination import Destination
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.work.job import Job
 

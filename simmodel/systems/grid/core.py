@@ -24,7 +24,7 @@ from simmodel.work.job import OVER, Job
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.tables import Change
-    from simmodel.scheduling.protocol import Estimate, View
+    from simmodel.scheduling.protocol import Estimate, Place, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.destination import Destination
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.prepare import Prepared
     from simmodel.work.taskset import TaskSet
+    from simmodel.work.workflow import Workflow
 
 __all__ = ["GridCore", "site_policies"]
 
@@ -148,7 +149,7 @@ class GridCore(Broker):
         """Check that a job names no queue or partition: sites have none."""
         super().check_names(job, label, home or self.named.get(str(job.site)) or self.places[0])
 
-    def why_not(self, work: Any) -> str | None:
+    def why_not(self, work: Job | TaskSet | Workflow) -> str | None:
         """Return why no site can ever run the work, or ``None``: its own site may be in another grid."""
         site = work.site if isinstance(work, Job) else None
         if site is not None and str(site) not in self.named:
@@ -156,7 +157,7 @@ class GridCore(Broker):
         home = None if site is None else self.named[str(site)]
         return self._why_nowhere(self.live(self._checked(work), self.submitted, home, self.families[0]))
 
-    def accept(self, work: Any, home: Any = None, *, at: float | None = None) -> BrokeredJob:
+    def accept(self, work: Job | TaskSet | Workflow, home: Any = None, *, at: float | None = None) -> BrokeredJob:
         """Submit a job whose id may occur again; raises as :meth:`submit`."""
         if home is None and isinstance(work, Job) and work.site is not None:
             home = work.site
@@ -349,12 +350,12 @@ class GridCore(Broker):
             else:
                 self.finish(job, "cancelled")
 
-    def place_changed(self, place: Any, cause: str) -> None:
+    def place_changed(self, place: Place, cause: str) -> None:
         """Record a change of the cores in service at a site of this grid, and decide again."""
         site = self.sites.get(place.name)
         if site is None or site.system.places[0] is not place:
             return
-        self.changes.append((float(self.env.now), place.name, cause, int(place.up), ()))
+        self.changes.append((float(self.env.now), place.name, cause, int(site.system.places[0].up), ()))
         super().place_changed(place, cause)
 
     # ------------------------------------------------------------------ switches

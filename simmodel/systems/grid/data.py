@@ -16,14 +16,11 @@ from simmodel.resources.network.network import Network
 from simmodel.snapshots.grid import FetchState, FilesState, TransferState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from simpy.events import Event
 
     from simmodel.environment import Environment
     from simmodel.platform.grid import GridSpec
     from simmodel.platform.storage import StorageSpec
-    from simmodel.resources.network.network import Network
     from simmodel.resources.network.shared_channel import ChannelState, SharedChannel
     from simmodel.resources.network.transfer import Transfer
     from simmodel.snapshots.grid import GridSnapshot

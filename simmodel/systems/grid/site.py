@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from simmodel.resources.data.storage import Storage
     from simmodel.resources.network.shared_channel import ChannelState, SharedChannel
     from simmodel.systems.cluster.system import Cluster
-    from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.disks import Disks
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.job import Run
-    from simmodel.work.task import File
 
 __all__ = ["GridJob", "Site", "grant_on"]
 
@@ -34,20 +32,11 @@ class GridJob(BrokeredJob):
 
     Attributes
     ----------
-    inputs
-        the names of the files that it reads
-    outputs
-        the files that it writes
     course
         called once it has started, before it executes; ``None``: it executes at once
-    stay
-        its files at its present site, or ``None``
     """
 
     __slots__ = ("course", "inputs", "outputs", "stay")
-
-    inputs: tuple[str, ...]
-    outputs: tuple[File, ...]
 
     @property
     def needs_files(self) -> bool:  # type: ignore[override]
@@ -55,7 +44,6 @@ class GridJob(BrokeredJob):
         return bool(self.inputs)
 
     course: Callable[[Run], object] | None
-    stay: Any
 
 
 class Site(ClusterDestination):

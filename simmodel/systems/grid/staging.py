@@ -543,7 +543,7 @@ class Stays:
         """Return the call by which the job that writes a file at a site learns of room for it; ``None``: none does."""
         for job, stay in self.present.items():
             writes = isinstance(job, GridJob) and stay.phase == "writing" and stay.site is site
-            if writes and job.outputs[stay.index].name == file:  # type: ignore[attr-defined]
+            if writes and job.outputs[stay.index].name == file:
                 return partial(self._has_room, stay)
         return None
 

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.resources.processors.processor import Processor
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.systems.machine.state import LiveSet
 
 __all__ = ["capture_machine", "restore_machine"]
 
