@@ -1,4 +1,7 @@
-"""Promises: the earliest start of the head of a queue, and the other jobs that may start now without delaying it."""
+"""Promises on pools that a number does not describe: the head's earliest start, and the jobs that may start beside it.
+
+Where one does, it is :meth:`RunningIndex.when_free <simmodel.resources.pools.running.RunningIndex.when_free>`.
+"""
 
 from __future__ import annotations
 

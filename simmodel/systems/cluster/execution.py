@@ -130,7 +130,7 @@ class JobExecution:
         if simple:
             end = now + duration
             run = Run(job, place, now, now + expected, grant, self._ends, end)
-            run._number = env.plan(run, end, self._priority)
+            run._number = env.plan(run, end, self._priority)  # as plan_end does, without a call
         else:
             run = Run(job, place, now, now + expected, grant)
         place.running.add(run, job.width)

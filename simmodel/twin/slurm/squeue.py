@@ -22,8 +22,6 @@ __all__ = ["Row", "node_services", "node_sizes", "records_in", "rules_in", "with
 Row: TypeAlias = Mapping[str, str]
 """Texts by field of :data:`~simmodel.twin.slurm.commands.TABLES`."""
 
-"""The names of the nodes that are down, and of those that take no new jobs."""
-
 _MARKS = "*~#!%$@^-+"  # of states of nodes
 _FREE = frozenset(("name", "comment"))  # fields in which users write what they like
 
