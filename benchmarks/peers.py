@@ -31,6 +31,7 @@ from peer_runs.running import LONG_RUN, Peer, in_turn, machine, yardstick
 import simmodel
 from simmodel.formats.schedules import read_schedule
 from simmodel.formats.swf import read_swf
+from simmodel.foundation.display import counted
 from simmodel.referee import verify
 from simmodel.referee.verification import Verdict
 
@@ -39,8 +40,8 @@ RUNNERS = Path(__file__).parent / "peer_runs"
 KNOWN = tomllib.loads((RUNNERS / "known.toml").read_text("utf-8"))
 LOGS = (
     "swf/KTH-SP2-1996-2-filtered.swf.gz:10000,28481",
-    "swf/theta_2022.swf.gz:10000",
-    "swf/SDSC-SP2-1998-4-filtered.swf.gz:54006",
+    "swf/theta_2022.swf.gz:5000",
+    "swf/SDSC-SP2-1998-4-filtered.swf.gz:20000",
     "swf/SDSC-BLUE-2000-4-filtered.swf.gz:20000,232542",
 )
 STORED_FOR = (
@@ -49,8 +50,8 @@ STORED_FOR = (
     "SDSC-BLUE-2000-4-filtered",
     "theta_1000",
 )
-MANY_JOBS = 30_000
-"""With more jobs only the first policy is run."""
+MANY_JOBS = 20_000
+"""With as many jobs only the first policy is run."""
 
 LINKS = 50
 ARGUMENTS = ("{log}", "{processors}", "{policy}", "{schedule}")
@@ -141,7 +142,7 @@ def replay(peers: list[Peer], path: Path, count: int, policies: list[str], args:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         log, jobs, processors = prepare(path, count, Path(folder))
-        for policy in policies[:1] if jobs > MANY_JOBS else policies:
+        for policy in policies[:1] if jobs >= MANY_JOBS else policies:
             print(f"{log.stem}, {jobs:,} jobs, {policy}", flush=True)
             able = [peer for peer in peers if peer.run == "log" and (not peer.policies or policy in peer.policies)]
             parts = {"log": str(log), "processors": str(processors), "policy": policy}
@@ -173,9 +174,9 @@ def judged_as(verdict: Verdict, policy: str) -> str:
     """Return a verdict as a short text."""
     if verdict.right or verdict.misfit or verdict.judgement is None:
         return verdict.misfit or f"every start is {policy}'s"
-    text = f"{len(verdict.departures):,} starts are not {policy}'s"
+    text = f"{counted(len(verdict.departures), 'start')} not {policy}'s"
     if verdict.faults:
-        text += f", {len(verdict.faults):,} are impossible"
+        text += f", {len(verdict.faults):,} impossible"
     if verdict.mistake:
         left = (1 - verdict.mistakes[verdict.mistake]) * len(verdict.schedule.workload)
         text += f"; {left:,.0f} with *{verdict.mistake}*"
@@ -252,7 +253,7 @@ def main() -> None:
     add(
         "--policies",
         default="easy,fcfs,sjf",
-        help=f"with more than {MANY_JOBS:,} jobs the first (default: easy,fcfs,sjf)",
+        help=f"from {MANY_JOBS:,} jobs on the first alone (default: easy,fcfs,sjf)",
     )
     add("--transfers", default="10000,100000", metavar="N,...", help="transfers over a star (default: 10000,100000)")
     add("--venv", type=Path, action="append", default=[], help="a virtual environment or a Python with peers")
@@ -261,11 +262,18 @@ def main() -> None:
     add("--limit", type=float, default=240, metavar="SECONDS", help="CPU seconds of a run at most (default: 240)")
     add("--out", type=Path, help="the page to write (default: print it)")
     args = parser.parse_args()
-    given = args.logs if args.logs is not None else [str(DATA / each) for each in LOGS]
-    logs = [(Path(file), jobs) for file, _, jobs in (each.partition(":") for each in given) if Path(file).exists()]
-    missing_logs = [each for each in given if not Path(each.partition(":")[0]).exists()]
-    if args.logs and missing_logs:
-        parser.error(f"no such log: {', '.join(missing_logs)}")
+    for each in args.peer:
+        if "=" not in each:
+            parser.error(f"--peer: must be NAME=COMMAND, got {each!r}")
+    logs = []
+    for each in args.logs if args.logs is not None else [str(DATA / each) for each in LOGS]:
+        file, _, counts = each.partition(":")
+        if Path(file).exists():
+            logs.append((Path(file), counts))
+        elif args.logs is not None:
+            parser.error(f"no such log: {file}")
+        else:
+            print(f"{file} is left out: no such file")
     peers, missing = find_all(args)
     begun = [yardstick() for _ in range(3)]
     once = start_up(peers, logs[0][0] if logs else None, args)

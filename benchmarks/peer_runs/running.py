@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-LONG_RUN = 15.0
+LONG_RUN = 10.0
 """A run of more CPU seconds is not repeated."""
 
 
