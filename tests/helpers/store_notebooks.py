@@ -19,6 +19,7 @@ from PIL import Image
 
 COLOURS = 256
 """As many keep the text and the curves of a plot sharp."""
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def smaller(picture: str) -> str:
@@ -49,7 +50,10 @@ def run(path: Path) -> Any:
 def store(path: Path, *, as_it_is: bool = False) -> None:
     """Run a notebook, unless it is to stay as it is, and store it with smaller pictures."""
     notebook = nbformat.read(path, as_version=4) if as_it_is else run(path)
+    notebook.metadata.pop("widgets", None)  # sliders are drawn by a running kernel alone
     for cell in notebook.cells:
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:
