@@ -1,6 +1,7 @@
 """The public interface as lines of text: names with parameters, commands with options, names of ready things.
 
-Run as a program, it writes the list of the present minor version beside the tests of the project.
+Run as a program, it writes the list of the present minor version, and files as it writes them, beside the tests of the
+project.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
 from tests.helpers.doc_pages import PAGES
 from tests.helpers.package_imports import STUBS
 from tests.helpers.paths import ROOT, TESTS
+from tests.helpers.written_files_of_a_version import write_all
 
 FOLDER = TESTS / "project"
 
@@ -50,6 +52,11 @@ def list_of(version: str) -> Path:
     """Return the file that lists the public interface of the minor version to which a version belongs."""
     major, minor = version.split(".")[:2]
     return FOLDER / f"public_{major}_{minor}.txt"
+
+
+def files_of(version: str) -> Path:
+    """Return the folder with files that the minor version of a version wrote."""
+    return FOLDER / list_of(version).stem.replace("public", "written")
 
 
 def public_interface() -> dict[str, str]:
@@ -201,3 +208,4 @@ if __name__ == "__main__":
     target = list_of(simmodel.__version__)
     write_list(target)
     print(f"{target}: {len(read_list(target))} names")
+    write_all(files_of(simmodel.__version__))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 import simmodel
 from tests.helpers.doc_pages import PAGES
 from tests.helpers.paths import ROOT
-from tests.helpers.public_interface import broken, list_of, parameters, public_interface, read_list
+from tests.helpers.public_interface import broken, files_of, list_of, parameters, public_interface, read_list
+from tests.helpers.written_files_of_a_version import KINDS, end_of_result, end_of_snapshot
 
 PAGE = PAGES["docs/stability.md"]
 DEPRECATED = [row for row in PAGE.table("Deprecation") if len(row) == 4]
@@ -98,6 +100,17 @@ def test_parameters_are_read_as_they_are_written() -> None:
     assert [each.name for each in found] == ["a", "b", "*", "c", "**"]
     assert [each.by_position for each in found] == [True, True, False, False, False]
     assert [each.by_name for each in found] == [False, True, False, True, False]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", [path.stem.removeprefix("public_").replace("_", ".") for path in lists()])
+def test_results_and_snapshots_written_by_this_version_and_the_one_before_are_read(
+    version: str, kind: str, tmp_path: Path
+) -> None:
+    folder = files_of(version)
+    ends = json.loads((folder / "ends.json").read_text("utf-8"))[kind]
+    assert end_of_result(folder / f"{kind}.sql", tmp_path) == ends["result"]
+    assert end_of_snapshot(folder / f"{kind}.json") == ends["snapshot"]
 
 
 def test_what_is_deprecated_names_a_successor_and_stays_for_one_minor_version(present: dict[str, str]) -> None:
