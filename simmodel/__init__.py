@@ -5,7 +5,7 @@ The names that most users need are here; the rest is in the packages: ``from sim
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

@@ -4,20 +4,25 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.new_process import printed as printed_by
 from tests.helpers.paths import ROOT
 
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+FOLDER = ROOT / "notebooks"
+NOTEBOOKS = sorted(FOLDER.rglob("[!.]*.ipynb"))
+LARGEST = 300_000
+"""Bytes of a notebook at most: ``python -m tests.helpers.store_notebooks`` stores small pictures."""
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the machinery that runs notebooks
 
 
 def test_there_are_notebooks() -> None:
-    assert NOTEBOOKS
+    names = {path.relative_to(FOLDER).as_posix() for path in NOTEBOOKS}
+    assert {"01_first_steps.ipynb", "09_play.ipynb", "course/exercises.ipynb", "course/solutions.ipynb"} <= names
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_committed_with_its_outputs(path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
-    assert path.stat().st_size < 500_000
+    assert path.stat().st_size < LARGEST
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -27,9 +32,57 @@ def test_a_notebook_is_committed_with_its_outputs(path: Path) -> None:
     assert any("image/png" in output.get("data", {}) for output in outputs)
 
 
+def test_the_solutions_have_the_texts_and_the_checks_of_the_exercises_and_are_right() -> None:
+    nbformat = pytest.importorskip("nbformat")
+    exercises, solutions = (
+        nbformat.read(FOLDER / f"course/{name}.ipynb", as_version=4).cells for name in ("exercises", "solutions")
+    )
+    open_cells = [cell.id for cell in exercises[1:] if "raise NotImplementedError" in cell.source]
+    assert len(open_cells) == 12
+    differ = [old.id for old, new in zip(exercises, solutions, strict=True) if old.source != new.source]
+    assert differ == [exercises[0].id, *open_cells]  # the title, and what is to be written
+    assert [cell.id for cell in solutions if "raise NotImplementedError" in cell.source] == []
+    for cells, said in ((exercises, "not yet"), (solutions, "right")):
+        lines = "".join(printed(cell) for cell in cells).splitlines()
+        assert lines == [f"exercise {number}: {said}" for number in range(1, 13)]
+
+
+MISTAKES = (
+    ("waits.append(env.now - came)", "waits.append(0)"),
+    ("3: 2, 4: 6}", "3: 2, 4: 10}"),
+    ("np.maximum(run, tau), 1)", "np.maximum(run, tau), 0)"),
+    ("rate = len(jobs) / observed", "rate = 1 / observed"),
+    ("(job.requested, job.submit", "(-job.requested, job.submit"),
+    ("beside -= job.processors", "pass"),
+    ("return max(policies, key=index)", "return min(policies, key=index)"),
+    ("np.sqrt(2 * cost", "np.sqrt(cost"),
+    ('"C": 15.5', '"C": 15'),
+    ("min(able, key", "max(able, key"),
+    ("return min(policies, key=lambda", "return max(policies, key=lambda"),
+    ("ddof=1", "ddof=0"),
+)
+"""A mistake in the solution of each exercise."""
+
+
+@pytest.mark.notebooks
+def test_each_check_of_the_exercises_finds_a_mistake() -> None:
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("matplotlib")
+    cells = nbformat.read(FOLDER / "course/solutions.ipynb", as_version=4).cells
+    program = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    for right, wrong in MISTAKES:
+        assert program.count(right) == 1
+        program = program.replace(right, wrong)
+    lines = printed_by(f"import matplotlib; matplotlib.use('Agg')\n{program}").splitlines()
+    assert [line.partition(":")[::2] for line in lines if "not right yet: " not in line] == []
+    assert len(lines) == len(MISTAKES) == 12
+
+
 @pytest.mark.notebooks
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if path.stem == "09_play":
+        pytest.importorskip("ipywidgets")
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

@@ -98,6 +98,11 @@ def test_the_two_commands_of_a_fresh_clone_install_everything() -> None:
     assert "pip install -q -e '.[dev]'" in second
 
 
+def test_the_first_command_works_in_the_folder_as_it_stands() -> None:
+    assert README.commands[0].startswith("python3 -m venv .venv && .venv/bin/pip install")
+    assert [word for line in README.commands for word in line.split() if re.search(r"[A-Z]{3}-[A-Z]{2}", word)] == []
+
+
 def test_readme_is_an_entrance() -> None:
     assert len(README.text.splitlines()) <= 200
 

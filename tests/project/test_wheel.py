@@ -1,4 +1,4 @@
-"""The wheel carries all that is needed: built, installed beside nothing of the checkout, and used from elsewhere."""
+"""The wheel and the source distribution carry all that is needed: built, installed beside no checkout, and used."""
 
 import os
 import subprocess
@@ -9,32 +9,44 @@ from pathlib import Path
 
 import pytest
 
+from simmodel import __version__
 from simmodel.catalogue import bundled_names
 from tests.helpers.paths import ROOT
 
 
+def environment() -> dict[str, str]:
+    """Return the environment of this process without the paths of Python and the settings of pip."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_", "COV"))}
+
+
 def run(*command: str | Path, cwd: Path) -> str:
     """Run a command with no path of this process and no settings of pip, and return what it prints."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_", "COV"))}
     done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=900
+        [str(word) for word in command], cwd=cwd, env=environment(), capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
+@pytest.fixture(scope="module", params=["wheel", "sdist"])
+def distribution(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of the wheel, or of the source distribution."""
+    pytest.importorskip("build")
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", f"--{request.param}", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
+    (found,) = folder.iterdir()
+    return found
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of a new environment that holds the wheel, and sees the libraries of this one.
+def installed(distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of a new environment that holds the distribution, and sees the libraries of this one.
 
     Nothing is downloaded. A folder named in a .pth file is searched, but .pth files in it are not followed: a checkout
     that is installed in this environment stays out of sight.
     """
-    pytest.importorskip("build")
-    pytest.importorskip("hatchling")
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
-    (wheel,) = folder.glob("*.whl")
+    folder = tmp_path_factory.mktemp("installed")
     venv.create(folder / "env", with_pip=False, symlinks=os.name != "nt")
     python = folder / "env" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -51,21 +63,24 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-q",
         "--no-deps",
         "--no-index",
+        "--no-build-isolation",
         "--force-reinstall",
     )
-    run(*pip, wheel, cwd=folder)
+    run(*pip, distribution, cwd=folder)
     return python
 
 
-def test_the_wheel_replays_a_ready_workload(installed: Path, tmp_path: Path) -> None:
-    said = run(installed, "-m", "simmodel", "batch", "lublin-128-week", "--schedule", "s.csv", cwd=tmp_path)
+def test_what_is_installed_replays_a_ready_workload(installed: Path, tmp_path: Path) -> None:
+    outputs = ("--schedule", "s.csv", "--html", "run.html")
+    said = run(installed, "-m", "simmodel", "batch", "lublin-128-week", *outputs, cwd=tmp_path)
     assert "lublin-128-week under easy on 128 processors" in said
+    assert "</html>" in (tmp_path / "run.html").read_text("utf-8")
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 601
     script = installed.with_name("simmodel.exe" if os.name == "nt" else "simmodel")
     assert "600 completed" in run(script, "batch", "lublin-128-week", cwd=tmp_path)
 
 
-def test_the_wheel_carries_types_and_all_that_is_ready(installed: Path, tmp_path: Path) -> None:
+def test_what_is_installed_has_types_and_all_that_is_ready(installed: Path, tmp_path: Path) -> None:
     code = (
         "import simmodel, pathlib; from simmodel.catalogue import bundled_names as names\n"
         "from simmodel.catalogue.tasks import load_tasks, task_names\n"
@@ -85,3 +100,28 @@ def test_the_wheel_carries_types_and_all_that_is_ready(installed: Path, tmp_path
     assert workloads.split() == bundled_names("workloads") != []
     assert experiments.split() == bundled_names("experiments") != []
     assert "False" not in " ".join(loaded)
+
+
+@pytest.mark.long
+def test_the_wheel_and_what_it_depends_on_are_enough(distribution: Path, tmp_path: Path) -> None:
+    """Install with the declared dependencies alone, from the package index, into an environment that sees no others."""
+    venv.create(tmp_path / "env", with_pip=True, symlinks=os.name != "nt")
+    binaries = tmp_path / "env" / ("Scripts" if os.name == "nt" else "bin")
+    index = {key: value for key, value in os.environ.items() if key.startswith("PIP_")}
+    done = subprocess.run(
+        [binaries / "python", "-m", "pip", "install", "-q", distribution],
+        cwd=tmp_path,
+        env=environment() | index,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+    said = run(binaries / "simmodel", "batch", "lublin-128-week", "--html", "run.html", cwd=tmp_path)
+    assert "600 completed" in said
+    assert "</html>" in (tmp_path / "run.html").read_text("utf-8")
+    code = (
+        "import simmodel; print(simmodel.__version__)\n"
+        "print(simmodel.simulate('hetsim-slow', 'random:tasks=5', 'heft').ended > 0)\n"
+    )
+    assert run(binaries / "python", "-c", code, cwd=tmp_path).split() == [__version__, "True"]
