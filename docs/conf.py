@@ -1,7 +1,11 @@
 """Builds the site: ``sphinx-build -W -c docs . build/site``, with the repository as the folder of sources.
 
-So links between pages, notebooks and pictures are those of the checkout. The reference has no files of its own: the stub
-of each package, ``simmodel/*/__init__.pyi``, is a page, which :func:`reference` writes from the docstrings.
+So links between pages, notebooks and pictures are those of the checkout. The reference has no files of its own: the
+stub of each package, ``simmodel/*/__init__.pyi``, is a page, which :func:`reference` writes from the docstrings.
+
+Sphinx with MyST reads the pages as they stand, with their relative links and the anchors of git hosts, and its autodoc
+imports the names through the lazy stubs, as users do. mkdocstrings reads source files, which do not have the exported
+names, and mkdocs wants all pages, README and notebooks in one folder.
 """
 
 from __future__ import annotations
@@ -41,10 +45,10 @@ html_extra_path = ["site"]
 html_copy_source = False
 html_show_sphinx = html_show_copyright = False
 
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False  # they would take "user, group" for a type and a name
 napoleon_custom_sections = [("Attributes", "params_style"), ("Columns", "params_style")]
@@ -80,6 +84,20 @@ def end_sections(app: Sphinx, what: str, name: str, value: object, options: obje
             lines[number] = "\n" + line
         in_section = in_section or bool(_UNDERLINE.fullmatch(line))
     lines[:] = "\n".join(lines).split("\n")
+    if what in ("attribute", "property"):
+        lines[:0] = ["..", ""]  # an empty comment: napoleon takes the first words before a colon for a type
+
+
+def without_text(app: Sphinx, what: str, name: str, value: object, skip: bool, options: object) -> bool | None:
+    """Leave out the fields of named tuples that have the docstring of Python alone."""
+    return True if str(value.__doc__).startswith("Alias for field number") else None
+
+
+def default_values(
+    app: Sphinx, what: str, name: str, value: object, options: object, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Write a default that attrs makes anew for each object, and one whose text has an address, as dots."""
+    return signature and re.sub(r"=(NOTHING|<[^>]*>)", "=...", signature), returns
 
 
 def summary(package: str, name: str) -> str:
@@ -102,8 +120,9 @@ def entry(package: str, name: str) -> str:
         return f".. autofunction:: {name}\n"
     if not inspect.isclass(value):
         return f".. py:data:: {name}\n\n" + indent(docstring(package, name), "   ")
+    bases = "   :show-inheritance:\n" if any(base in CLASSES for base in value.__bases__) else ""
     elsewhere = {each.__name__ for each in value.__mro__[1:] if each in CLASSES or not is_own(each)}
-    return f".. autoclass:: {name}\n   :inherited-members: {', '.join(sorted(elsewhere))}\n"
+    return f".. autoclass:: {name}\n{bases}   :inherited-members: {', '.join(sorted(elsewhere))}\n"
 
 
 def is_own(cls: type) -> bool:
@@ -157,6 +176,8 @@ def no_members_in_contents(app: Sphinx, domain: str, kind: str, content: nodes.E
 def setup(app: Sphinx) -> None:
     """Connect the functions of this file."""
     app.connect("autodoc-process-docstring", end_sections, priority=100)
+    app.connect("autodoc-skip-member", without_text)
+    app.connect("autodoc-process-signature", default_values)
     app.connect("source-read", reference)
     app.connect("doctree-read", folders)
     app.connect("object-description-transform", no_members_in_contents)

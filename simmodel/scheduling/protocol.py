@@ -109,7 +109,7 @@ class Evict(NamedTuple):
 
 
 Decision = Start | Preempt | Resize | Reserve | WakeAt | Transfer | Evict
-"""What a policy may yield."""
+"""A decision that a policy may yield."""
 
 
 class Estimate(NamedTuple):
