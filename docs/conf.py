@@ -41,7 +41,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "off"
 
 html_theme = "furo"
-html_extra_path = ["site"]
+html_extra_path, html_static_path, html_css_files = ["site"], ["static"], ["site.css"]
 html_copy_source = False
 html_show_sphinx = html_show_copyright = False
 
