@@ -136,7 +136,7 @@ class TaskRecord(Shown):
 
     @cached_property
     def placed(self) -> NDArray[np.int64]:
-        """For each task the row of its processor in :attr:`processors`; -1 if it has none."""
+        """For each task the row of its processor in ``processors``; -1 if it has none."""
         return positions(self.tasks["processor"], self.processors["processor"].tolist())
 
     @cached_property

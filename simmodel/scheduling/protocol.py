@@ -109,6 +109,7 @@ class Evict(NamedTuple):
 
 
 Decision = Start | Preempt | Resize | Reserve | WakeAt | Transfer | Evict
+"""A decision that a policy may yield."""
 
 
 class Estimate(NamedTuple):

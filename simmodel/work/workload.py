@@ -202,7 +202,7 @@ class Workload:
         return workload
 
     def jobs(self, *, nodes: bool = True, strict: bool = True) -> list[Job]:
-        """Return the jobs as :class:`~simmodel.work.job.Job` values, in order of the rows; the inverse of `from_jobs`.
+        """Return the jobs as :class:`~simmodel.work.job.Job` values, in order of the rows.
 
         They have the requests of the workload in a simulation, after its repairs: the allocated processors if the
         requested ones are missing, and a new id for one that occurs twice. A queue or partition that the platform lacks

@@ -75,6 +75,7 @@ def _close(generator: Any) -> None:
 
 
 Phase = Generator[Event, Any, Any]
+"""A phase of a task on a processor: a generator of events, as a SimPy process has it."""
 Data = Sequence[LiveData]
 
 
