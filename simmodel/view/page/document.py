@@ -30,6 +30,7 @@ __all__ = ["Column", "Page", "live_document"]
 _MISSING = -(2**31)  # for nan among whole numbers
 _POINTS = 20_000  # of a line; longer ones are averaged
 _AVERAGES = 4_000
+_LONG = 200_000  # characters of a scenario that is not indented
 Column = tuple[str, str, Any]
 """A column of a table: its name, its kind (number, seconds, instant or text) and its values."""
 
@@ -80,7 +81,7 @@ class Page:
             "unit": unit,
             "facts": [list(each) for each in facts],
             "notes": list(notes),
-            "scenario": json.dumps(dict(scenario), indent=1, default=str) if scenario else "",
+            "scenario": _written(scenario) if scenario else "",
             "panels": [],
             "explained": {},
             "footer": f"made by simmodel {versions()['simmodel']}",
@@ -233,12 +234,12 @@ class Page:
 
     # ------------------------------------------------------------------ the file
 
-    def data(self) -> bytes:
-        """Return the header and the arrays, deflated."""
+    def data(self, level: int = 6) -> bytes:
+        """Return the header and the arrays, deflated: from 1, which is quick, to 9, which is small."""
         head = json.dumps(self._head, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         packed = head.encode("utf-8", "replace")
         start = len(packed).to_bytes(8, "little") + packed + bytes(-len(packed) % 8)
-        return zlib.compress(start + b"".join(self._arrays), 6)
+        return zlib.compress(start + b"".join(self._arrays), level)
 
     def html(self) -> str:
         """Return the page."""
@@ -286,6 +287,12 @@ class Page:
             "most": most,
             "area": area,
         }
+
+
+def _written(scenario: Mapping[str, Plain]) -> str:
+    """Return a document as JSON, indented if it is not long."""
+    text = json.dumps(dict(scenario), default=str)
+    return text if len(text) > _LONG else json.dumps(dict(scenario), indent=1, default=str)
 
 
 def _packed(array: NDArray[Any]) -> tuple[str, NDArray[Any], bool]:
