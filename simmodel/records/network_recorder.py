@@ -123,6 +123,19 @@ class NetworkRecorder(Observer, Shown):
             values.append(0.0 if is_down else bandwidth)
         return Steps(times, values, self._env.now)
 
+    def joined(self) -> dict[str, tuple[str, str]]:
+        """Return the two places that each link joins, of those known; ``""`` is a joint inside the network.
+
+        Without ``between`` they are those of all routes over the link.
+        """
+        found: dict[str, set[str]] = {}
+        for route in self._network.spec.routes:
+            for link in route.links:
+                found[link] = found.get(link, {route.source, route.destination}) & {route.source, route.destination}
+        ends = {link: (*sorted(places), "", "")[:2] for link, places in found.items() if places}
+        known = {link.name: link.spec.between for link in self._network.links.values()}
+        return ends | {link: (str(pair[0]), str(pair[1])) for link, pair in known.items() if pair is not None}
+
     def links(self) -> Table:
         """Return one row per link: bytes, mean utilisation of its capacity, seconds under load, peak load (bytes/s)."""
         columns: dict[str, list[Any]] = {name: [] for name in ("link", "bytes", "utilisation", "busy", "peak")}

@@ -216,6 +216,44 @@ class Page:
             }
         )
 
+    def map(
+        self,
+        title: str,
+        places: Sequence[tuple[str, float, float, int, int]],
+        links: Sequence[tuple[str, int, int, str, float, float]],
+        loads: Sequence[Steps] = (),
+        bins: int = 96,
+    ) -> None:
+        """Add a map of places and the links between them; each place shows its share of the heat of the page.
+
+        Parameters
+        ----------
+        title
+            the heading
+        places
+            name, position (-1 to 1), cores and hosts of each; without cores it is a joint of links
+        links
+            name, the numbers of the two places, amount, and mean and peak share (0 to 1; without loads, of the most)
+        loads
+            share of each link over time, shown for the time in view; default: none is known
+        bins
+            into how many equal intervals the time is divided
+        """
+        start, end = self._span
+        known = bool(loads) and end > start
+        edges = np.linspace(start, end, bins + 1)
+        values = np.clip(np.nan_to_num([each.averages(edges) for each in loads]), 0, 1) if known else np.zeros(0)
+        self._head["panels"].append(
+            {
+                "type": "map",
+                "title": title,
+                "places": [list(each) for each in places],
+                "links": [list(each) for each in links],
+                "bins": bins if known else 0,
+                "values": self._numbers(np.rint(255 * values).astype(np.uint8).ravel()),
+            }
+        )
+
     def curve(self, title: str, kind: str, *curves: tuple[str, ArrayLike]) -> None:
         """Add cumulative distributions, each by label and values (of the kind "seconds" or "number")."""
         known = [(label, np.asarray(values, dtype=np.float64)) for label, values in curves]

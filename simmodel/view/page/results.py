@@ -17,7 +17,7 @@ from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
 from simmodel.records.task_moments import MOMENTS, PHASES
 from simmodel.view.gantt import pieces
-from simmodel.view.grid_plots import busiest_links
+from simmodel.view.grid_plots import busiest_links, site_positions
 from simmodel.view.machine_gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces
 from simmodel.view.page.document import Column, Page
 from simmodel.work.table import rows_of
@@ -38,6 +38,7 @@ __all__ = ["comparison_page", "grid_page", "job_page", "machine_page"]
 _INSTANTS = ("submit", "start", "end", "eligible", "assigned", "queued", "executing", "finished")
 _SECONDS = ("wait", "run", "requested", "turnaround", "lost", "checkpointing")
 _FLOWS = 40  # rows of the table of flows
+_LINKS, _PAIRS = 2_000, 300  # lines of a map: links, or pairs of sites
 
 
 def _kind(name: str, values: Any) -> str:
@@ -84,6 +85,8 @@ def grid_page(
     if links is not None:
         busiest = [(name, links.load(name).share_of(links.capacity(name))) for name in busiest_links(links, _FLOWS)]
         page.heat(f"load of the {counted(len(busiest), 'link')} with most bytes, of their bandwidth", "link", busiest)
+    if len(names) > 1:
+        _map(page, result, links)
     _schedule(page, result, held, rows_of_place)
     _over_time(page, result)
     _distributions(page, result)
@@ -104,6 +107,48 @@ def grid_page(
         page.grid(title, ("from", "to", "files", "GB", "failed"), rows)
     page.table("jobs", "job", _columns(result.jobs, "job"), explained)
     return page
+
+
+def _map(page: Page, result: GridRecord, record: NetworkRecorder | None) -> None:
+    """Add the map of the sites: with the load of links if that was recorded, else with the bytes between sites."""
+    names = result.places["place"].tolist()
+    number = {str(name): at for at, name in enumerate(names)}
+    parts: list[tuple[str, int, int, str, float, float]] = []
+    loads: list[Steps] = []
+    if record is not None:
+        joined, table = record.joined(), record.links()
+        order = np.argsort(-table["bytes"], kind="stable")
+        for row in (row for row in table.where(order).rows() if row["link"] in joined and len(parts) < _LINKS):
+            name = str(row["link"])
+            a, b = (number.setdefault(end, len(number)) for end in joined[name])
+            loads.append(record.load(name).share_of(record.capacity(name)))
+            most = float(np.nan_to_num(loads[-1].max()))
+            share = float(np.nan_to_num(row["utilisation"]))
+            parts.append((name, a, b, f"{row['bytes'] / 1e9:,.3f} GB", share, most))
+    else:
+        flows = result.flows
+        size = np.zeros((len(names), len(names)))
+        for row in flows.rows():
+            size[tuple(sorted((number[str(row["source"])], number[str(row["destination"])])))] += row["bytes"]
+        pairs = [(a, b) for a, b in zip(*np.nonzero(size), strict=True) if a != b]
+        for a, b in sorted(pairs, key=lambda pair: -size[pair])[:_PAIRS]:
+            share = float(size[a, b] / size.max())
+            parts.append((f"{names[a]} – {names[b]}", int(a), int(b), f"{size[a, b] / 1e9:,.3f} GB", share, share))
+    both = np.zeros((len(number), len(number)))
+    for _, a, b, _, share, _ in parts:
+        both[a, b] = both[b, a] = max(both[a, b], 1e-9 + share)
+    sites = range(len(names))
+    at = np.zeros((len(number), 2))
+    at[: len(names)] = site_positions(result, both[: len(names), : len(names)])
+    for joint in range(len(names), len(number)):  # in the middle of its neighbours
+        near = [place for place in sites if both[joint, place]]
+        at[joint] = at[near].mean(axis=0) if near else 0.0
+    at /= max(1.0, float(np.abs(at).max()))
+    cores = [*result.places["processors"].tolist(), *([0] * (len(number) - len(names)))]
+    hosts = [*result.places["nodes"].tolist(), *([0] * (len(number) - len(names)))]
+    places = [(name, *at[i].round(4).tolist(), int(cores[i]), int(hosts[i])) for name, i in number.items()]
+    title = "links by load, and sites by the used share of their cores" if loads else "bytes between sites"
+    page.map(title, places, parts, loads)
 
 
 def machine_page(result: TaskRecord, explained: Mapping[int, str] | None = None) -> Page:
