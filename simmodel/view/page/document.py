@@ -108,6 +108,16 @@ class Page:
         self._head["table"] = {"title": title, "one": one, "many": title, "columns": shown}
         self._head["explained"] = {str(row): text for row, text in (explained or {}).items()}
 
+    def details(self, title: str, rows: ArrayLike, columns: Iterable[Column]) -> None:
+        """Add a table that is shown with each row of the page's table: ``rows`` are those that its rows belong to."""
+        order = np.argsort(np.asarray(rows), kind="stable")
+        sorted_columns = [(name, kind, np.asarray(values)[order]) for name, kind, values in columns]
+        self._head["details"] = {
+            "title": title,
+            "row": self._numbers(np.asarray(rows)[order]),
+            "columns": [self._column(*each) for each in sorted_columns],
+        }
+
     def boxes(
         self,
         title: str,

@@ -352,6 +352,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   const column = (which) => table?.columns.find((each) => each.name === which);
   const cell = (each, row) => (each.words ? each.words[each.values[row]] : (KINDS[each.kind] || number)(each.values[row]));
   const key = table && table.columns[0];
+  const details = head.details && { row: numbers(head.details.row), columns: head.details.columns.map(read) };
   const gantts = [];
   let picked = -1, rowsOf = null;
   const panel = el("div", { class: "picked", hidden: "", "aria-live": "polite" });
@@ -367,6 +368,10 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       }
       const close = el("button", { text: "close", onclick: () => pick(-1) });
       panel.append(el("div", { class: "bar" }, el("h2", {}, `${table.one} `, name(cell(key, row))), close), facts);
+      if (details) {
+        const from = lowerBound(details.row, row - 1), to = lowerBound(details.row, row);
+        if (to > from) panel.append(el("h3", {}, name(head.details.title)), el("div", { class: "behind" }, el("table", {}, el("thead", {}, el("tr", {}, ...details.columns.map((each) => el("th", { class: each.words ? "text" : "", scope: "col" }, name(each.name))))), el("tbody", {}, ...Array.from({ length: to - from }, (_, k) => el("tr", {}, ...details.columns.map((each) => el("td", { class: each.words ? "text" : "" }, name(cell(each, from + k), 200)))))))));
+      }
       const why = head.explained?.[row];
       if (why) panel.append(el("pre", { text: why }));
     }
@@ -761,7 +766,10 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
         if (submit[row] > at || end[row] <= at) continue;
         if (start[row] <= at) { runs.push(row); used += cores[row]; } else if (queued[row] <= at) waits.push(row); else if (column("assigned").values[row] <= at) coming++;
       }
-      const facts = [...this.fixed, ["at", clock(at)], ["cores in use", number(used)], ["running", number(runs.length)], ["in its queue", number(waits.length)], ["inputs on their way", number(coming)]];
+      const host = column("host"), on = new Map();
+      if (host) for (const row of runs) on.set(cell(host, row), (on.get(cell(host, row)) || 0) + cores[row]);
+      const busy = [...on].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true })).map(([text, much]) => `${visible(text)}: ${number(much)}`);
+      const facts = [...this.fixed, ["at", clock(at)], ["cores in use", number(used)], ["running", number(runs.length)], ["in its queue", number(waits.length)], ["inputs on their way", number(coming)], ...(host ? [["cores in use by host", busy.join(", ") || "none"]] : [])];
       this.facts.replaceChildren(...facts.map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", {}, name(value, 2000)))));
       const list = (label, rows) => (rows.length ? [el("p", { class: "said" }, `${label}: `, ...rows.slice(0, 12).map((row) => el("button", { onclick: () => pick(row, "chart") }, name(cell(key, row), 40))), rows.length > 12 ? ` and ${number(rows.length - 12)} more` : "")] : []);
       this.lists.replaceChildren(...list("running", runs), ...list("in its queue", waits));

@@ -105,7 +105,15 @@ def grid_page(
         ]
         title = f"transfers between sites: the {len(order)} pairs with most bytes of {len(flows)}"
         page.grid(title, ("from", "to", "files", "GB", "failed"), rows)
-    page.table("jobs", "job", _columns(result.jobs, "job"), explained)
+    columns = _columns(result.jobs, "job")
+    if links is not None:
+        hosts = [links.host(job) for job in result.jobs["job"].tolist()]
+        columns += [("host", "text", hosts)] if any(hosts) else []
+    page.table("jobs", "job", columns, explained)
+    if links is not None and len(files := links.files()):
+        rows = rows_of(result.jobs["job"], files["job"])
+        kinds = ("text", "text", "instant", "instant", "number")
+        page.details("files", rows, [(name, kind, files[name]) for name, kind in zip(files.names[1:], kinds, strict=True)])
     return page
 
 
