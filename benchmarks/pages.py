@@ -133,7 +133,11 @@ def live(jobs: int) -> None:
                 cpu = float(runs.stdout.readline())
                 rest = runs.stdout.read().split()
             least[how] = min(cpu, least.get(how, cpu))
-            seen = f", {messages} messages and {rest[1]} pages; {float(rest[0]) - cpu:.2f} s for the last" if messages else ""
+            seen = (
+                f", {messages} messages and {rest[1]} pages; {float(rest[0]) - cpu:.2f} s for the last"
+                if messages
+                else ""
+            )
             print(f"  {how}: {cpu:.2f} s{seen}", flush=True)
     ratios = ", ".join(f"{how} {least[how]:.2f} s ({least[how] / least['alone']:.3f})" for how in ("served", "watched"))
     print(f"{jobs:,} jobs on {SITES} sites: alone {least['alone']:.2f} s, {ratios}", flush=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord
     from simmodel.work.table import Table
 
-__all__ = ["comparison_page", "grid_page", "job_page", "machine_page"]
+__all__ = ["comparison_page", "expected_page", "grid_page", "job_page", "machine_page"]
 
 _INSTANTS = ("submit", "start", "end", "eligible", "assigned", "queued", "executing", "finished")
 _SECONDS = ("wait", "run", "requested", "turnaround", "lost", "checkpointing")
@@ -70,6 +70,29 @@ def job_page(result: JobRecord, explained: Mapping[int, str] | None = None) -> P
     _over_time(page, result)
     _distributions(page, result)
     page.table("jobs", "job", _columns(result.jobs, "job"), explained)
+    return page
+
+
+def expected_page(result: JobRecord, now: float) -> Page:
+    """Return the page of a cluster as it is at an instant (s): the simulated future of the jobs that run or wait then."""
+    start, end = result.jobs["start"], result.jobs["end"]
+    running = start <= now
+    used = int(result.jobs["processors"][running].sum())
+    busy = f"{used:,} of {result.processors:,}"
+    facts = [
+        ("running", f"{int(running.sum()):,}"),
+        ("waiting", f"{int((~running).sum()):,}"),
+        ("processors in use", busy),
+    ]
+    about = f"{int(running.sum()):,} running, {int((~running).sum()):,} waiting"
+    head = f"{about}; waiting jobs are shown where a simulation starts them"
+    begin = min(now, float(np.nanmin(start, initial=now)))
+    page = Page(result.name, head, begin, max(result.ended, float(np.nanmax(end, initial=now))), facts=facts)
+    held = result.held()
+    _schedule(page, result, held, _by_place(held))
+    page.lines("processors in use", ("expected", result.busy()))
+    status = np.where(running, "running", "waiting")
+    page.table("jobs", "job", _columns(result.jobs.with_columns(status=status), "job"))
     return page
 
 
@@ -113,7 +136,9 @@ def grid_page(
     if links is not None and len(files := links.files()):
         rows = rows_of(result.jobs["job"], files["job"])
         kinds = ("text", "text", "instant", "instant", "number")
-        page.details("files", rows, [(name, kind, files[name]) for name, kind in zip(files.names[1:], kinds, strict=True)])
+        page.details(
+            "files", rows, [(name, kind, files[name]) for name, kind in zip(files.names[1:], kinds, strict=True)]
+        )
     return page
 
 
