@@ -4,8 +4,8 @@
 a graphics card. Needs selenium, chromium and chromedriver.
 
 ``python benchmarks/pages.py --live [JOBS ...]`` (default: 100,000) runs a grid of 150 sites in a process of its own, in
-turn alone, served but not watched, and watched from this process, which reads every message and every page, as a browser
-does. It prints the least CPU of three runs each, and the ratios.
+turn alone, served but not watched, and watched from this process, which reads each message and page, as a browser does.
+It prints the least CPU of three runs each, and the ratios.
 """
 
 from __future__ import annotations

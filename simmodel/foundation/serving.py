@@ -61,8 +61,8 @@ class LocalHandler(BaseHTTPRequestHandler):
 
     def local(self) -> bool:
         """Whether the request calls this machine by its name, and comes from no page of another site."""
-        port = self.server.server_address[1]
-        here = {f"{HOST}:{port}", f"localhost:{port}"}
+        assert isinstance(self.server, LocalServer)
+        here = {f"{HOST}:{self.server.server_port}", f"localhost:{self.server.server_port}"}
         origin = self.headers.get("Origin")
         return self.headers.get("Host", "") in here and (origin is None or origin.removeprefix("http://") in here)
 

@@ -110,7 +110,7 @@ class NetworkRecorder(Observer, Shown):
 
     def job_assigned(self, job: LiveJob, _site: Named) -> None:
         """Record the files of a job of a grid."""
-        if hasattr(job, "inputs"):
+        if hasattr(job, "inputs") and hasattr(job, "outputs"):
             self._named[job.id] = job.inputs, job.outputs
 
     def job_started(self, run: Run) -> None:
@@ -135,7 +135,7 @@ class NetworkRecorder(Observer, Shown):
 
         The way is ``from`` a site, from start to end (s), ``already there or on its way``, or ``written``.
         """
-        rows: list[tuple[int | str, str, str, float, float, float]] = []
+        rows: list[tuple[int | str | float, ...]] = []
         nothing = "", nan, nan, nan
         for job, (inputs, outputs) in self._named.items():
             for file in inputs:
@@ -188,7 +188,7 @@ class NetworkRecorder(Observer, Shown):
         for route in self._network.spec.routes:
             for link in route.links:
                 found[link] = found.get(link, {route.source, route.destination}) & {route.source, route.destination}
-        ends = {link: (*sorted(places), "", "")[:2] for link, places in found.items() if places}
+        ends = {link: (min(places), max(places) if len(places) > 1 else "") for link, places in found.items() if places}
         known = {link.name: link.spec.between for link in self._network.links.values()}
         return ends | {link: (str(pair[0]), str(pair[1])) for link, pair in known.items() if pair is not None}
 

@@ -1,9 +1,9 @@
 """A run that is watched: its page in a browser while it lasts, with its controls.
 
 A server of this machine alone (``127.0.0.1``) hands the page out under an address with a random part. Once a second
-the thread of a watcher asks the run for its state, which it says at the end of an instant. The whole page is made at the
-end, while the run is paused, on request, and otherwise when all whole pages together take at most a twentieth of the
-time. If nobody watches, the run counts the work that has ended, and does nothing else.
+the thread of a watcher asks the run for its state, which it says at the end of an instant. The whole page is made at
+the end, while the run is paused, on request, and otherwise when all whole pages together take at most a twentieth of
+the time. If nobody watches, the run counts the work that has ended, and does nothing else.
 """
 
 from __future__ import annotations

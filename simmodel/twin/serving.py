@@ -206,7 +206,7 @@ def plan_page(title: str, snapshot: ClusterSnapshot, policy: PolicyLike | None =
     seen = snapshot.expected()
     system = Cluster.from_snapshot(Environment(seen.now, 0), seen, policy)
     system.env.run(until=system.idle())
-    return expected_page(system.result(title), seen.now)
+    return expected_page(system.result(title), seen.now, {each.work.id for each in seen.running})
 
 
 class _Handler(PageHandler):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,18 +65,27 @@ def _equal(some: Any, others: Any) -> bool:
 def job_page(result: JobRecord, explained: Mapping[int, str] | None = None) -> Page:
     """Return the page of a run of jobs."""
     page = _begun(result)
-    held = result.held()
-    _schedule(page, result, held, _by_place(held))
+    _schedule(page, result, result.held())
     _over_time(page, result)
     _distributions(page, result)
     page.table("jobs", "job", _columns(result.jobs, "job"), explained)
     return page
 
 
-def expected_page(result: JobRecord, now: float) -> Page:
-    """Return the page of a cluster as it is at an instant (s): the simulated future of the jobs that run or wait then."""
+def expected_page(result: JobRecord, now: float, running_jobs: Set[int | str]) -> Page:
+    """Return the page of a cluster at an instant: the simulated future of the jobs that run or wait then.
+
+    Parameters
+    ----------
+    result
+        the future
+    now
+        the instant (s)
+    running_jobs
+        the ids of the jobs that run then
+    """
     start, end = result.jobs["start"], result.jobs["end"]
-    running = start <= now
+    running = np.array([job in running_jobs for job in result.jobs["job"].tolist()], dtype=bool)
     used = int(result.jobs["processors"][running].sum())
     busy = f"{used:,} of {result.processors:,}"
     facts = [
@@ -88,8 +97,7 @@ def expected_page(result: JobRecord, now: float) -> Page:
     head = f"{about}; waiting jobs are shown where a simulation starts them"
     begin = min(now, float(np.nanmin(start, initial=now)))
     page = Page(result.name, head, begin, max(result.ended, float(np.nanmax(end, initial=now))), facts=facts)
-    held = result.held()
-    _schedule(page, result, held, _by_place(held))
+    _schedule(page, result, result.held())
     page.lines("processors in use", ("expected", result.busy()))
     status = np.where(running, "running", "waiting")
     page.table("jobs", "job", _columns(result.jobs.with_columns(status=status), "job"))
@@ -110,7 +118,7 @@ def grid_page(
         page.heat(f"load of the {counted(len(busiest), 'link')} with most bytes, of their bandwidth", "link", busiest)
     if len(names) > 1:
         _map(page, result, links)
-    _schedule(page, result, held, rows_of_place)
+    _schedule(page, result, held)
     _over_time(page, result)
     _distributions(page, result)
     flows = result.flows
@@ -134,11 +142,9 @@ def grid_page(
         columns += [("host", "text", hosts)] if any(hosts) else []
     page.table("jobs", "job", columns, explained)
     if links is not None and len(files := links.files()):
-        rows = rows_of(result.jobs["job"], files["job"])
         kinds = ("text", "text", "instant", "instant", "number")
-        page.details(
-            "files", rows, [(name, kind, files[name]) for name, kind in zip(files.names[1:], kinds, strict=True)]
-        )
+        shown = [(name, kind, files[name]) for name, kind in zip(files.names[1:], kinds, strict=True)]
+        page.details("files", rows_of(result.jobs["job"], files["job"]), shown)
     return page
 
 
@@ -278,39 +284,63 @@ def _begun(result: JobRecord) -> Page:
     )
 
 
-def _schedule(page: Page, result: JobRecord, held: Table, rows_of_place: Mapping[str, NDArray[np.int64]]) -> None:
+class _Rectangles:
+    """The executions and claims of places, gathered for a schedule with a place to choose.
+
+    Attributes
+    ----------
+    places
+        name, height and column of the waits of each place
+    """
+
+    def __init__(self) -> None:
+        self.places: list[tuple[str, int, str]] = []
+        self._parts: list[NDArray[np.int64]] = []
+        self._spans: list[NDArray[np.float64]] = []
+
+    def take(self, result: JobRecord, held: Table, row_of: NDArray[np.int64], names: Sequence[str], wait: str) -> None:
+        """Add those of a run, whose jobs have these rows in the table of the page; ``names``: of its places."""
+        by_place = _by_place(held)
+        for place, name in zip(result.places["place"].tolist(), names, strict=True):
+            rows, span, height = _held(result, place, held, by_place)
+            rows[:, 0] = np.where(rows[:, 0] < 0, -1, row_of[rows[:, 0]])
+            self._parts.append(np.column_stack([rows, np.full(len(rows), len(self.places))]))
+            self._spans.append(span)
+            self.places.append((name, height, wait))
+
+    def add_to(self, page: Page, title: str, others: str = "", only: JobRecord | None = None) -> None:
+        """Add the schedule to a page; ``only``: the run that all of it is of."""
+        row, low, high, place = np.concatenate(self._parts).T if self._parts else np.zeros((4, 0), dtype=np.int64)
+        start, end = np.concatenate(self._spans).T if self._spans else np.zeros((2, 0))
+        several = len(self.places) > 1
+        page.boxes(
+            title,
+            row,
+            low,
+            high,
+            max((height for _, height, _ in self.places), default=1),
+            span=(start, end),
+            in_table=only is not None and _as_in_table(only, row, start, end),
+            places=self.places if several or only is None else None,
+            place=place if several or only is None else None,
+            others=others,
+        )
+
+
+def _schedule(page: Page, result: JobRecord, held: Table) -> None:
     """Add the executions and claims of each place, to choose from where there are several."""
-    names = result.places["place"].tolist()
-    rows, spans, heights = [], [], []
-    for number, name in enumerate(names):
-        row, span, height = _held(result, name, held, rows_of_place)
-        rows.append(np.column_stack([row, np.full(len(row), number)]))
-        spans.append(span)
-        heights.append(height)
-    row, low, high, place = np.concatenate(rows).T if rows else np.zeros((4, 0), dtype=np.int64)
-    start, end = np.concatenate(spans).T if spans else np.zeros((2, 0))
-    several = len(names) > 1
-    page.boxes(
-        "executions by node" if result.places["nodes"].any() else "executions by processor",
-        row,
-        low,
-        high,
-        max(heights, default=1),
-        span=(start, end),
-        in_table=_as_in_table(result, row, start, end),
-        places=[(name, height, "") for name, height in zip(names, heights, strict=True)] if several else None,
-        place=place if several else None,
-        others="a claim of a process",
-    )
+    found = _Rectangles()
+    found.take(result, held, np.arange(len(result.jobs)), result.places["place"].tolist(), "")
+    title = "executions by node" if result.places["nodes"].any() else "executions by processor"
+    found.add_to(page, title, "a claim of a process", result)
 
 
 def _by_place(held: Table) -> dict[str, NDArray[np.int64]]:
     """Return the rows of what held capacity, by place: executions, then claims."""
-    place = np.asarray(held["place"], dtype=str)
-    names, number = np.unique(place, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    bounds = np.searchsorted(number[order], np.arange(len(names) + 1))
-    return {str(name): order[bounds[i] : bounds[i + 1]] for i, name in enumerate(names)}
+    place = Words.of(held["place"])
+    order = np.argsort(place.codes, kind="stable")
+    bounds = np.searchsorted(place.codes[order], np.arange(len(place.words) + 1))
+    return {name: order[bounds[i] : bounds[i + 1]] for i, name in enumerate(place.words)}
 
 
 def _shares(
@@ -418,24 +448,14 @@ _ABOUT = ("job", "submit", "processors", "requested", "user")
 
 def _schedules(page: Page, results: Sequence[JobRecord], row_of: Mapping[Any, int]) -> list[Column]:
     """Add the schedule of each run and place to choose from; return the waits under each run as columns."""
-    boxes, spans, waits = [], [], []
-    places: list[tuple[str, int, str]] = []
+    found, waits = _Rectangles(), []
     for result in results:
         own = np.array([row_of[job] for job in result.jobs["job"].tolist()], dtype=np.int64)
         wait = np.full(len(row_of), np.nan)
         wait[own] = result.jobs["wait"]
         waits.append((f"wait under {result.name}", "seconds", wait))
-        held = result.held()
-        rows_of_place = _by_place(held)
-        for place in result.places["place"].tolist():
-            row, span, height = _held(result, place, held, rows_of_place)
-            row[:, 0] = np.where(row[:, 0] < 0, -1, own[row[:, 0]])
-            boxes.append(np.column_stack([row, np.full(len(row), len(places))]))
-            spans.append(span)
-            name = result.name if len(result.places) == 1 else f"{result.name}: {place}"
-            places.append((name, height, waits[-1][0]))
-    row, low, high, number = np.concatenate(boxes).T
-    start, end = np.concatenate(spans).T
-    tallest = max(height for _, height, _ in places)
-    page.boxes("schedules of the runs", row, low, high, tallest, span=(start, end), places=places, place=number)
+        places = result.places["place"].tolist()
+        names = [result.name] if len(places) == 1 else [f"{result.name}: {place}" for place in places]
+        found.take(result, result.held(), own, names, waits[-1][0])
+    found.add_to(page, "schedules of the runs")
     return waits
