@@ -888,7 +888,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
     span, view: [view.from, view.to], search: rowsOf?.text, place: gantts[0]?.panel.places?.[gantts[0].which].name,
     picked: picked < 0 ? undefined : key.words ? key.words[key.values[picked]] : key.values[picked],
   });
-  window.simmodelPage = { view, look, zoom, drawAll, later, pick, head, table, gantts, charts, maps, openSite, rows: rowsOf, cell, el, name, number, clock, root, state };
+  window.simmodelPage = { view, look, zoom, drawAll, later, pick, head, table, gantts, charts, maps, markAll, openSite, rows: rowsOf, cell, el, name, number, clock, root, state };
 }
 
 new MutationObserver(() => window.simmodelPage?.later()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
