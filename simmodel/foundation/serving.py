@@ -67,17 +67,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         return self.headers.get("Host", "") in here and (origin is None or origin.removeprefix("http://") in here)
 
     def answer(self, status: HTTPStatus, kind: str, body: bytes, headers: dict[str, str] | None = None) -> None:
-        """Send a whole answer.
-
-        Parameters
-        ----------
-        status, kind
-            the status and the type of the body
-        body
-            its bytes
-        headers
-            further ones
-        """
+        """Send a whole answer; ``kind``: the type of its body."""
         self.send_response(status)
         for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)

@@ -9,7 +9,7 @@ the time. If nobody watches, the run counts the work that has ended, and does no
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from hmac import compare_digest
 from http import HTTPStatus
@@ -17,6 +17,7 @@ from math import inf
 from secrets import token_urlsafe
 from threading import Condition
 from time import monotonic, process_time, thread_time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from simmodel.foundation.errors import InputError
@@ -29,7 +30,7 @@ from simmodel.view.page.document import live_document
 if TYPE_CHECKING:
     from simmodel.resources.processors.taskplace import TaskPlace
     from simmodel.systems.system import System
-    from simmodel.work.job import LiveJob, Run
+    from simmodel.work.job import Run
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["Audience", "LiveView", "PageHandler"]
@@ -37,6 +38,7 @@ __all__ = ["Audience", "LiveView", "PageHandler"]
 _SHARE = 0.05  # of the time, at most, goes into whole pages, and as much into messages
 _A_ROW, _A_PLACE = 1e-5, 1e-3  # s that they add to a page, until one has been made
 _LINGER = 10.0  # s that the server waits for those who watch to have seen the end
+_EVENTS = ("job_submitted", "job_started", "job_ended", "task_ended")
 _AFTER_ALL = 2_000_000  # rank at the end of an instant: after the check whether the run is over
 
 
@@ -159,7 +161,9 @@ class LiveView(Audience, Observer):
         self._begun = float(simulation.system.env.now)
         self._paused = self._step = self._stopped = self._over = False
         self._end = self._system.env.at_instant_end(self._pulse, rank=_AFTER_ALL)  # threads of the server call it, too
-        self._each_event = _EachEvent(self._event)  # observes while the run is held back or stepped through
+        self._each_event = SimpleNamespace(
+            **dict.fromkeys(_EVENTS, self._event)
+        )  # observes while the run is held back or stepped through
         self._observing = self._fresh = False  # fresh: an event that it has seen is still to be told
         self._speed: float | None = None
         self._paced = monotonic(), float(simulation.system.env.now)
@@ -207,7 +211,7 @@ class LiveView(Audience, Observer):
             self._system.env.leave()
         self._observe_each(self._step or self._paused or self._speed is not None)
 
-    def _event(self) -> None:
+    def _event(self, *_: object) -> None:
         """Request a pulse at the end of an instant at which something has happened."""
         self._fresh = True
         self._end()
@@ -349,29 +353,6 @@ class LiveView(Audience, Observer):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(wait=kind is None)
-
-
-class _EachEvent(Observer):
-    """Calls a function whenever work is submitted, starts or ends."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call = call
-
-    def job_submitted(self, _job: LiveJob, /) -> None:
-        """Call."""
-        self._call()
-
-    def job_started(self, _run: Run, /) -> None:
-        """Call."""
-        self._call()
-
-    def job_ended(self, _run: Run, _status: str, /) -> None:
-        """Call."""
-        self._call()
-
-    def task_ended(self, _task: LiveTask, _place: TaskPlace, _stamps: Sequence[float], /) -> None:
-        """Call."""
-        self._call()
 
 
 class PageHandler(LocalHandler):

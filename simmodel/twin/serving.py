@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPException
 from threading import Lock
-from time import monotonic
+from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
@@ -162,8 +162,9 @@ class MirrorPage(Audience):
             self._due = monotonic() + _PAGE_EVERY
         used = sum(each.work.processors for each in snapshot.running)
         capacity = sum(each.capacity for each in snapshot.platform.partitions)
-        state = {"now": snapshot.now, "clock": f"{snapshot.now:,.0f} s", "used": used, "capacity": capacity}
-        state |= {"running": len(snapshot.running), "waiting": len(snapshot.waiting), "ended": 0, "places": []}
+        clock = strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(snapshot.now))
+        state = {"now": snapshot.now, "clock": clock, "used": used, "capacity": capacity}
+        state |= {"running": len(snapshot.running), "waiting": len(snapshot.waiting), "ended": None, "places": []}
         self.publish(state | {"version": self._version, "controls": False, "paused": False, "over": False})
 
     @property

@@ -36,7 +36,7 @@
     const now = JSON.parse(event.data);
     window.simmodelLive = now;
     over = now.over;
-    said.textContent = `${now.clock}   ${now.used.toLocaleString("en")} of ${now.capacity.toLocaleString("en")} cores in use, ${now.running.toLocaleString("en")} running, ${now.waiting.toLocaleString("en")} waiting, ${now.ended.toLocaleString("en")} ended${now.over ? " (the run has ended)" : now.paused ? " (paused)" : ""}`;
+    said.textContent = `${now.clock}   ${now.used.toLocaleString("en")} of ${now.capacity.toLocaleString("en")} cores in use, ${now.running.toLocaleString("en")} running, ${now.waiting.toLocaleString("en")} waiting${now.ended === null ? "" : `, ${now.ended.toLocaleString("en")} ended`}${now.over ? " (the run has ended)" : now.paused ? " (paused)" : ""}`;
     pause.textContent = now.paused ? "go on" : "pause";
     places.replaceChildren(...now.places.map(([name, used, capacity, waiting]) => make("i", { title: `${name}: ${used} of ${capacity}, ${waiting} waiting`, style: `--use:${capacity ? (100 * used) / capacity : 0}%`, onclick: () => window.simmodelPage?.openSite(name) })));
     places.hidden = now.places.length < 2;

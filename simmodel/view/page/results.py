@@ -284,55 +284,56 @@ def _begun(result: JobRecord) -> Page:
     )
 
 
-class _Rectangles:
-    """The executions and claims of places, gathered for a schedule with a place to choose.
+def _schedules(
+    page: Page,
+    title: str,
+    results: Sequence[JobRecord],
+    holders: Sequence[Table],
+    rows: Sequence[NDArray[np.int64]],
+    waits: Sequence[str],
+) -> None:
+    """Add the executions and claims of each place of each run, to choose from.
 
-    Attributes
+    Parameters
     ----------
-    places
-        name, height and column of the waits of each place
+    results, holders
+        the runs, and what held capacity in each
+    rows, waits
+        for each run, the rows of its jobs in the table of the page, and the column of their waits ("": ``wait``)
     """
-
-    def __init__(self) -> None:
-        self.places: list[tuple[str, int, str]] = []
-        self._parts: list[NDArray[np.int64]] = []
-        self._spans: list[NDArray[np.float64]] = []
-
-    def take(self, result: JobRecord, held: Table, row_of: NDArray[np.int64], names: Sequence[str], wait: str) -> None:
-        """Add those of a run, whose jobs have these rows in the table of the page; ``names``: of its places."""
+    parts, spans = [], []
+    places: list[tuple[str, int, str]] = []
+    for result, held, row_of, wait in zip(results, holders, rows, waits, strict=True):
         by_place = _by_place(held)
-        for place, name in zip(result.places["place"].tolist(), names, strict=True):
-            rows, span, height = _held(result, place, held, by_place)
-            rows[:, 0] = np.where(rows[:, 0] < 0, -1, row_of[rows[:, 0]])
-            self._parts.append(np.column_stack([rows, np.full(len(rows), len(self.places))]))
-            self._spans.append(span)
-            self.places.append((name, height, wait))
-
-    def add_to(self, page: Page, title: str, others: str = "", only: JobRecord | None = None) -> None:
-        """Add the schedule to a page; ``only``: the run that all of it is of."""
-        row, low, high, place = np.concatenate(self._parts).T if self._parts else np.zeros((4, 0), dtype=np.int64)
-        start, end = np.concatenate(self._spans).T if self._spans else np.zeros((2, 0))
-        several = len(self.places) > 1
-        page.boxes(
-            title,
-            row,
-            low,
-            high,
-            max((height for _, height, _ in self.places), default=1),
-            span=(start, end),
-            in_table=only is not None and _as_in_table(only, row, start, end),
-            places=self.places if several or only is None else None,
-            place=place if several or only is None else None,
-            others=others,
-        )
+        for place in result.places["place"].tolist():
+            row, span, height = _held(result, place, held, by_place)
+            row[:, 0] = np.where(row[:, 0] < 0, -1, row_of[row[:, 0]])
+            parts.append(np.column_stack([row, np.full(len(row), len(places))]))
+            spans.append(span)
+            of_run = [] if len(results) == 1 else [result.name]
+            names = [*of_run, *([] if of_run and len(result.places) == 1 else [place])]
+            places.append((": ".join(names), height, wait))
+    row, low, high, place = np.concatenate(parts).T if parts else np.zeros((4, 0), dtype=np.int64)
+    start, end = np.concatenate(spans).T if spans else np.zeros((2, 0))
+    several = len(places) > 1
+    page.boxes(
+        title,
+        row,
+        low,
+        high,
+        max((height for _, height, _ in places), default=1),
+        span=(start, end),
+        in_table=len(results) == 1 and _as_in_table(results[0], row, start, end),
+        places=places if several else None,
+        place=place if several else None,
+        others="a claim of a process",
+    )
 
 
 def _schedule(page: Page, result: JobRecord, held: Table) -> None:
-    """Add the executions and claims of each place, to choose from where there are several."""
-    found = _Rectangles()
-    found.take(result, held, np.arange(len(result.jobs)), result.places["place"].tolist(), "")
+    """Add the executions and claims of a run."""
     title = "executions by node" if result.places["nodes"].any() else "executions by processor"
-    found.add_to(page, title, "a claim of a process", result)
+    _schedules(page, title, [result], [held], [np.arange(len(result.jobs))], [""])
 
 
 def _by_place(held: Table) -> dict[str, NDArray[np.int64]]:
@@ -417,7 +418,21 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
     )
     page.grid("metrics", ("", *(each.name for each in results)), cells)
     jobs = list(dict.fromkeys(job for each in results for job in each.jobs["job"].tolist()))
-    waits = _schedules(page, results, {job: row for row, job in enumerate(jobs)})
+    row_of = {job: row for row, job in enumerate(jobs)}
+    rows_of_run = [np.array([row_of[job] for job in each.jobs["job"].tolist()], dtype=np.int64) for each in results]
+    waits: list[Column] = []
+    for each, own in zip(results, rows_of_run, strict=True):
+        wait = np.full(len(jobs), np.nan)
+        wait[own] = each.jobs["wait"]
+        waits.append((f"wait under {each.name}", "seconds", wait))
+    _schedules(
+        page,
+        "schedules of the runs",
+        results,
+        [each.held() for each in results],
+        rows_of_run,
+        [name for name, *_ in waits],
+    )
     page.lines("busy processors", *((each.name, each.busy()) for each in results))
     page.lines("waiting jobs", *((each.name, each.queue_length()) for each in results))
     ended = [(each.name, each.jobs.where(each.counted)["wait"]) for each in results]
@@ -444,18 +459,3 @@ def _less(result: JobRecord, other: JobRecord) -> str:
 
 
 _ABOUT = ("job", "submit", "processors", "requested", "user")
-
-
-def _schedules(page: Page, results: Sequence[JobRecord], row_of: Mapping[Any, int]) -> list[Column]:
-    """Add the schedule of each run and place to choose from; return the waits under each run as columns."""
-    found, waits = _Rectangles(), []
-    for result in results:
-        own = np.array([row_of[job] for job in result.jobs["job"].tolist()], dtype=np.int64)
-        wait = np.full(len(row_of), np.nan)
-        wait[own] = result.jobs["wait"]
-        waits.append((f"wait under {result.name}", "seconds", wait))
-        places = result.places["place"].tolist()
-        names = [result.name] if len(places) == 1 else [f"{result.name}: {place}" for place in places]
-        found.take(result, result.held(), own, names, waits[-1][0])
-    found.add_to(page, "schedules of the runs")
-    return waits
