@@ -39,6 +39,10 @@ PAGES: dict[str, tuple[int, bool, Callable[[Path], None]]] = {
     "machine": (1000, True, lambda path: simulate("hetsim-slow-setup", "layered:n=40,fat=0.5", "heft").to_html(path)),
 }
 """Height in pixels, whether dark, and what writes the page."""
+FIRST = {
+    "grid": "window.simmodelPage.openSite('T1-3'); document.querySelector('.map').closest('.chart').scrollIntoView()"
+}
+"""What is done on a page before its picture is taken."""
 
 
 def draw(browser: webdriver.Chrome, name: str, folder: Path) -> None:
@@ -50,6 +54,8 @@ def draw(browser: webdriver.Chrome, name: str, folder: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
     browser.get((folder / f"{name}.html").as_uri())
     WebDriverWait(browser, 60).until(lambda b: b.execute_script("return document.documentElement.dataset.ready"))
+    browser.execute_script(FIRST.get(name, ""))
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))")
     browser.save_screenshot(str(IMAGES / f"page_{name}.png"))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
-from typing import TYPE_CHECKING, Any
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
@@ -18,12 +18,28 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from simmodel.platform.network import LinkSpec
     from simmodel.resources.network.network import Link, Network, Transfer
+    from simmodel.work.job import LiveJob, Run
+    from simmodel.work.task import File
 
 __all__ = ["NetworkRecorder"]
 
 
+class Named(Protocol):
+    """A site."""
+
+    name: str
+
+
+class Fetched(Protocol):
+    """A file on its way to a site of a grid, with the job that asked for it first."""
+
+    file: str
+    source: Named | None
+    job: LiveJob | None
+
+
 class NetworkRecorder(Observer, Shown):
-    """Record the load of each link and every transfer from now on.
+    """Record the load of each link and every transfer from now on; in a grid also the hosts and files of its jobs.
 
     Loads include the overhead and acknowledgements of the sharing model.
 
@@ -58,6 +74,9 @@ class NetworkRecorder(Observer, Shown):
         # By link: times and loads; times, bandwidths and whether it is down.
         self._loads: dict[str, tuple[list[float], list[float]]] = {}
         self._states: dict[str, list[tuple[float, float, bool]]] = {}
+        self._hosts: dict[int | str, str] = {}  # by job: of its last execution
+        self._named: dict[int | str, tuple[tuple[str, ...], tuple[File, ...]]] = {}  # by job: inputs and outputs
+        self._fetched: dict[tuple[int | str, str], tuple[str, float, float, float]] = {}  # source, start, end, bytes
         for transfer in network.under_way():
             self.transfer_started(transfer)
         for link in network.links.values():
@@ -88,6 +107,43 @@ class NetworkRecorder(Observer, Shown):
         """Record the bandwidth of a link, and whether it is down."""
         if self._network.links.get(link.name) is link:
             self._states[link.name].append((self._env._now, link.bandwidth, link.down))
+
+    def job_assigned(self, job: LiveJob, _site: Named) -> None:
+        """Record the files of a job of a grid."""
+        if hasattr(job, "inputs") and hasattr(job, "outputs"):
+            self._named[job.id] = job.inputs, job.outputs
+
+    def job_started(self, run: Run) -> None:
+        """Record the host on which a job runs."""
+        if run.grant is not None and run.grant.nodes:
+            self._hosts[run.job.id] = str(run.place.nodes[run.grant.nodes[0]])
+
+    def file_transfer_ended(self, fetch: Fetched, transfer: Transfer) -> None:
+        """Record a file that was brought for a job."""
+        if fetch.job is not None and fetch.source is not None and transfer.ok:
+            about = fetch.source.name, float(transfer.start), float(self._env._now), float(transfer.done)
+            self._fetched[fetch.job.id, fetch.file] = about
+
+    # ------------------------------------------------------------------ jobs of a grid
+
+    def host(self, job: int | str) -> str:
+        """Return the name of the host of the last execution of a job; empty if none is known."""
+        return self._hosts.get(job, "")
+
+    def files(self) -> Table:
+        """Return one row per file of each job of a grid: job, file, way, start, end, bytes.
+
+        The way is ``from`` a site, from start to end (s), ``already there or on its way``, or ``written``.
+        """
+        rows: list[tuple[int | str | float, ...]] = []
+        nothing = "", nan, nan, nan
+        for job, (inputs, outputs) in self._named.items():
+            for file in inputs:
+                source, *rest = self._fetched.get((job, file), nothing)
+                rows.append((job, file, f"from {source}" if source else "already there or on its way", *rest))
+            rows.extend((job, file.name, "written", nan, nan, file.size) for file in outputs)
+        names = ("job", "file", "way", "start", "end", "bytes")
+        return Table(dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True)))
 
     # ------------------------------------------------------------------ tables and loads
 
@@ -122,6 +178,19 @@ class NetworkRecorder(Observer, Shown):
             times.append(at)
             values.append(0.0 if is_down else bandwidth)
         return Steps(times, values, self._env.now)
+
+    def joined(self) -> dict[str, tuple[str, str]]:
+        """Return the two places that each link joins, of those known; ``""`` is a joint inside the network.
+
+        Without ``between`` they are those of all routes over the link.
+        """
+        found: dict[str, set[str]] = {}
+        for route in self._network.spec.routes:
+            for link in route.links:
+                found[link] = found.get(link, {route.source, route.destination}) & {route.source, route.destination}
+        ends = {link: (min(places), max(places) if len(places) > 1 else "") for link, places in found.items() if places}
+        known = {link.name: link.spec.between for link in self._network.links.values()}
+        return ends | {link: (str(pair[0]), str(pair[1])) for link, pair in known.items() if pair is not None}
 
     def links(self) -> Table:
         """Return one row per link: bytes, mean utilisation of its capacity, seconds under load, peak load (bytes/s)."""

@@ -1,24 +1,27 @@
 """A run that is watched: its page in a browser while it lasts, with its controls.
 
-A server of this machine alone (``127.0.0.1``) hands the page out under an address with a random part. At the end of an
-instant the run says what it is doing, once a second, and makes the whole page anew; both take at most a twentieth of
-the time. Nobody watches: then it does neither.
+A server of this machine alone (``127.0.0.1``) hands the page out under an address with a random part. Once a second
+the thread of a watcher asks the run for its state, which it says at the end of an instant. The whole page is made at
+the end, while the run is paused, on request, and otherwise when all whole pages together take at most a twentieth of
+the time. If nobody watches, the run counts the work that has ended, and does nothing else.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from hmac import compare_digest
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf
 from secrets import token_urlsafe
-from threading import Condition, Thread
-from time import monotonic
+from threading import Condition
+from time import monotonic, process_time, thread_time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from simmodel.foundation.errors import InputError
+from simmodel.foundation.serving import HOST, LocalHandler, LocalServer
 from simmodel.metrics.report import duration
 from simmodel.records.job_record import AGAIN
 from simmodel.scheduling.observer import Observer
@@ -27,14 +30,15 @@ from simmodel.view.page.document import live_document
 if TYPE_CHECKING:
     from simmodel.resources.processors.taskplace import TaskPlace
     from simmodel.systems.system import System
-    from simmodel.work.job import LiveJob, Run
+    from simmodel.work.job import Run
     from simmodel.work.livetask import LiveTask
 
-__all__ = ["LiveView"]
+__all__ = ["Audience", "LiveView", "PageHandler"]
 
-_HOST = "127.0.0.1"
-_SHARE = 0.05  # of the time, at most, goes into whole pages
+_SHARE = 0.05  # of the time, at most, goes into whole pages, and as much into messages
+_A_ROW, _A_PLACE = 1e-5, 1e-3  # s that they add to a page, until one has been made
 _LINGER = 10.0  # s that the server waits for those who watch to have seen the end
+_EVENTS = ("job_submitted", "job_started", "job_ended", "task_ended")
 _AFTER_ALL = 2_000_000  # rank at the end of an instant: after the check whether the run is over
 
 
@@ -49,7 +53,73 @@ class Watched(Protocol):
         ...
 
 
-class LiveView(Observer):
+class Audience:
+    """Those who watch a page: they get each message, and fetch the whole page when a message has a new version.
+
+    Parameters
+    ----------
+    title
+        the title of the page
+    refresh
+        seconds after which a watcher is told that there is nothing new
+
+    Attributes
+    ----------
+    token
+        the random part of the address
+    """
+
+    def __init__(self, title: str, refresh: float) -> None:
+        self.title = title
+        self.token = token_urlsafe(16)
+        self._refresh = refresh
+        self._changed = Condition()
+        self._watching = 0
+        self._message = b""
+        self._said = 0  # number of the message
+        self._last = -1  # number of the last message, once it has been sent
+        self._gone = False  # whether the server has ended
+        self._page = 0, b""
+
+    @property
+    def page(self) -> tuple[int, bytes]:
+        """The number of the last whole page, and its data."""
+        return self._page
+
+    def publish(self, state: Mapping[str, Any]) -> None:
+        """Send a message to those who watch."""
+        message = json.dumps(state).encode()
+        if message != self._message:
+            with self._changed:
+                self._message = message
+                self._said += 1
+                self._changed.notify_all()
+
+    def _somebody_waits(self) -> None:
+        """Called in the thread of a watcher who waits for a message."""
+
+    def messages(self) -> Generator[bytes | None]:
+        """Yield each message from now on, and ``None`` when there has been none for a while."""
+        said = 0
+        with self._changed:
+            self._watching += 1
+        try:
+            while True:
+                self._somebody_waits()
+                with self._changed:
+                    if self._said == said:
+                        self._changed.wait(self._refresh)
+                    message = None if self._said == said else self._message
+                    said = self._said
+                yield message
+                if self._gone or said == self._last:
+                    return
+        finally:
+            with self._changed:
+                self._watching -= 1
+
+
+class LiveView(Audience, Observer):
     """The page of a simulation while it runs; made by :meth:`.Simulation.serve`, closed at the end of its ``with``.
 
     Parameters
@@ -77,86 +147,80 @@ class LiveView(Observer):
     def __init__(self, simulation: Watched, port: int = 0, refresh: float = 1.0) -> None:
         if not refresh > 0:
             raise InputError(f"must be a number of seconds > 0, got {refresh!r}", place="refresh")
+        super().__init__(simulation.name or repr(simulation.system), refresh)
         self._simulation = simulation
         self._system = simulation.system
-        self._refresh = refresh
-        self._changed = Condition()
-        self._watching = 0
-        self._next = 0.0
+        self._next = 0.0  # the run is asked for its state no sooner
         self._page_at = 0.0  # the whole page is made no sooner
-        self.page = 0, b""
+        self._wanted = False  # whether it has been asked for
+        self._spent = self._waited = 0.0  # s on whole pages; s that the run was held back
+        self._cpu = process_time()
+        self._each = _A_ROW, _A_PLACE  # s of a page by row and place
         self._page_of: tuple[float, int] | None = None
         self._ended = self._beats = 0
         self._begun = float(simulation.system.env.now)
-        self._message = b""
-        self._said = 0  # number of the message
         self._paused = self._step = self._stopped = self._over = False
-        self._urgent = False  # whether each event is looked at, whatever the clock says
+        self._end = self._system.env.at_instant_end(self._pulse, rank=_AFTER_ALL)  # threads of the server call it, too
+        self._each_event = SimpleNamespace(
+            **dict.fromkeys(_EVENTS, self._event)
+        )  # observes while the run is held back or stepped through
+        self._observing = self._fresh = False  # fresh: an event that it has seen is still to be told
         self._speed: float | None = None
         self._paced = monotonic(), float(simulation.system.env.now)
         self._seen = 0
-        self.token = token_urlsafe(16)
-        handler = type("Handler", (_Handler,), {"live": self})
-        try:
-            self._server = ThreadingHTTPServer((_HOST, port), handler)
-        except (OSError, OverflowError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise InputError(f"must be a free port, got {port!r} ({reason})", place="port") from None
-        self._server.daemon_threads = True
+        self._server = LocalServer(type("Handler", (_Handler,), {"live": self}), port, "live")
         self.port: int = self._server.server_address[1]
-        self.url = f"http://{_HOST}:{self.port}/{self.token}/"
-        self._end = self._system.env.at_instant_end(self._pulse, rank=_AFTER_ALL)
+        self.url = f"http://{HOST}:{self.port}/{self.token}/"
         self._system.env.observe(self)
-        Thread(target=self._server.serve_forever, args=(0.05,), name="live", daemon=True).start()
 
     def __repr__(self) -> str:
         return f"<LiveView {self.url}>"
 
     # ------------------------------------------------------------------ in the run
 
-    def job_started(self, _run: Run, /) -> None:
-        """Look at the clock."""
-        self._look()
-
     def job_ended(self, _run: Run, status: str, /) -> None:
-        """Count the job, and look at the clock."""
+        """Count the job."""
         self._ended += status not in AGAIN
-        self._look()
 
     def task_ended(self, _task: LiveTask, _place: TaskPlace, _stamps: Sequence[float], /) -> None:
-        """Count the task, and look at the clock."""
+        """Count the task."""
         self._ended += 1
-        self._look()
-
-    def job_submitted(self, _job: LiveJob, /) -> None:
-        """Look at the clock."""
-        self._look()
-
-    def _look(self) -> None:
-        """Request a pulse at the end of this instant, if it is time for one or the run is held back."""
-        if self._urgent or monotonic() >= self._next:
-            self._end()
 
     def _pulse(self) -> None:
         """Say what the run is doing; wait while it is paused or ahead of its speed; end it if that was asked for."""
+        if self._gone:
+            return
         self._beats += 1
-        if self._step:
+        if self._step and self._fresh:
             self._step, self._paused = False, True
-        begun = monotonic()
+        self._fresh = False
+        begun, spent = thread_time(), self._spent
         if self._watching or self._paused:
             self._say()
-        said = monotonic() - begun
+        said = thread_time() - begun - (self._spent - spent)
+        began = monotonic()
         while not self._stopped and (wait := self._held_for()) > 0:
             if self._paused and self._watching:
                 self._say(page=True)
             with self._changed:
                 self._changed.wait(min(wait, self._refresh))
+        self._waited += monotonic() - began
         self._next = monotonic() + max(self._refresh, said / _SHARE)
-        with self._changed:  # a command may come at any moment
-            self._urgent = self._step or self._paused or self._stopped or self._speed is not None
         if self._stopped:
             self._stopped = False
             self._system.env.leave()
+        self._observe_each(self._step or self._paused or self._speed is not None)
+
+    def _event(self, *_: object) -> None:
+        """Request a pulse at the end of an instant at which something has happened."""
+        self._fresh = True
+        self._end()
+
+    def _observe_each(self, wanted: bool) -> None:
+        """Observe each event, or no more."""
+        if wanted is not self._observing:
+            self._observing = wanted
+            (self._system.env.observe if wanted else self._system.env.unobserve)(self._each_event)
 
     def _held_for(self) -> float:
         """Return for how long the run waits now (s)."""
@@ -171,38 +235,56 @@ class LiveView(Observer):
 
     def _say(self, *, page: bool = False) -> None:
         """Publish a message, and the whole page if it is asked for or due."""
-        begun = monotonic()
-        if self._watching and (begun >= self._page_at or (page and self._page_of != self._state_number())):
-            self.page = self.page[0] + 1, self._simulation.result().page().data()
-            self._page_of = self._state_number()
-            self._page_at = monotonic() + max(5 * self._refresh, (monotonic() - begun) / _SHARE)
-        message = json.dumps(self.state()).encode()
-        if message != self._message:
-            with self._changed:
-                self._message = message
-                self._said += 1
-                self._changed.notify_all()
+        page = (page and self._page_of != self._state_number()) or self._wanted
+        if self._watching and (page or (monotonic() >= self._page_at and self._affordable())):
+            self._make_page()
+        self.publish(self.state())
+
+    def _affordable(self) -> bool:
+        """Whether all whole pages would have taken at most a twentieth of the time with one made now."""
+        row, place = self._each
+        cost = row * self._system.submitted + place * len(self._system.places)
+        return self._spent + cost <= _SHARE * (process_time() - self._cpu + self._waited)
+
+    def _make_page(self) -> None:
+        """Make the whole page, and learn what one costs."""
+        begun = thread_time()
+        self._wanted = False
+        result = self._simulation.result()
+        if not self._over:  # the scenario may have all jobs in it, and does not change
+            result.scenario = {}
+        self._page = self._page[0] + 1, result.page().data(level=1)
+        self._page_of = self._state_number()
+        cost = thread_time() - begun
+        scale = cost / (_A_ROW * self._system.submitted + _A_PLACE * len(self._system.places))
+        self._each = scale * _A_ROW, scale * _A_PLACE
+        self._spent += cost
+        self._page_at = monotonic() + 5 * self._refresh
 
     def _state_number(self) -> tuple[float, int]:
         return float(self._system.env.now), self._system.version
 
     def state(self) -> dict[str, Any]:
-        """Return what the run is doing: instant, cores in use, jobs, and (name, in use, all) of each place."""
+        """Return what the run is doing: instant, cores in use, jobs; (name, in use, all, waiting) of each place."""
         system = self._system
-        places = [(str(each.name), int(each.capacity - each.free), int(each.capacity)) for each in system.places]
-        waiting = sum(len(each.view.waiting) for each in system.all_below())
+        queues = {each.name: len(each.view.waiting) for each in system.all_below()}
+        places = [
+            (str(each.name), int(each.capacity - each.free), int(each.capacity), queues.get(each.name, 0))
+            for each in system.places
+        ]
         now = float(system.env.now)
         return {
             "now": now,
             "clock": duration(now - self._begun),
-            "used": sum(used for _, used, _ in places),
-            "capacity": sum(size for *_, size in places),
-            "running": len(system.view.running),
-            "waiting": waiting,
+            "used": sum(used for _, used, *_ in places),
+            "capacity": sum(size for _, _, size, _ in places),
+            "running": len(system.running),
+            "waiting": sum(queues.values()),
             "ended": self._ended,
             "beat": self._beats,
             "places": places,
-            "version": self.page[0],
+            "version": self._page[0],
+            "controls": True,
             "paused": self._paused,
             "over": self._over,
         }
@@ -215,7 +297,8 @@ class LiveView(Observer):
         Parameters
         ----------
         what
-            ``pause``, ``go``, ``step`` (to the next event), ``speed``, ``stop``, or ``seen``: the last page
+            ``pause``, ``go``, ``step`` (to the next event), ``speed``, ``stop``, ``page``: a whole one now, or
+            ``seen``: the last page
         value
             of a speed: simulated seconds a second; ``None``: as fast as it can
         """
@@ -229,6 +312,8 @@ class LiveView(Observer):
                 self._paused, self._step = False, True
             elif what == "stop":
                 self._stopped = True
+            elif what == "page":
+                self._wanted = True
             elif what == "seen":
                 self._seen += 1
             elif what == "speed" and (value is None or (isinstance(value, (int, float)) and value > 0)):
@@ -236,49 +321,32 @@ class LiveView(Observer):
                 self._paced = monotonic(), float(self._system.env.now)
             else:
                 return False
-            self._urgent = True
+            self._end()
             self._changed.notify_all()
             return True
 
-    def messages(self) -> Any:
-        """Yield each message from now on, and ``None`` when there has been none for a while."""
-        said = 0
-        with self._changed:
-            self._watching += 1
-            self._next = 0.0
-        try:
-            while True:
-                with self._changed:
-                    if self._said == said:
-                        self._changed.wait(self._refresh)
-                    message = None if self._said == said else self._message
-                    said = self._said
-                yield message
-                if self._over and message is not None:
-                    return
-        finally:
-            with self._changed:
-                self._watching -= 1
-
-    @property
-    def title(self) -> str:
-        """The title of the page."""
-        return self._simulation.name or repr(self._system)
+    def _somebody_waits(self) -> None:
+        if monotonic() >= self._next and not self._over:
+            self._end()
 
     def close(self, *, wait: bool = True) -> None:
         """Publish the last page, wait a little for those who watch to have it, and end the server."""
         if self._watching and wait:
             self._over = True
-            self._page_at, watched = 0.0, self._watching
+            self._wanted, watched = True, self._watching
             self._say()
+            self._last = self._said
             until = monotonic() + _LINGER
             with self._changed:
                 while self._seen < watched and (left := until - monotonic()) > 0:
                     self._changed.wait(left)
-        self._over, self._next, self._speed, self._urgent = True, inf, None, False
+        self._over, self._next, self._speed = True, inf, None
         self._paused = self._step = self._stopped = False
-        self._server.shutdown()
-        self._server.server_close()
+        if not self._gone:
+            self._gone = True
+            self._observe_each(False)
+            self._system.env.unobserve(self)
+            self._server.close()
 
     def __enter__(self) -> LiveView:
         return self
@@ -287,22 +355,17 @@ class LiveView(Observer):
         self.close(wait=kind is None)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Answers those who know the address, on this machine, by its name."""
+class PageHandler(LocalHandler):
+    """Answers those who know the address of a page, on this machine, by its name."""
 
-    live: ClassVar[LiveView]
+    live: ClassVar[Audience]
     timeout = 30.0
-    server_version = "simmodel"
-    sys_version = ""
     protocol_version = "HTTP/1.0"
 
     def _asked(self) -> str | None:
         """Return the page that is asked for; ``None``: refused."""
-        host = self.headers.get("Host", "")
-        here = {f"{_HOST}:{self.live.port}", f"localhost:{self.live.port}"}
-        origin = self.headers.get("Origin")
         token, _, page = self.path.lstrip("/").partition("/")
-        if host not in here or (origin is not None and origin.removeprefix("http://") not in here):
+        if not self.local():
             self.send_error(HTTPStatus.FORBIDDEN, "unknown host")
         elif not compare_digest(token.encode(), self.live.token.encode()):
             self.send_error(HTTPStatus.NOT_FOUND, "no such page")
@@ -323,8 +386,30 @@ class _Handler(BaseHTTPRequestHandler):
         elif page is not None:
             self.send_error(HTTPStatus.NOT_FOUND, "no such page")
 
+    def _send(self, data: bytes, kind: str, version: int = 0) -> None:
+        safe = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+        self.answer(HTTPStatus.OK, kind, data, {**safe, "X-Version": str(version)})
+
+    def _stream(self) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        messages = self.live.messages()
+        with suppress(OSError):  # who watched has left
+            for message in messages:
+                self.wfile.write(b": still there\n\n" if message is None else b"data: " + message + b"\n\n")
+                self.wfile.flush()
+        messages.close()
+
+
+class _Handler(PageHandler):
+    """Takes the commands of those who watch a run."""
+
+    live: ClassVar[LiveView]
+
     def do_POST(self) -> None:
-        """Take a command: ``{"do": "pause"}``, go, step, stop, or ``{"do": "speed", "value": 60}``."""
+        """Take a command: ``{"do": "pause"}``, go, step, stop, page, or ``{"do": "speed", "value": 60}``."""
         if self._asked() != "act":
             return
         try:
@@ -335,32 +420,3 @@ class _Handler(BaseHTTPRequestHandler):
             known = False
         self.send_response(HTTPStatus.NO_CONTENT if known else HTTPStatus.BAD_REQUEST)
         self.end_headers()
-
-    def _send(self, data: bytes, kind: str, version: int = 0) -> None:
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("X-Version", str(version))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _stream(self) -> None:
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        messages = self.live.messages()
-        try:
-            for message in messages:
-                self.wfile.write(b": still there\n\n" if message is None else b"data: " + message + b"\n\n")
-                self.wfile.flush()
-        except OSError:  # who watched has left
-            pass
-        finally:
-            messages.close()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""

@@ -6,7 +6,7 @@ place: a broker distributes work over systems of any kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, NoReturn, Self, TypeVar
 
 from simpy.events import Event
@@ -87,7 +87,8 @@ class RunningBelow:
         return iter([entry[3] for entry in self.entries()])
 
     def __len__(self) -> int:
-        return sum(1 for place in self._places for _ in place.running.entries())
+        parts = (place.running for place in self._places)
+        return sum(len(each) if isinstance(each, Sized) else len(each.entries()) for each in parts)
 
 
 class System(Generic[Live]):

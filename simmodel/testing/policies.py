@@ -23,8 +23,8 @@ from simmodel.systems.grid.system import Grid
 from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.systems.system import Live, System
-from simmodel.testing.outcomes import rows_of
 from simmodel.testing.reachability import leaks
+from simmodel.testing.systems import rows_of
 from simmodel.work.job import Job
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow

@@ -13,7 +13,6 @@ from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.kinds import Kind, kind_named, kind_of
 from simmodel.systems.system import Live
-from simmodel.testing.outcomes import rows_of
 from simmodel.testing.places import check_place
 from simmodel.work.job import Job
 from simmodel.work.task import Task
@@ -26,7 +25,24 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork
     from simmodel.systems.system import System
 
-__all__ = ["check_system"]
+__all__ = ["check_system", "rows_of"]
+
+_COLUMNS = {"jobs": ("job", "start", "end", "status"), "tasks": ("task", "start", "end", "processor")}
+
+
+def rows_of(system: System[Live]) -> Counter[tuple[str, ...]]:
+    """Return the outcome of each piece of work; equal outcomes are counted.
+
+    >>> from simmodel import Cluster, Environment, Job
+    >>> cluster = Cluster(Environment(), 4)
+    >>> job = cluster.submit(Job(run=5)); cluster.env.run()
+    >>> rows_of(cluster)
+    Counter({('1', '0.0', '5.0', 'completed'): 1})
+    """
+    table = getattr(system.result(), system.work)
+    columns = [map(str, table[name].tolist()) for name in _COLUMNS[system.work]]
+    return Counter(zip(*columns, strict=True))
+
 
 _CUTS = (0.1, 0.35, 0.5, 0.8)  # shares of the duration of the run
 

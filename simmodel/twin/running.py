@@ -121,6 +121,6 @@ def follow(
         twin.step()
         if server is not None and monotonic() - shown >= _SHOWN_EVERY:
             shown = monotonic()
-            server.show(twin.status)
+            server.show(twin.status, twin.mirror)
             if turnarounds is not None:
                 turnarounds.show(twin.mirror.snapshot())

@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from time import monotonic
+from threading import Lock
+from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
-from simmodel.foundation.errors import InputError, SimmodelError, clipped, optional_imports
+from simmodel.environment import Environment
+from simmodel.foundation.errors import SimmodelError, clipped, optional_imports
+from simmodel.foundation.serving import HOST, LocalServer
+from simmodel.runs.live import Audience, PageHandler
+from simmodel.systems.cluster.system import Cluster
 from simmodel.twin.logs import Log
 
 if TYPE_CHECKING:
@@ -21,19 +24,24 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from simmodel.foundation.errors import Plain
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.snapshots.cluster import ClusterSnapshot
+    from simmodel.twin.mirror.mirror import Mirror
     from simmodel.twin.status import Health, Status
+    from simmodel.view.page.document import Page
 
-__all__ = ["StatusServer", "asked", "metrics_of"]
+__all__ = ["MirrorPage", "StatusServer", "asked", "metrics_of", "plan_page"]
 
-_HOST = "127.0.0.1"
 _PREFIX = "simmodel_twin_"
 _LARGEST = 1 << 24  # bytes of a status
+_PAGE_EVERY = 5.0  # s
 
 
 class StatusServer:
     """Serves the status of a twin at ``127.0.0.1``.
 
     ======================  =========================================================================
+    :attr:`page`            the page of the mirror: what runs, and what waits with its expected start
     ``/`` or ``/status``    the status as JSON, with ``health`` and ``age`` (s), the time since it was shown
     ``/health``             ``ok`` or ``starting`` with 200, ``degraded`` or ``stale`` with 503
     ``/metrics``            metrics in Prometheus' text format
@@ -41,6 +49,7 @@ class StatusServer:
     ======================  =========================================================================
 
     The twin shows a status whenever it likes; requests are answered by threads of the server's own from the last one.
+    The page names jobs and users: it is for those who know the random part of its address.
 
     Parameters
     ----------
@@ -59,6 +68,11 @@ class StatusServer:
     ------
     InputError
         the port is taken or is none
+
+    Attributes
+    ----------
+    port, page
+        its port, and the address of the page
     """
 
     def __init__(
@@ -74,24 +88,21 @@ class StatusServer:
         self._clock = clock
         self._stale = stale
         self._shown = (status, clock())
-        handler = type("Handler", (_Handler,), {"pages": self})
-        try:
-            self._server = ThreadingHTTPServer((_HOST, port), handler)
-        except (OSError, OverflowError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise InputError(f"must be a free port, got {port!r} ({reason})", place="port") from None
-        self._server.daemon_threads = True
+        self._mirror = MirrorPage(status.cluster)
+        handler = type("Handler", (_Handler,), {"pages": self, "live": self._mirror})
+        self._server = LocalServer(handler, port, "status")
         self.port: int = self._server.server_address[1]
-        self._thread = Thread(target=self._server.serve_forever, args=(0.05,), name="status", daemon=True)
-        self._thread.start()
-        Log("serving", cluster=status.cluster).info("the status is served", address=f"http://{_HOST}:{self.port}")
+        self.page = f"http://{HOST}:{self.port}/{self._mirror.token}/"
+        Log("serving", cluster=status.cluster).info("the status is served", address=f"http://{HOST}:{self.port}")
 
     def __repr__(self) -> str:
-        return f"<StatusServer http://{_HOST}:{self.port}>"
+        return f"<StatusServer http://{HOST}:{self.port}>"
 
-    def show(self, status: Status) -> None:
-        """Serve this status from now on."""
+    def show(self, status: Status, mirror: Mirror | None = None) -> None:
+        """Serve this status from now on, and the state of the mirror to those who watch its page."""
         self._shown = (status, self._clock())
+        if mirror is not None and self._mirror.watched:
+            self._mirror.show(mirror.snapshot(), mirror.policy)
 
     def seen(self) -> tuple[Status, Health, float]:
         """Return the last status, the health and the age (s) of the status."""
@@ -106,9 +117,8 @@ class StatusServer:
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._mirror.leave()
+        self._server.close()
 
     def __enter__(self) -> StatusServer:
         return self
@@ -119,15 +129,95 @@ class StatusServer:
         self.close()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class MirrorPage(Audience):
+    """The page of a mirror: its running jobs, and its waiting ones where a simulation of its future starts them.
+
+    Snapshots are shown by the twin; pages are made by the threads of the server when they are asked for, at most a
+    twentieth of the time.
+
+    Parameters
+    ----------
+    cluster
+        the name of the cluster
+    """
+
+    def __init__(self, cluster: str) -> None:
+        super().__init__(f"twin of {cluster}", 1.0)
+        self._snapshot: ClusterSnapshot | None = None
+        self._policy: PolicyLike | None = None
+        self._version = 0
+        self._due = 0.0  # a new version comes no sooner
+        self._making = Lock()
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody watches."""
+        return self._watching > 0
+
+    def show(self, snapshot: ClusterSnapshot, policy: PolicyLike | None) -> None:
+        """Show this state from now on."""
+        if monotonic() >= self._due and snapshot is not self._snapshot:
+            self._snapshot, self._policy = snapshot, policy
+            self._version += 1
+            self._due = monotonic() + _PAGE_EVERY
+        used = sum(each.work.processors for each in snapshot.running)
+        capacity = sum(each.capacity for each in snapshot.platform.partitions)
+        clock = strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(snapshot.now))
+        state = {"now": snapshot.now, "clock": clock, "used": used, "capacity": capacity}
+        state |= {"running": len(snapshot.running), "waiting": len(snapshot.waiting), "ended": None, "places": []}
+        self.publish(state | {"version": self._version, "controls": False, "paused": False, "over": False})
+
+    @property
+    def page(self) -> tuple[int, bytes]:
+        """The number of the last page, and its data, which are made now if they are not those of the last state."""
+        with self._making:
+            version, snapshot = self._version, self._snapshot
+            if snapshot is not None and version != self._page[0]:
+                begun = monotonic()
+                self._page = version, plan_page(self.title, snapshot, self._policy).data(level=1)
+                self._due = monotonic() + max(_PAGE_EVERY, 20 * (monotonic() - begun))
+            return self._page
+
+    def leave(self) -> None:
+        """Let those who watch go."""
+        self._gone = True
+
+
+def plan_page(title: str, snapshot: ClusterSnapshot, policy: PolicyLike | None = None) -> Page:
+    """Return the page of a cluster as it is: the simulated future of a snapshot, up to the end of all its jobs.
+
+    Parameters
+    ----------
+    title
+        the heading
+    snapshot
+        the cluster; its jobs last as long as they are expected to
+    policy
+        default: that of the snapshot
+
+    >>> from simmodel import Job
+    >>> cluster = Cluster(Environment(), 4)
+    >>> _ = [cluster.submit(Job(processors=3, run=60)) for _ in range(2)]
+    >>> cluster.env.run(until=10)
+    >>> "<title>twin</title>" in plan_page("twin", cluster.snapshot()).html()
+    True
+    """
+    from simmodel.view.page.results import expected_page
+
+    seen = snapshot.expected()
+    system = Cluster.from_snapshot(Environment(seen.now, 0), seen, policy)
+    system.env.run(until=system.idle())
+    return expected_page(system.result(title), seen.now, {each.work.id for each in seen.running})
+
+
+class _Handler(PageHandler):
     """Answers GET for the pages of a server."""
 
     pages: ClassVar[StatusServer]
     timeout = 5.0  # of a client that sends nothing
-    server_version = "simmodel"
-    sys_version = ""
 
     def do_GET(self) -> None:
+        """Answer with the status, its metrics or an answer; all else is the page, for those who know its address."""
         path, _, question = self.path.partition("?")
         if path in ("/", "/status"):
             self._answer(HTTPStatus.OK, "application/json", json.dumps(self.pages.document(), indent=2) + "\n")
@@ -145,19 +235,14 @@ class _Handler(BaseHTTPRequestHandler):
             except (ValueError, RecursionError) as error:
                 found = {"error": clipped(error)}
             self._answer(HTTPStatus.OK, "application/json", json.dumps(found) + "\n")
+        elif path.count("/") > 1:
+            super().do_GET()
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", "known pages: /status, /health, /metrics\n")
 
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
-        body = text.encode("utf-8", "replace")
-        self.send_response(status)
-        self.send_header("Content-Type", kind if "charset" in kind else f"{kind}; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not worth a record each."""
+        typed = kind if "charset" in kind else f"{kind}; charset=utf-8"
+        self.answer(status, typed, text.encode("utf-8", "replace"))
 
 
 def asked(port: int, timeout: float = 10.0) -> dict[str, Any]:
@@ -170,7 +255,7 @@ def asked(port: int, timeout: float = 10.0) -> dict[str, Any]:
     """
     from urllib.request import ProxyHandler, build_opener
 
-    address = f"http://{_HOST}:{port}/status"
+    address = f"http://{HOST}:{port}/status"
     try:
         with build_opener(ProxyHandler({})).open(address, timeout=timeout) as page:
             found = json.loads(page.read(_LARGEST))

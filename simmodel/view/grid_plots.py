@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.records.steps import Steps
 
-__all__ = ["GridPlots", "grid_flows", "grid_map", "grid_overview", "link_heat", "site_heat"]
+__all__ = ["GridPlots", "grid_flows", "grid_map", "grid_overview", "link_heat", "site_heat", "site_positions"]
 
 _INTERVALS = 240  # of a heat map
 _NAMED = 60  # rows with names
@@ -271,7 +271,7 @@ def grid_map(
         raise InputError(f"must be a whole number >= 0, got {edges!r}", place="edges")
     names, moved = _matrix(result)
     both = moved + moved.T
-    at = _positions(result, both)
+    at = site_positions(result, both)
     ax = axes(ax, (7.2, 6.4), figsize)
     _lines(ax, at, both, edges)
     cores = result.places["processors"].astype(float)
@@ -335,7 +335,7 @@ def _lines(ax: Axes, at: NDArray[np.float64], both: NDArray[np.float64], most: i
         ax.plot(*at.T, linestyle="", color=PALE)
 
 
-def _positions(result: GridRecord, both: NDArray[np.float64]) -> NDArray[np.float64]:
+def site_positions(result: GridRecord, both: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the position of each site: rings by tier, each site by the angle of its partner in the tier above."""
     count = len(both)
     tier = result.places["tier"].astype(float) if "tier" in result.places else np.full(count, -1.0)
@@ -346,7 +346,7 @@ def _positions(result: GridRecord, both: NDArray[np.float64]) -> NDArray[np.floa
         here = np.flatnonzero(tier == level)
         if len(above):
             partner = angle[above[np.argmax(both[np.ix_(here, above)], axis=1)]]
-            here = here[np.lexsort((here, partner))]
+            here = here[np.lexsort((here, -partner))]  # clockwise, as they are placed
         radius = float(ring + (len(here) > 1 and ring == 0))
         angle[here] = np.pi / 2 - 2 * np.pi * np.arange(len(here)) / len(here)
         at[here] = radius * np.stack([np.cos(angle[here]), np.sin(angle[here])], axis=1)

@@ -52,10 +52,10 @@ class Words:
         """
         if isinstance(texts, Words):
             return texts
-        numbers: dict[str, int] = {}
-        known = texts.tolist() if isinstance(texts, np.ndarray) else texts
-        codes = [numbers.setdefault(str(text), len(numbers)) for text in known]
-        return cls(np.array(codes, dtype=np.uint8 if len(numbers) <= 256 else np.uint32), tuple(numbers))
+        known = texts.tolist() if isinstance(texts, np.ndarray) and texts.dtype.kind == "U" else list(map(str, texts))
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(known))}
+        kind = np.uint8 if len(numbers) <= 256 else np.uint32
+        return cls(np.fromiter(map(numbers.__getitem__, known), kind, len(known)), tuple(numbers))
 
     # ------------------------------------------------------------------ as an array
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from threading import Thread
 from time import sleep
@@ -207,6 +210,99 @@ def test_nobody_is_waited_for() -> None:
         assert view.page == (0, b"")  # nobody watched: no page was made
     with pytest.raises(OSError, match="refused"):
         ask(view, "")
+
+
+def test_a_run_that_nobody_watches_hears_of_ends_alone() -> None:
+    simulation = start(8, jobs(), "easy")
+    with simulation.serve():
+        assert simulation.env.hooks("job_submitted") == simulation.env.hooks("job_started") == ()
+        assert len(simulation.env.hooks("job_ended")) == 1
+    assert simulation.env.hooks("job_ended") == ()
+
+
+def test_a_message_needs_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = start("tiers-30", "tiers-30-day", "least-loaded")
+    with simulation.serve() as view:
+        simulation.run(until=20_000)
+        result = simulation.result()
+        monkeypatch.setattr(simulation, "result", lambda: pytest.fail("a message asked for the whole result"))
+        state = view.state()
+    assert state["used"] == result.busy().values[-1]
+    assert state["running"] == ((result.jobs["start"] <= 20_000) & ~(result.jobs["end"] <= 20_000)).sum()
+    assert state["ended"] == (result.jobs["end"] <= 20_000).sum()
+    assert [name for name, *_ in state["places"]] == result.places["place"].tolist()
+
+
+def test_the_whole_page_is_made_on_request() -> None:
+    simulation = start(8, jobs(), "easy")
+    with running(simulation) as (_, watcher, thread):
+        before = watcher.paused()
+        watcher.act("speed", 1e-9)  # it stands still, and is not paused
+        watcher.act("go")
+        watcher.act("page")
+        watcher.act("speed", None)
+        message = watcher.until(lambda message: message["version"] > before["version"])
+        assert message["version"]
+        assert len(watcher.page().column("job")) == 60
+        thread.join()
+
+
+WATCH = """
+import sys
+from http.client import HTTPConnection
+events = HTTPConnection("127.0.0.1", int(sys.argv[1]))
+events.request("GET", sys.argv[2])
+answer = events.getresponse()
+for line in answer:
+    print("heard", flush=True)
+"""
+RUN = """
+from simmodel import Job, start
+simulation = start(8, [Job(id=i, submit=10 * i, run=35) for i in range(1000)], "easy")
+with simulation.serve(refresh=0.05) as view:
+    view.act("speed", 1.0)
+    print(view.port, view.token, flush=True)
+    simulation.run()
+"""
+
+
+def test_a_watcher_that_is_killed_harms_nothing() -> None:
+    plain = simulate(8, jobs(), "easy")
+    simulation = start(8, jobs(), "easy")
+    with running(simulation) as (view, watcher, thread):
+        message = watcher.paused()
+        command = [sys.executable, "-c", WATCH, str(view.port), f"/{view.token}/events"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "heard\n"
+            other.kill()
+        for _ in range(5):
+            message = watcher.step(message)
+        watcher.act("go")
+        thread.join()
+    assert np.array_equal(simulation.result().jobs["end"], plain.jobs["end"])
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_killed_leaves_its_watchers_an_end(how: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        port, token = run.stdout.readline().split()
+        events = HTTPConnection("127.0.0.1", int(port), timeout=60)
+        events.request("GET", f"/{token}/events")
+        answer = events.getresponse()
+        assert answer.readline()
+        run.send_signal(how)
+        with suppress(ConnectionError):
+            while answer.readline():
+                pass
+        assert run.wait(60) != 0
+        assert how == signal.SIGKILL or "KeyboardInterrupt" in run.stderr.read()
+    with pytest.raises(OSError, match="refused"):
+        HTTPConnection("127.0.0.1", int(port), timeout=60).request("GET", "/")
 
 
 WATCHED = [("hetsim-slow", "layered:n=20", "hrr"), ("tiers-30", "tiers-30-day", "least-loaded")]

@@ -5,15 +5,20 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from attrs import evolve
 from prometheus_client.parser import text_string_to_metric_families
 
 from simmodel.foundation.errors import InputError
+from simmodel.twin.events import Demand, Started, Submitted
+from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.serving import StatusServer, metrics_of
 from simmodel.twin.status import LastDecision, Status
+from tests.helpers.read_pages import read_data
 
 HOSTILE = 'must be > 0, got "x\\";\n# HELP a b\x1b[2J\ud800' + "n" * 5000
 FULL = Status(
@@ -144,6 +149,47 @@ def test_only_this_machine_is_served(served: StatusServer) -> None:
                 listening.append(host)
     assert listening in (["0100007F"], [])
     assert served._server.server_address[0] == "127.0.0.1"
+
+
+def test_the_page_is_that_of_the_mirror(served: StatusServer) -> None:
+    mirror = Mirror(8, "alps", "easy")
+    for name, submit, wide in (("a", 0.0, 6), ("b", 1.0, 4), ("c", 2.0, 2)):
+        request = Demand(processors=wide, requested=100.0)
+        mirror.apply(Submitted(cluster="alps", time=submit, submit=submit, job=name, request=request))
+    mirror.apply(Started(cluster="alps", time=5.0, submit=0.0, job="a"))
+    mirror.advance(10.0)
+    path = urlsplit(served.page).path
+    assert get(served, path)[0] == 200
+    assert get(served, f"{path}data")[2] == ""  # nobody watches: no page is made
+    with urllib.request.urlopen(f"{served.page}events", timeout=30) as events:
+        while not served._mirror.watched:
+            pass
+        served.show(FULL, mirror)
+        message = json.loads(next(line for line in events if line.startswith(b"data: "))[6:])
+    assert {name: message[name] for name in ("now", "used", "capacity", "running", "waiting", "controls")} == {
+        "now": 10.0,
+        "used": 6,
+        "capacity": 8,
+        "running": 1,
+        "waiting": 2,
+        "controls": False,
+    }
+    with urllib.request.urlopen(f"{served.page}data", timeout=30) as answer:
+        assert answer.headers["X-Version"] == str(message["version"]) == "1"
+        page = read_data(answer.read())
+    assert page.column("job") == ["a", "b", "c"]
+    assert page.column("status") == ["running", "waiting", "waiting"]
+    assert page.column("start") == [5.0, 105.0, 10.0]  # c is backfilled, b follows a
+
+
+def test_strangers_do_not_see_the_page(served: StatusServer) -> None:
+    path = urlsplit(served.page).path
+    assert get(served, f"/{'A' * 22}/")[0] == 404
+    for headers in ({"Host": "example.org"}, {"Origin": "http://example.org"}):
+        connection = HTTPConnection("127.0.0.1", served.port, timeout=30)
+        connection.request("GET", path, headers=headers)
+        assert connection.getresponse().status == 403
+        connection.close()
 
 
 def test_nothing_but_the_pages_is_answered(served: StatusServer) -> None:

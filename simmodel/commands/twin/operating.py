@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
         if config.serve is not None:
             turnarounds = Turnarounds(config.serve.speed)
             server = stack.enter_context(StatusServer(twin.status, config.serve.port, answers=turnarounds.answer))
-        where = "" if server is None else f", status at http://127.0.0.1:{server.port}"
+        where = "" if server is None else f", status at http://127.0.0.1:{server.port}, page at {server.page}"
         print(f"following {config.cluster}{where}", flush=True)
         follow(twin, stopped, server, turnarounds)
         print(f"ended: {twin.advised:,} decisions, {twin.fallbacks:,} of them by the fallback", flush=True)

@@ -30,6 +30,7 @@ __all__ = ["Column", "Page", "live_document"]
 _MISSING = -(2**31)  # for nan among whole numbers
 _POINTS = 20_000  # of a line; longer ones are averaged
 _AVERAGES = 4_000
+_LONG = 200_000  # characters of a scenario that is not indented
 Column = tuple[str, str, Any]
 """A column of a table: its name, its kind (number, seconds, instant or text) and its values."""
 
@@ -80,7 +81,7 @@ class Page:
             "unit": unit,
             "facts": [list(each) for each in facts],
             "notes": list(notes),
-            "scenario": json.dumps(dict(scenario), indent=1, default=str) if scenario else "",
+            "scenario": _written(scenario) if scenario else "",
             "panels": [],
             "explained": {},
             "footer": f"made by simmodel {versions()['simmodel']}",
@@ -106,6 +107,16 @@ class Page:
         shown[0]["search"] = True
         self._head["table"] = {"title": title, "one": one, "many": title, "columns": shown}
         self._head["explained"] = {str(row): text for row, text in (explained or {}).items()}
+
+    def details(self, title: str, rows: ArrayLike, columns: Iterable[Column]) -> None:
+        """Add a table that is shown with each row of the page's table: ``rows`` are those that its rows belong to."""
+        order = np.argsort(np.asarray(rows), kind="stable")
+        sorted_columns = [(name, kind, np.asarray(values)[order]) for name, kind, values in columns]
+        self._head["details"] = {
+            "title": title,
+            "row": self._numbers(np.asarray(rows)[order]),
+            "columns": [self._column(*each) for each in sorted_columns],
+        }
 
     def boxes(
         self,
@@ -215,6 +226,44 @@ class Page:
             }
         )
 
+    def map(
+        self,
+        title: str,
+        places: Sequence[tuple[str, float, float, int, int]],
+        links: Sequence[tuple[str, int, int, str, float, float]],
+        loads: Sequence[Steps] = (),
+        bins: int = 96,
+    ) -> None:
+        """Add a map of places and the links between them; each place shows its share of the heat of the page.
+
+        Parameters
+        ----------
+        title
+            the heading
+        places
+            name, position (-1 to 1), cores and hosts of each; without cores it is a joint of links
+        links
+            name, the numbers of the two places, amount, and mean and peak share (0 to 1; without loads, of the most)
+        loads
+            share of each link over time, shown for the time in view; default: none is known
+        bins
+            into how many equal intervals the time is divided
+        """
+        start, end = self._span
+        known = bool(loads) and end > start
+        edges = np.linspace(start, end, bins + 1)
+        values = np.clip(np.nan_to_num([each.averages(edges) for each in loads]), 0, 1) if known else np.zeros(0)
+        self._head["panels"].append(
+            {
+                "type": "map",
+                "title": title,
+                "places": [list(each) for each in places],
+                "links": [list(each) for each in links],
+                "bins": bins if known else 0,
+                "values": self._numbers(np.rint(255 * values).astype(np.uint8).ravel()),
+            }
+        )
+
     def curve(self, title: str, kind: str, *curves: tuple[str, ArrayLike]) -> None:
         """Add cumulative distributions, each by label and values (of the kind "seconds" or "number")."""
         known = [(label, np.asarray(values, dtype=np.float64)) for label, values in curves]
@@ -233,12 +282,12 @@ class Page:
 
     # ------------------------------------------------------------------ the file
 
-    def data(self) -> bytes:
-        """Return the header and the arrays, deflated."""
+    def data(self, level: int = 6) -> bytes:
+        """Return the header and the arrays, deflated: from 1, which is quick, to 9, which is small."""
         head = json.dumps(self._head, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         packed = head.encode("utf-8", "replace")
         start = len(packed).to_bytes(8, "little") + packed + bytes(-len(packed) % 8)
-        return zlib.compress(start + b"".join(self._arrays), 6)
+        return zlib.compress(start + b"".join(self._arrays), level)
 
     def html(self) -> str:
         """Return the page."""
@@ -286,6 +335,12 @@ class Page:
             "most": most,
             "area": area,
         }
+
+
+def _written(scenario: Mapping[str, Plain]) -> str:
+    """Return a document as JSON, indented if it is not long."""
+    text = json.dumps(dict(scenario), default=str)
+    return text if len(text) > _LONG else json.dumps(dict(scenario), indent=1, default=str)
 
 
 def _packed(array: NDArray[Any]) -> tuple[str, NDArray[Any], bool]:

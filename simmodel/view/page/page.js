@@ -15,6 +15,17 @@ async function simmodelUnpack(packed) { // base64 or bytes: a header in JSON, th
   return new Response(stream).arrayBuffer();
 }
 
+function simmodelElement(tag, options = {}, ...children) { // all text is text, never markup
+  const made = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
+  for (const [name, value] of Object.entries(options)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "text") made.textContent = value;
+    else if (value !== null && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
 function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on the last one is looked at again
   const root = document.getElementById("page");
   const length = new DataView(bytes).getUint32(0, true);
@@ -29,17 +40,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   }
   const read = (column) => ({ ...column, values: numbers(column.data) });
 
-  // ---------------------------------------------------------------- elements: all text is text, never markup
-  function el(tag, options = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(options)) {
-      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-      else if (name === "text") made.textContent = value;
-      else if (value !== null && value !== undefined) made.setAttribute(name, value);
-    }
-    made.append(...children);
-    return made;
-  }
+  const el = simmodelElement;
   const visible = (text) => String(text).replace(/[\u0000-\u001f\u007f]/g, (c) => String.fromCharCode(c === "\u007f" ? 0x2421 : 0x2400 + c.charCodeAt(0)));
   const name = (text, most = 120) => {
     const shown = visible(text);
@@ -99,7 +100,10 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   function later() {
     if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; drawAll(); }); }
   }
-  function drawAll() { for (const chart of charts) chart.draw(); }
+  const maps = [];
+  let opened = null; // the panel of a site
+  function drawAll() { for (const chart of [...charts, ...maps]) chart.draw(); }
+  function markAll() { for (const chart of charts) chart.mark(); opened?.mark(); }
   function look(from, to) {
     const least = Math.max((span[1] - span[0]) * 1e-9, 1e-12);
     const wide = Math.min(Math.max(to - from, least), span[1] - span[0]);
@@ -233,7 +237,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
         }
         if (!from?.moved) {
           Chart.cursor = this.instant(at(event));
-          for (const chart of charts) chart.mark();
+          markAll();
           say(this.under(at(event), down(event)), event);
         }
       });
@@ -243,7 +247,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
         from = null;
       });
       canvas.addEventListener("pointercancel", (event) => { fingers.delete(event.pointerId); from = null; });
-      canvas.addEventListener("pointerleave", () => { Chart.cursor = null; say(""); for (const chart of charts) chart.mark(); });
+      canvas.addEventListener("pointerleave", () => { Chart.cursor = null; say(""); markAll(); });
       canvas.addEventListener("dblclick", () => { this.untall?.(); look(...span); });
       canvas.addEventListener("keydown", (event) => {
         const keys = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2), "0": () => look(...span), Home: () => look(span[0], span[0] + view.to - view.from), End: () => look(span[1] - (view.to - view.from), span[1]) };
@@ -348,6 +352,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   const column = (which) => table?.columns.find((each) => each.name === which);
   const cell = (each, row) => (each.words ? each.words[each.values[row]] : (KINDS[each.kind] || number)(each.values[row]));
   const key = table && table.columns[0];
+  const details = head.details && { row: numbers(head.details.row), columns: head.details.columns.map(read) };
   const gantts = [];
   let picked = -1, rowsOf = null;
   const panel = el("div", { class: "picked", hidden: "", "aria-live": "polite" });
@@ -363,13 +368,17 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       }
       const close = el("button", { text: "close", onclick: () => pick(-1) });
       panel.append(el("div", { class: "bar" }, el("h2", {}, `${table.one} `, name(cell(key, row))), close), facts);
+      if (details) {
+        const from = lowerBound(details.row, row - 1), to = lowerBound(details.row, row);
+        if (to > from) panel.append(el("h3", {}, name(head.details.title)), el("div", { class: "behind" }, el("table", {}, el("thead", {}, el("tr", {}, ...details.columns.map((each) => el("th", { class: each.words ? "text" : "", scope: "col" }, name(each.name))))), el("tbody", {}, ...Array.from({ length: to - from }, (_, k) => el("tr", {}, ...details.columns.map((each) => el("td", { class: each.words ? "text" : "" }, name(cell(each, from + k), 200)))))))));
+      }
       const why = head.explained?.[row];
       if (why) panel.append(el("pre", { text: why }));
     }
     if (show === "table") rowsOf?.reveal(row);
     if (show === "chart") for (const gantt of gantts) gantt.reveal(row);
     rowsOf?.paint();
-    for (const chart of charts) chart.mark();
+    markAll();
   }
   class Rows {
     constructor(parent) {
@@ -711,12 +720,115 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       const k = this.row(y), bin = Math.floor(((this.instant(x) - span[0]) / (span[1] - span[0])) * this.bins);
       return `${visible(this.panel.names[k]).slice(0, 80)}\n${clock(this.instant(x))}: ${number(Number((this.values[k * this.bins + Math.min(this.bins - 1, Math.max(0, bin))] / 2.55).toFixed(1)))} %`;
     }
-    click(x, y) {
-      const wanted = this.panel.names[this.row(y)];
-      for (const gantt of gantts) {
-        const which = (gantt.panel.places || []).findIndex((each) => each.name === wanted);
-        if (which >= 0) { gantt.choose(which); gantt.chooser.querySelector("select").selectedIndex = which; gantt.holder.scrollIntoView({ block: "nearest" }); }
+    click(x, y) { openSite(this.panel.names[this.row(y)]); }
+    mean(k) { return meanInView(this.values, k, this.bins); }
+  }
+
+  // ---------------------------------------------------------------- a site opened: its schedule, its hosts, its queue at the instant pointed at
+  const percent = (share) => `${number(Number((100 * share).toPrecision(3)))} %`;
+  function meanInView(values, row, bins) { // of 0 to 255 in equal intervals, as a share
+    const bin = (at) => ((at - span[0]) / (span[1] - span[0])) * bins, from = bin(view.from), to = Math.max(bin(view.to), bin(view.from) + 1e-9);
+    let sum = 0;
+    for (let k = Math.floor(from); k < Math.min(bins, to); k++) sum += values[row * bins + k] * (Math.min(k + 1, to) - Math.max(k, from));
+    return sum / (to - from) / 255;
+  }
+  function openSite(wanted) {
+    for (const gantt of gantts) {
+      const which = (gantt.panel.places || []).findIndex((each) => each.name === wanted);
+      if (which >= 0) { gantt.choose(which); gantt.chooser.querySelector("select").selectedIndex = which; }
+    }
+    const sites = column("site"), map = maps[0], place = map?.panel.places.find((each) => each[0] === wanted && each[3]);
+    if (!sites || !place) return gantts[0]?.holder.scrollIntoView({ block: "nearest" });
+    opened = new Site(map.box, wanted, place, sites);
+    map.choose(wanted);
+  }
+  class Site {
+    constructor(box, wanted, place, sites) {
+      const code = sites.words.indexOf(wanted);
+      this.rows = [];
+      for (let row = 0; row < sites.values.length; row++) if (sites.values[row] === code) this.rows.push(row);
+      this.at = (view.from + view.to) / 2;
+      this.facts = el("dl");
+      this.lists = el("div");
+      const links = maps[0].panel.links.filter((each) => [each[1], each[2]].some((k) => maps[0].panel.places[k] === place));
+      this.fixed = [["cores", number(place[3])], ...(place[4] ? [["hosts", number(place[4])]] : []), ["jobs sent here", number(this.rows.length)], ...(links.length ? [["links", links.map((each) => visible(each[0])).join(", ")]] : [])];
+      const close = el("button", { text: "close", onclick: () => { opened = null; box.hidden = true; maps[0].choose(null); } });
+      box.replaceChildren(el("div", { class: "bar" }, el("h2", {}, "site ", name(wanted)), close), this.facts, this.lists);
+      box.hidden = false;
+      this.mark();
+    }
+    mark() {
+      if (Chart.cursor !== null) this.at = Chart.cursor;
+      const at = this.at, [start, end, submit, queued, cores] = ["start", "end", "submit", "queued", "processors"].map((each) => column(each).values);
+      const runs = [], waits = [];
+      let coming = 0, used = 0;
+      for (const row of this.rows) {
+        if (submit[row] > at || end[row] <= at) continue;
+        if (start[row] <= at) { runs.push(row); used += cores[row]; } else if (queued[row] <= at) waits.push(row); else if (column("assigned").values[row] <= at) coming++;
       }
+      const host = column("host"), on = new Map();
+      if (host) for (const row of runs) on.set(cell(host, row), (on.get(cell(host, row)) || 0) + cores[row]);
+      const busy = [...on].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true })).map(([text, much]) => `${visible(text)}: ${number(much)}`);
+      const facts = [...this.fixed, ["at", clock(at)], ["cores in use", number(used)], ["running", number(runs.length)], ["in its queue", number(waits.length)], ["inputs on their way", number(coming)], ...(host ? [["cores in use by host", busy.join(", ") || "none"]] : [])];
+      this.facts.replaceChildren(...facts.map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", {}, name(value, 2000)))));
+      const list = (label, rows) => (rows.length ? [el("p", { class: "said" }, `${label}: `, ...rows.slice(0, 12).map((row) => el("button", { onclick: () => pick(row, "chart") }, name(cell(key, row), 40))), rows.length > 12 ? ` and ${number(rows.length - 12)} more` : "")] : []);
+      this.lists.replaceChildren(...list("running", runs), ...list("in its queue", waits));
+    }
+  }
+
+  // ---------------------------------------------------------------- a map: sites, and the links between them by load
+  class Geography {
+    constructor(parent, panel) {
+      this.panel = panel;
+      this.values = numbers(panel.values);
+      const many = panel.places.filter((each) => each[3]).length, most = Math.max(1, ...panel.places.map((each) => each[3]));
+      this.size = Math.min(1, Math.sqrt(40 / many));
+      this.said = el("div", { class: "said" });
+      const hover = (text) => ({ onpointermove: (event) => say(text(), event), onpointerleave: () => say("") });
+      const [x, y] = [(k) => 105 * panel.places[k][1], (k) => -105 * panel.places[k][2]];
+      this.links = panel.links.map((link, i) => {
+        const ends = { x1: x(link[1]), y1: y(link[1]), x2: x(link[2]), y2: y(link[2]) };
+        const drawn = el("svg:line", ends), wide = el("svg:line", { ...ends, class: "hit", ...hover(() => this.about(i).map((each) => each.join(": ")).join("\n")), onclick: () => this.openLink(i) });
+        return { drawn, wide };
+      });
+      this.places = panel.places.flatMap(([text, , , cores], k) => {
+        if (!cores) return [];
+        const radius = this.size * (2.2 + 4 * Math.sqrt(cores / most));
+        const circle = el("svg:circle", { cx: x(k), cy: y(k), r: radius, ...hover(() => `${visible(text).slice(0, 80)}\n${number(cores)} cores, ${percent(this.used(text))} used in view`), onclick: () => openSite(text) });
+        return [{ text, circle, radius, k }];
+      });
+      const ring = (k) => Math.round(50 * Math.hypot(panel.places[k][1], panel.places[k][2])) / 50, rings = new Map();
+      for (const { k } of this.places) rings.set(ring(k), (rings.get(ring(k)) || 0) + 1);
+      const labels = this.places.filter(({ k }) => rings.get(ring(k)) === 1 || (660 * ring(k)) / rings.get(ring(k)) > 14).map(({ text, radius, k }) => el("svg:text", { x: x(k), y: y(k) + radius + 4.4, "text-anchor": "middle", text: visible(text).length > 14 ? `${visible(text).slice(0, 13)}…` : visible(text) }));
+      this.picture = el("svg:svg", { viewBox: "-122 -116 244 232", role: "img", "aria-label": panel.title, class: "map" }, ...this.links.map((each) => each.drawn), ...this.links.map((each) => each.wide), ...this.places.map((each) => each.circle), ...labels);
+      this.box = el("div", { class: "picked", hidden: "", "aria-live": "polite" });
+      this.holder = el("div", { class: "chart" }, el("div", { class: "bar" }, el("h2", {}, name(panel.title, 200))), this.said, el("div", { class: "beside" }, this.picture, this.box));
+      this.said.append(el("span", { text: panel.bins ? "the wider and darker a line, the higher the load in view; point at it for numbers, click to open" : "the wider a line, the more bytes; point at it for numbers, click to open" }));
+      behind(this.holder, ["link", "from", "to", "moved", ...(panel.bins ? ["mean", "peak"] : [])], panel.links.length, (i) => { const [text, a, b, moved, mean, peak] = panel.links[i]; return [text, panel.places[a][0], panel.places[b][0], moved, ...(panel.bins ? [percent(mean), percent(peak)] : [])]; });
+      parent.append(this.holder);
+      maps.push(this);
+    }
+    share(i) { return this.panel.bins ? meanInView(this.values, i, this.panel.bins) : this.panel.links[i][4]; }
+    used(text) { const heat = charts.find((each) => each instanceof Heat), k = heat ? heat.panel.names.indexOf(text) : -1; return k < 0 ? 0 : heat.mean(k); }
+    about(i) {
+      const [text, a, b, moved, mean, peak] = this.panel.links[i], ends = [a, b].map((k) => visible(this.panel.places[k][0]).slice(0, 60) || "inside").join(" – ");
+      return [["link", visible(text).slice(0, 80)], ["between", ends], ["moved", moved], ...(this.panel.bins ? [["mean load", percent(mean)], ["mean in view", percent(this.share(i))], ["peak", percent(peak)]] : [])];
+    }
+    openLink(i) {
+      opened = null;
+      this.choose(i);
+      const bins = this.panel.bins, own = bins ? [...this.values.subarray(i * bins, (i + 1) * bins)] : [], most = Math.max(1, ...own);
+      const line = own.length ? [el("svg:svg", { viewBox: `0 0 ${bins} 30`, preserveAspectRatio: "none", role: "img", "aria-label": "its load over the whole run", style: "width:100%;height:60px" }, el("svg:polyline", { points: own.map((value, k) => `${k},${30 - (29 * value) / most} ${k + 1},${30 - (29 * value) / most}`).join(" "), fill: "none", stroke: "var(--c1)", "vector-effect": "non-scaling-stroke" })), el("p", { class: "said", text: `its load over the whole run; the highest mean of an interval is ${percent(most / 255)}` })] : [];
+      this.box.replaceChildren(el("div", { class: "bar" }, el("h2", {}, "link ", name(this.panel.links[i][0])), el("button", { text: "close", onclick: () => { this.box.hidden = true; this.choose(null); } })), el("dl", {}, ...this.about(i).slice(1).map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", {}, name(value, 200))))), ...line);
+      this.box.hidden = false;
+    }
+    choose(which) { this.chosen = which; this.draw(); }
+    draw() {
+      this.links.forEach(({ drawn }, i) => {
+        const share = this.share(i);
+        drawn.setAttribute("style", `stroke-width:${this.size * (0.5 + 6 * Math.sqrt(share))};stroke:${this.chosen === i ? "var(--mark)" : `color-mix(in srgb, var(--c1) ${Math.round(15 + 85 * Math.sqrt(share))}%, var(--pale))`}`);
+      });
+      for (const { text, circle } of this.places) circle.setAttribute("style", `fill:color-mix(in srgb, var(--c0) ${Math.round(100 * this.used(text))}%, var(--paper));stroke:${this.chosen === text ? "var(--mark)" : "var(--grey)"};stroke-width:${this.chosen === text ? 1.6 : 0.5}`);
     }
   }
 
@@ -724,12 +836,11 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   function curve(parent, panel) { // a cumulative distribution by its quantiles
     const shares = panel.curves[0].values.length - 1, W = 420, H = 180, most = Math.max(1e-12, ...panel.curves.map((each) => each.values.at(-1)));
     const x = (v) => 40 + (Math.log1p(Math.max(0, v)) / Math.log1p(most)) * (W - 56), y = (k) => 8 + (1 - k / shares) * (H - 34);
-    const svg = (tag, attributes, text) => { const made = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const [each, value] of Object.entries(attributes)) made.setAttribute(each, value); if (text) made.textContent = text; return made; };
-    const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": panel.title, style: "width:100%;max-width:560px;font:11px system-ui" });
-    for (const k of [0, 0.5, 1]) picture.append(svg("line", { x1: 40, x2: W - 16, y1: y(k * shares), y2: y(k * shares), stroke: "var(--pale)" }), svg("text", { x: 34, y: y(k * shares) + 4, "text-anchor": "end", fill: "var(--grey)" }, `${100 * k} %`));
+    const picture = el("svg:svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": panel.title, style: "width:100%;max-width:560px;font:11px system-ui" });
+    for (const k of [0, 0.5, 1]) picture.append(el("svg:line", { x1: 40, x2: W - 16, y1: y(k * shares), y2: y(k * shares), stroke: "var(--pale)" }), el("svg:text", { x: 34, y: y(k * shares) + 4, "text-anchor": "end", fill: "var(--grey)", text: `${100 * k} %` }));
     const text = (v) => (panel.kind === "seconds" ? duration(v) : number(Number(v.toPrecision(2))));
-    for (const share of [0, 0.25, 0.5, 0.75, 1]) { const v = Math.expm1(share * Math.log1p(most)); picture.append(svg("text", { x: x(v), y: H - 8, "text-anchor": share === 1 ? "end" : share ? "middle" : "start", fill: "var(--grey)" }, text(panel.kind === "seconds" && v >= 10 ? Math.round(v) : v))); }
-    panel.curves.forEach((each, i) => picture.append(svg("polyline", { points: each.values.map((v, k) => `${x(v).toFixed(1)},${y(k).toFixed(1)}`).join(" "), fill: "none", stroke: `var(--c${i % COLOURS.length})`, "stroke-width": 1.8 })));
+    for (const share of [0, 0.25, 0.5, 0.75, 1]) { const v = Math.expm1(share * Math.log1p(most)); picture.append(el("svg:text", { x: x(v), y: H - 8, "text-anchor": share === 1 ? "end" : share ? "middle" : "start", fill: "var(--grey)", text: text(panel.kind === "seconds" && v >= 10 ? Math.round(v) : v) })); }
+    panel.curves.forEach((each, i) => picture.append(el("svg:polyline", { points: each.values.map((v, k) => `${x(v).toFixed(1)},${y(k).toFixed(1)}`).join(" "), fill: "none", stroke: `var(--c${i % COLOURS.length})`, "stroke-width": 1.8 })));
     const holder = el("div", { class: "chart" }, el("div", { class: "said" }, el("span", {}, name(panel.title, 200)), ...(panel.curves.length > 1 ? panel.curves.map((each, i) => el("span", { class: "key" }, el("i", { style: `background:var(--c${i % COLOURS.length})` }), name(each.label))) : [])), picture);
     behind(holder, ["share", ...panel.curves.map((each) => each.label)], 11, (k) => [`${10 * k} %`, ...panel.curves.map((each) => text(each.values[Math.round((k * shares) / 10)]))]);
     parent.append(holder);
@@ -753,7 +864,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   const facts = part("metrics");
   facts.append(el("dl", { class: "facts" }, ...head.facts.map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", {}, name(value, 200))))));
   if (head.notes.length) facts.append(el("ul", { class: "notes" }, ...head.notes.map((text) => el("li", {}, name(text, 2000)))));
-  const shown = { heat: Heat, boxes: Gantt, lines: Lines, curve, grid };
+  const shown = { heat: Heat, map: Geography, boxes: Gantt, lines: Lines, curve, grid };
   let place = facts, over = "metrics";
   head.panels.forEach((each, i) => {
     const kind = each.type === "curve" || each.type === "grid" ? "distributions" : "over time";
@@ -777,7 +888,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
     span, view: [view.from, view.to], search: rowsOf?.text, place: gantts[0]?.panel.places?.[gantts[0].which].name,
     picked: picked < 0 ? undefined : key.words ? key.words[key.values[picked]] : key.values[picked],
   });
-  window.simmodelPage = { view, look, zoom, drawAll, later, pick, head, table, gantts, charts, rows: rowsOf, cell, el, name, number, clock, root, state };
+  window.simmodelPage = { view, look, zoom, drawAll, later, pick, head, table, gantts, charts, maps, markAll, openSite, rows: rowsOf, cell, el, name, number, clock, root, state };
 }
 
 new MutationObserver(() => window.simmodelPage?.later()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });

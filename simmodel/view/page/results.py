@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
 from simmodel.records.task_moments import MOMENTS, PHASES
 from simmodel.view.gantt import pieces
-from simmodel.view.grid_plots import busiest_links
+from simmodel.view.grid_plots import busiest_links, site_positions
 from simmodel.view.machine_gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces
 from simmodel.view.page.document import Column, Page
 from simmodel.work.table import rows_of
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord
     from simmodel.work.table import Table
 
-__all__ = ["comparison_page", "grid_page", "job_page", "machine_page"]
+__all__ = ["comparison_page", "expected_page", "grid_page", "job_page", "machine_page"]
 
 _INSTANTS = ("submit", "start", "end", "eligible", "assigned", "queued", "executing", "finished")
 _SECONDS = ("wait", "run", "requested", "turnaround", "lost", "checkpointing")
 _FLOWS = 40  # rows of the table of flows
+_LINKS, _PAIRS = 2_000, 300  # lines of a map: links, or pairs of sites
 
 
 def _kind(name: str, values: Any) -> str:
@@ -64,11 +65,42 @@ def _equal(some: Any, others: Any) -> bool:
 def job_page(result: JobRecord, explained: Mapping[int, str] | None = None) -> Page:
     """Return the page of a run of jobs."""
     page = _begun(result)
-    held = result.held()
-    _schedule(page, result, held, _by_place(held))
+    _schedule(page, result, result.held())
     _over_time(page, result)
     _distributions(page, result)
     page.table("jobs", "job", _columns(result.jobs, "job"), explained)
+    return page
+
+
+def expected_page(result: JobRecord, now: float, running_jobs: Set[int | str]) -> Page:
+    """Return the page of a cluster at an instant: the simulated future of the jobs that run or wait then.
+
+    Parameters
+    ----------
+    result
+        the future
+    now
+        the instant (s)
+    running_jobs
+        the ids of the jobs that run then
+    """
+    start, end = result.jobs["start"], result.jobs["end"]
+    running = np.array([job in running_jobs for job in result.jobs["job"].tolist()], dtype=bool)
+    used = int(result.jobs["processors"][running].sum())
+    busy = f"{used:,} of {result.processors:,}"
+    facts = [
+        ("running", f"{int(running.sum()):,}"),
+        ("waiting", f"{int((~running).sum()):,}"),
+        ("processors in use", busy),
+    ]
+    about = f"{int(running.sum()):,} running, {int((~running).sum()):,} waiting"
+    head = f"{about}; waiting jobs are shown where a simulation starts them"
+    begin = min(now, float(np.nanmin(start, initial=now)))
+    page = Page(result.name, head, begin, max(result.ended, float(np.nanmax(end, initial=now))), facts=facts)
+    _schedule(page, result, result.held())
+    page.lines("processors in use", ("expected", result.busy()))
+    status = np.where(running, "running", "waiting")
+    page.table("jobs", "job", _columns(result.jobs.with_columns(status=status), "job"))
     return page
 
 
@@ -84,7 +116,9 @@ def grid_page(
     if links is not None:
         busiest = [(name, links.load(name).share_of(links.capacity(name))) for name in busiest_links(links, _FLOWS)]
         page.heat(f"load of the {counted(len(busiest), 'link')} with most bytes, of their bandwidth", "link", busiest)
-    _schedule(page, result, held, rows_of_place)
+    if len(names) > 1:
+        _map(page, result, links)
+    _schedule(page, result, held)
     _over_time(page, result)
     _distributions(page, result)
     flows = result.flows
@@ -102,8 +136,58 @@ def grid_page(
         ]
         title = f"transfers between sites: the {len(order)} pairs with most bytes of {len(flows)}"
         page.grid(title, ("from", "to", "files", "GB", "failed"), rows)
-    page.table("jobs", "job", _columns(result.jobs, "job"), explained)
+    columns = _columns(result.jobs, "job")
+    if links is not None:
+        hosts = [links.host(job) for job in result.jobs["job"].tolist()]
+        columns += [("host", "text", hosts)] if any(hosts) else []
+    page.table("jobs", "job", columns, explained)
+    if links is not None and len(files := links.files()):
+        kinds = ("text", "text", "instant", "instant", "number")
+        shown = [(name, kind, files[name]) for name, kind in zip(files.names[1:], kinds, strict=True)]
+        page.details("files", rows_of(result.jobs["job"], files["job"]), shown)
     return page
+
+
+def _map(page: Page, result: GridRecord, record: NetworkRecorder | None) -> None:
+    """Add the map of the sites: with the load of links if that was recorded, else with the bytes between sites."""
+    names = result.places["place"].tolist()
+    number = {str(name): at for at, name in enumerate(names)}
+    parts: list[tuple[str, int, int, str, float, float]] = []
+    loads: list[Steps] = []
+    if record is not None:
+        joined, table = record.joined(), record.links()
+        order = np.argsort(-table["bytes"], kind="stable")
+        for row in (row for row in table.where(order).rows() if row["link"] in joined and len(parts) < _LINKS):
+            name = str(row["link"])
+            a, b = (number.setdefault(end, len(number)) for end in joined[name])
+            loads.append(record.load(name).share_of(record.capacity(name)))
+            most = float(np.nan_to_num(loads[-1].max()))
+            share = float(np.nan_to_num(row["utilisation"]))
+            parts.append((name, a, b, f"{row['bytes'] / 1e9:,.3f} GB", share, most))
+    else:
+        flows = result.flows
+        size = np.zeros((len(names), len(names)))
+        for row in flows.rows():
+            size[tuple(sorted((number[str(row["source"])], number[str(row["destination"])])))] += row["bytes"]
+        pairs = [(a, b) for a, b in zip(*np.nonzero(size), strict=True) if a != b]
+        for a, b in sorted(pairs, key=lambda pair: -size[pair])[:_PAIRS]:
+            share = float(size[a, b] / size.max())
+            parts.append((f"{names[a]} – {names[b]}", int(a), int(b), f"{size[a, b] / 1e9:,.3f} GB", share, share))
+    both = np.zeros((len(number), len(number)))
+    for _, a, b, _, share, _ in parts:
+        both[a, b] = both[b, a] = max(both[a, b], 1e-9 + share)
+    sites = range(len(names))
+    at = np.zeros((len(number), 2))
+    at[: len(names)] = site_positions(result, both[: len(names), : len(names)])
+    for joint in range(len(names), len(number)):  # in the middle of its neighbours
+        near = [place for place in sites if both[joint, place]]
+        at[joint] = at[near].mean(axis=0) if near else 0.0
+    at /= max(1.0, float(np.abs(at).max()))
+    cores = [*result.places["processors"].tolist(), *([0] * (len(number) - len(names)))]
+    hosts = [*result.places["nodes"].tolist(), *([0] * (len(number) - len(names)))]
+    places = [(name, *at[i].round(4).tolist(), int(cores[i]), int(hosts[i])) for name, i in number.items()]
+    title = "links by load, and sites by the used share of their cores" if loads else "bytes between sites"
+    page.map(title, places, parts, loads)
 
 
 def machine_page(result: TaskRecord, explained: Mapping[int, str] | None = None) -> Page:
@@ -200,39 +284,64 @@ def _begun(result: JobRecord) -> Page:
     )
 
 
-def _schedule(page: Page, result: JobRecord, held: Table, rows_of_place: Mapping[str, NDArray[np.int64]]) -> None:
-    """Add the executions and claims of each place, to choose from where there are several."""
-    names = result.places["place"].tolist()
-    rows, spans, heights = [], [], []
-    for number, name in enumerate(names):
-        row, span, height = _held(result, name, held, rows_of_place)
-        rows.append(np.column_stack([row, np.full(len(row), number)]))
-        spans.append(span)
-        heights.append(height)
-    row, low, high, place = np.concatenate(rows).T if rows else np.zeros((4, 0), dtype=np.int64)
+def _schedules(
+    page: Page,
+    title: str,
+    results: Sequence[JobRecord],
+    holders: Sequence[Table],
+    rows: Sequence[NDArray[np.int64]],
+    waits: Sequence[str],
+) -> None:
+    """Add the executions and claims of each place of each run, to choose from.
+
+    Parameters
+    ----------
+    results, holders
+        the runs, and what held capacity in each
+    rows, waits
+        for each run, the rows of its jobs in the table of the page, and the column of their waits ("": ``wait``)
+    """
+    parts, spans = [], []
+    places: list[tuple[str, int, str]] = []
+    for result, held, row_of, wait in zip(results, holders, rows, waits, strict=True):
+        by_place = _by_place(held)
+        for place in result.places["place"].tolist():
+            row, span, height = _held(result, place, held, by_place)
+            row[:, 0] = np.where(row[:, 0] < 0, -1, row_of[row[:, 0]])
+            parts.append(np.column_stack([row, np.full(len(row), len(places))]))
+            spans.append(span)
+            of_run = [] if len(results) == 1 else [result.name]
+            names = [*of_run, *([] if of_run and len(result.places) == 1 else [place])]
+            places.append((": ".join(names), height, wait))
+    row, low, high, place = np.concatenate(parts).T if parts else np.zeros((4, 0), dtype=np.int64)
     start, end = np.concatenate(spans).T if spans else np.zeros((2, 0))
-    several = len(names) > 1
+    several = len(places) > 1
     page.boxes(
-        "executions by node" if result.places["nodes"].any() else "executions by processor",
+        title,
         row,
         low,
         high,
-        max(heights, default=1),
+        max((height for _, height, _ in places), default=1),
         span=(start, end),
-        in_table=_as_in_table(result, row, start, end),
-        places=[(name, height, "") for name, height in zip(names, heights, strict=True)] if several else None,
+        in_table=len(results) == 1 and _as_in_table(results[0], row, start, end),
+        places=places if several else None,
         place=place if several else None,
         others="a claim of a process",
     )
 
 
+def _schedule(page: Page, result: JobRecord, held: Table) -> None:
+    """Add the executions and claims of a run."""
+    title = "executions by node" if result.places["nodes"].any() else "executions by processor"
+    _schedules(page, title, [result], [held], [np.arange(len(result.jobs))], [""])
+
+
 def _by_place(held: Table) -> dict[str, NDArray[np.int64]]:
     """Return the rows of what held capacity, by place: executions, then claims."""
-    place = np.asarray(held["place"], dtype=str)
-    names, number = np.unique(place, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    bounds = np.searchsorted(number[order], np.arange(len(names) + 1))
-    return {str(name): order[bounds[i] : bounds[i + 1]] for i, name in enumerate(names)}
+    place = Words.of(held["place"])
+    order = np.argsort(place.codes, kind="stable")
+    bounds = np.searchsorted(place.codes[order], np.arange(len(place.words) + 1))
+    return {name: order[bounds[i] : bounds[i + 1]] for i, name in enumerate(place.words)}
 
 
 def _shares(
@@ -309,7 +418,21 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
     )
     page.grid("metrics", ("", *(each.name for each in results)), cells)
     jobs = list(dict.fromkeys(job for each in results for job in each.jobs["job"].tolist()))
-    waits = _schedules(page, results, {job: row for row, job in enumerate(jobs)})
+    row_of = {job: row for row, job in enumerate(jobs)}
+    rows_of_run = [np.array([row_of[job] for job in each.jobs["job"].tolist()], dtype=np.int64) for each in results]
+    waits: list[Column] = []
+    for each, own in zip(results, rows_of_run, strict=True):
+        wait = np.full(len(jobs), np.nan)
+        wait[own] = each.jobs["wait"]
+        waits.append((f"wait under {each.name}", "seconds", wait))
+    _schedules(
+        page,
+        "schedules of the runs",
+        results,
+        [each.held() for each in results],
+        rows_of_run,
+        [name for name, *_ in waits],
+    )
     page.lines("busy processors", *((each.name, each.busy()) for each in results))
     page.lines("waiting jobs", *((each.name, each.queue_length()) for each in results))
     ended = [(each.name, each.jobs.where(each.counted)["wait"]) for each in results]
@@ -336,28 +459,3 @@ def _less(result: JobRecord, other: JobRecord) -> str:
 
 
 _ABOUT = ("job", "submit", "processors", "requested", "user")
-
-
-def _schedules(page: Page, results: Sequence[JobRecord], row_of: Mapping[Any, int]) -> list[Column]:
-    """Add the schedule of each run and place to choose from; return the waits under each run as columns."""
-    boxes, spans, waits = [], [], []
-    places: list[tuple[str, int, str]] = []
-    for result in results:
-        own = np.array([row_of[job] for job in result.jobs["job"].tolist()], dtype=np.int64)
-        wait = np.full(len(row_of), np.nan)
-        wait[own] = result.jobs["wait"]
-        waits.append((f"wait under {result.name}", "seconds", wait))
-        held = result.held()
-        rows_of_place = _by_place(held)
-        for place in result.places["place"].tolist():
-            row, span, height = _held(result, place, held, rows_of_place)
-            row[:, 0] = np.where(row[:, 0] < 0, -1, own[row[:, 0]])
-            boxes.append(np.column_stack([row, np.full(len(row), len(places))]))
-            spans.append(span)
-            name = result.name if len(result.places) == 1 else f"{result.name}: {place}"
-            places.append((name, height, waits[-1][0]))
-    row, low, high, number = np.concatenate(boxes).T
-    start, end = np.concatenate(spans).T
-    tallest = max(height for _, height, _ in places)
-    page.boxes("schedules of the runs", row, low, high, tallest, span=(start, end), places=places, place=number)
-    return waits

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from simmodel import Job, Result, compare, simulate, start
+from simmodel.records import NetworkRecorder
 
 pytestmark = pytest.mark.live
 
@@ -308,6 +311,127 @@ def test_the_other_pages_draw_themselves(browser: Any, tmp_path: Path, kind: str
         assert chosen == 15
 
 
+@pytest.fixture(scope="module")
+def grid() -> tuple[Any, NetworkRecorder]:
+    """A run of a grid, and the record of its links."""
+    simulation = start("tiers-30", "tiers-30-day", "least-loaded", until=20_000)
+    links = NetworkRecorder(simulation.system.data.network)
+    simulation.env.observe(links)
+    return simulation.run().result(), links
+
+
+@pytest.fixture
+def grid_page(browser: Any, grid: tuple[Any, NetworkRecorder], tmp_path: Path) -> Iterator[Any]:
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get_log("browser")
+    yield shown(browser, tmp_path / "grid.html", lambda path: grid[0].to_html(path, links=grid[1]))
+    assert [line for line in browser.get_log("browser") if line["level"] == "SEVERE"] == []
+
+
+def facts_of(browser: Any, panel: str) -> dict[str, str]:
+    return dict(texts(browser, f"{panel} dl div"))
+
+
+def texts(browser: Any, rows: str) -> list[list[str]]:
+    """Return the texts of the parts of each element that is found."""
+    script = "[...document.querySelectorAll(arguments[0])].map((e) => [...e.children].map((c) => c.textContent))"
+    found: list[list[str]] = browser.execute_script(f"return {script}", rows)
+    return found
+
+
+def test_a_link_on_the_map_is_pointed_at_and_opened(grid_page: Any, grid: tuple[Any, NetworkRecorder]) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+
+    picture = grid_page.find_element(By.CSS_SELECTOR, "svg.map")
+    grid_page.execute_script("arguments[0].scrollIntoView({block: 'center'})", picture)
+    first = next(row for row in grid[1].links().rows() if row["link"] == "T0--T1-1")
+    number = grid_page.execute_script(
+        "return window.simmodelPage.maps[0].panel.links.findIndex((link) => link[0] === 'T0--T1-1')"
+    )
+    line = grid_page.find_elements(By.CSS_SELECTOR, ".map .hit")[number]
+    ActionChains(grid_page).move_to_element(line).click().perform()
+    text = grid_page.execute_script("return document.querySelector('.tip').textContent")
+    assert text.startswith("link: T0--T1-1\nbetween: T0 – T1-1\n")
+    assert f"moved: {first['bytes'] / 1e9:,.3f} GB" in text
+    opened = facts_of(grid_page, ".beside .picked")
+    mean = float(f"{100 * first['utilisation']:.3g}")
+    assert opened["mean load"] == f"{mean:g} %"
+    wide = "return window.simmodelPage.maps[0].links.map((e) => parseFloat(e.drawn.style.strokeWidth))"
+    before = grid_page.execute_script(wide)
+    grid_page.execute_script("window.simmodelPage.look(0, 100); window.simmodelPage.drawAll()")
+    assert grid_page.execute_script(wide) != before  # the load is that of the time in view
+
+
+def test_a_site_opens_with_its_hosts_and_its_queue(grid_page: Any, grid: tuple[Any, NetworkRecorder]) -> None:
+    result, links = grid
+    jobs = result.jobs
+    site = "T1-1"
+    grid_page.execute_script(f"window.simmodelPage.openSite('{site}')")
+    here = jobs["site"] == site
+    for share in (0.3, 0.9):
+        at = result.started + share * (result.ended - result.started)
+        grid_page.execute_script(
+            "const page = window.simmodelPage, chart = page.gantts[0];"
+            "Object.getPrototypeOf(chart.constructor).cursor = arguments[0]; page.markAll()",
+            at,
+        )
+        facts = facts_of(grid_page, ".beside .picked")
+        runs = here & (jobs["start"] <= at) & ~(jobs["end"] <= at)
+        waits = here & (jobs["queued"] <= at) & ~(jobs["start"] <= at) & ~(jobs["end"] <= at)
+        assert facts["running"] == str(runs.sum())
+        assert facts["cores in use"] == str(jobs["processors"][runs].sum())
+        assert facts["in its queue"] == str(waits.sum())
+        used: dict[str, int] = {}
+        for job, wide in zip(jobs["job"][runs].tolist(), jobs["processors"][runs].tolist(), strict=True):
+            used[links.host(job)] = used.get(links.host(job), 0) + wide
+        assert facts["cores in use by host"] == ", ".join(f"{host}: {used[host]}" for host in sorted(used))
+    name = "return window.simmodelPage.gantts[0].panel.places[window.simmodelPage.gantts[0].which].name"
+    assert grid_page.execute_script(name) == site
+
+
+def test_a_job_is_found_by_its_id_with_its_files(grid_page: Any, grid: tuple[Any, NetworkRecorder]) -> None:
+    files = grid[1].files()
+    moved = next(row for row in files.rows() if str(row["way"]).startswith("from "))
+    grid_page.execute_script("window.simmodelPage.rows.find(String(arguments[0]))", moved["job"])
+    grid_page.execute_script("document.querySelector('tr[data-row]').click()")
+    shown = texts(grid_page, "section .picked tbody tr")
+    own = [row for row in files.rows() if row["job"] == moved["job"]]
+    assert [row[:2] for row in shown] == [[row["file"], row["way"]] for row in own]
+
+
+def test_a_narrow_map_fits(grid_page: Any) -> None:
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": True}
+    grid_page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    grid_page.execute_script("window.simmodelPage.openSite('T1-1')")
+    settle(grid_page)
+    assert grid_page.execute_script("return document.documentElement.scrollWidth") <= 390
+    grid_page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_run_that_is_killed_leaves_its_page(browser: Any) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    code = (
+        "from simmodel import Job, start\n"
+        "simulation = start(8, [Job(id=i, submit=10 * i, run=35) for i in range(1000)], 'easy')\n"
+        "with simulation.serve(refresh=0.05) as view:\n"
+        "    view.act('pause'); print(view.url, flush=True); simulation.run()\n"
+    )
+
+    def wait(holds: str) -> None:
+        WebDriverWait(browser, 60, 0.05).until(lambda driver: driver.execute_script(f"return {holds}"))
+
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        browser.get(run.stdout.readline().strip())
+        wait("window.simmodelPage !== undefined")
+        run.kill()
+        wait("document.querySelector('.now').textContent.startsWith('the run is gone')")
+    assert browser.execute_script("return window.simmodelPage.table.columns[0].values.length") == 1000
+    browser.get_log("browser")
+
+
 def test_a_run_is_watched_paused_stepped_and_seen_to_its_end(browser: Any) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
@@ -325,7 +449,7 @@ def test_a_run_is_watched_paused_stepped_and_seen_to_its_end(browser: Any) -> No
         thread = Thread(target=simulation.run)
         thread.start()
         wait("window.simmodelPage && window.simmodelLive && window.simmodelLive.paused")
-        pause, step, _ = browser.find_elements(By.CSS_SELECTOR, "#live button")
+        pause, step, *_ = browser.find_elements(By.CSS_SELECTOR, "#live button")
         for _ in range(8):
             beat = browser.execute_script("return window.simmodelLive.beat")
             step.click()

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel import Elastic, InputError, Job, Result, Workload, compare, simulate
+from simmodel import Elastic, InputError, Job, Result, Workload, compare, simulate, start
 from simmodel.metrics.report import duration, metric_rows
 from simmodel.metrics.workflow import machine_rows
+from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, RouteSpec, SiteSpec
+from simmodel.records import NetworkRecorder
 from simmodel.records.steps import Steps
 from simmodel.view.page.document import Page
 from tests.helpers.read_pages import Read, read_page
@@ -110,6 +112,64 @@ def test_the_page_of_a_grid() -> None:
         mean = result.utilisation(heat["names"][row]).mean()
         assert values[row].mean() / 255 == pytest.approx(mean, abs=0.003)
     assert [each["name"] for each in page.panel("executions by node")["places"]] == heat["names"]
+
+
+def test_the_map_of_a_grid_has_the_load_of_each_link_and_each_job_its_files_and_host() -> None:
+    simulation = start("tiers-30", "tiers-30-day", "least-loaded", until=20_000)
+    record = NetworkRecorder(simulation.system.data.network)
+    simulation.env.observe(record)
+    result = simulation.run().result()
+    page = page_of(result, links=record)
+    shown = page.panel("links by load, and sites by the used share of their cores")
+    names = [place[0] for place in shown["places"]]
+    assert names == result.places["place"].tolist()
+    values = page.numbers(shown["values"]).reshape(len(shown["links"]), shown["bins"])
+    table = {str(row["link"]): row for row in record.links().rows()}
+    assert {link[0] for link in shown["links"]} == set(table)
+    for (link, a, b, _, mean, peak), own in zip(shown["links"], values, strict=True):
+        assert link == f"{names[a]}--{names[b]}" or link == f"{names[b]}--{names[a]}"
+        assert mean == pytest.approx(table[link]["utilisation"])
+        assert own.mean() / 255 == pytest.approx(mean, abs=0.003)
+        assert peak >= mean
+    at = {place[0]: np.array(place[1:3]) for place in shown["places"]}
+    apart = {link[0]: np.linalg.norm(at[names[link[1]]] - at[names[link[2]]]) for link in shown["links"]}
+    assert max(length for link, length in apart.items() if "--T2" in link) < 1.0  # near the site above, on any side
+    details = page.head["details"]
+    job, file, way = page.numbers(details["row"]), *(column["words"] for column in details["columns"][:2])
+    assert set(way) >= {"written", "already there or on its way"}
+    moved = page.numbers(details["columns"][4]["data"])
+    came = np.array([each.startswith("from ") for each in way])[page.numbers(details["columns"][1]["data"])]
+    for row in (5, 50, 500):
+        assert moved[(job == row) & came].sum() == result.jobs["bytes_in"][row]
+    assert f"o{result.jobs['job'][5]}" in file
+    hosts = page.column("host")
+    site = result.jobs["site"].tolist()
+    assert all(host.startswith(place) for host, place in zip(hosts, site, strict=True) if host)
+    assert sum(map(bool, hosts)) == np.isfinite(result.jobs["start"]).sum()
+
+
+def test_links_of_a_routing_table_stand_on_the_map() -> None:
+    links = [LinkSpec(name=f"l-{name}", bandwidth="1GBps") for name in "abc"]
+    ways = [
+        RouteSpec(source=a, destination=b, links=(f"l-{a}", f"l-{b}"), symmetrical=True) for a, b in ("ab", "ac", "bc")
+    ]
+    sites = [SiteSpec(name=name, hosts=[NodeSpec(count=1, cores=4)]) for name in "abc"]
+    files = [FileSpec(name="f", size="1GB", sites=["a"])]
+    spec = GridSpec(sites=sites, network=NetworkSpec(links=links, routes=ways), files=files)
+    simulation = start(
+        spec, [Job(id=1, run=10, inputs=("f",)), Job(id=2, submit=1, run=10, processors=4)], "round-robin"
+    )
+    record = NetworkRecorder(simulation.system.data.network)
+    simulation.env.observe(record)
+    result = simulation.run().result()
+    shown = page_of(result, links=record).panel("links by load, and sites by the used share of their cores")
+    assert [place[0] for place in shown["places"]] == ["a", "b", "c", ""]
+    assert sorted((link[0], link[1], link[2]) for link in shown["links"]) == [
+        ("l-a", 0, 3),
+        ("l-b", 1, 3),
+        ("l-c", 2, 3),
+    ]
+    assert page_of(result).panel("bytes between sites")["bins"] == 0
 
 
 def test_the_page_of_a_comparison() -> None:
