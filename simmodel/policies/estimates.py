@@ -87,10 +87,15 @@ class EarliestFinish(IndexedLowest):
         if self.simulated or view.simulated is None:
             return [_first_by_bounds(view, work, index, transfer, among)]
         run = places[0].nominal_run(work) / index.speed
-        best = index.earliest(
-            view.now, work.processors, transfer, run, lambda i: view.estimate(work, places[i]).finish, among
-        )
-        view.estimate(work, places[best])  # for the record
+        asked: dict[int, float] = {}
+
+        def end(i: int) -> float:
+            if i not in asked:
+                asked[i] = view.estimate(work, places[i]).finish
+            return asked[i]
+
+        best = index.earliest(view.env._now, work.processors, transfer, run, end, among)
+        end(best)  # for the record
         return [best]
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
@@ -110,11 +115,11 @@ def _first_by_bounds(
     """
     places: Sequence[Any] = index.places
     now = view.env._now
-    index.refresh(now)
+    ends_there = index.next_ends(now)
     known = index.alike and (work.plain or view.simulated is not None)
     run = (places[0].unslowed_run(work) if known else 0.0) * index.factors(work.home and work.home.name)
     run /= index.top_speed
-    starts = np.where(index.free >= work.processors, now, np.maximum(index.next_end, now)) if work.plain else now
+    starts = np.where(index.free >= work.processors, now, np.maximum(ends_there, now)) if work.plain else now
     bounds = starts + transfer + run
     if among is not None:
         bounds[~among] = np.inf

@@ -104,7 +104,7 @@ class WorkLeft:
         functions that are called whenever an execution is added or removed
 
     >>> left = WorkLeft([(10.0, 1, 2, None)])
-    >>> left.add(20.0, 2, 1)
+    >>> left.started((20.0, 2, 1, None))
     >>> [left.at(now) / UNIT for now in (5, 12, 30)]
     [25.0, 8.0, 0.0]
     """
@@ -116,14 +116,15 @@ class WorkLeft:
         self._ends: list[tuple[float, int]] = []
         self._of: dict[int, tuple[int, int]] = {}  # by number: the end in units, times processors; processors
         self._sum = self._processors = self.endless = 0
-        for end, number, processors, _ in entries:
-            self.add(end, number, processors)
+        for entry in entries:
+            self.started(entry)
         heapify(self._ends)
 
-    def add(self, end: float, number: int, processors: int) -> None:
-        """Add an execution."""
+    def started(self, entry: tuple[float, int, int, Any]) -> None:
+        """Add an execution of an index (hot path)."""
         for call in self.changed:
             call()
+        end, number, processors, _ = entry
         if end == inf:
             self.endless += 1
             return
@@ -133,25 +134,14 @@ class WorkLeft:
         self._processors += processors
         heappush(self._ends, (end, number))
 
-    def remove(self, end: float, number: int) -> None:
-        """Remove an execution."""
+    def ended(self, entry: tuple[float, int, int, Any]) -> None:
+        """Remove an execution of an index (hot path)."""
         for call in self.changed:
             call()
-        if end == inf:
+        if entry[0] == inf:
             self.endless -= 1
             return
-        self._drop(number)
-
-    def started(self, entry: tuple[float, int, int, Any]) -> None:
-        """Add an execution of an index."""
-        self.add(*entry[:3])
-
-    def ended(self, entry: tuple[float, int, int, Any]) -> None:
-        """Remove an execution of an index."""
-        self.remove(*entry[:2])
-
-    def _drop(self, number: int) -> None:
-        work, processors = self._of.pop(number, (0, 0))
+        work, processors = self._of.pop(entry[1], (0, 0))
         self._sum -= work
         self._processors -= processors
 
@@ -203,13 +193,13 @@ class RunningIndex:
     at which a number of processors is free cost about the square root of the number of executions.
     """
 
-    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_size", "_sums", "_watchers")
+    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_sums", "_watchers", "size")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
         self._lasts: list[Entry] = []  # the greatest entry of each block except the last
         self._sums: list[int] = [0]
-        self._size = 0
+        self.size = 0
         self._count = 0
         self._left: WorkLeft | None = None  # created on first use, as is the next one
         self._elastic: ElasticRuns | None = None
@@ -217,7 +207,7 @@ class RunningIndex:
         self._others: tuple[Watcher, ...] = ()  # without that of elastic jobs
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def __iter__(self) -> Iterator[Any]:
         return iter([entry[3] for block in self._blocks for entry in block])
@@ -242,7 +232,7 @@ class RunningIndex:
         """Add an execution with its number of processors."""
         number = self._count = self._count + 1
         entry = run.entry = (run.expected_end, number, processors, run)
-        self._size += 1
+        self.size += 1
         for watcher in self._watchers:
             watcher.started(entry)
         lasts = self._lasts
@@ -255,7 +245,7 @@ class RunningIndex:
 
     def fill(self, runs: Iterable[tuple[Held, int]]) -> None:
         """Add executions, each with its number of processors, to an empty index: in order, but sorted at once."""
-        if self._size or self._watchers or self._left is not None:
+        if self.size or self._watchers or self._left is not None:
             for run, processors in runs:
                 self.add(run, processors)
             return
@@ -263,7 +253,7 @@ class RunningIndex:
         for number, (run, processors) in enumerate(runs, self._count + 1):
             entry = run.entry = (run.expected_end, number, processors, run)
             entries.append(entry)
-        self._size = len(entries)
+        self.size = len(entries)
         self._count += len(entries)
         entries.sort()
         blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
@@ -285,7 +275,7 @@ class RunningIndex:
         """Remove an execution of the index."""
         entry = run.entry
         run.entry = None
-        self._size -= 1
+        self.size -= 1
         for watcher in self._watchers:
             watcher.ended(entry)
         lasts = self._lasts
