@@ -130,7 +130,7 @@ def _first_by_bounds(
         i = ends.index(low := min(ends))
         place, times = places[i], asked[i]
         if times == 2 or low == np.inf:
-            return i
+            return i if among is None or among[i] else int(among.argmax())
         asked[i] += 1
         if times:  # grids ask also sites that are closed
             alone = alone and not any(each.can_run(work) for each in places if each is not place)

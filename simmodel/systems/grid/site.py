@@ -141,10 +141,11 @@ class Site(ClusterDestination):
 
     def can_run(self, job: BrokeredJob) -> bool:
         """Whether it could run the job, and takes jobs now (hot path)."""
-        if self.down or self.closed:
-            return False
         limit = self.spec.limit
-        return (limit is None or self.present < limit) and self.why_not(job) is None
+        if self.down or self.closed or (limit is not None and self.present >= limit):
+            return False
+        pool = self._plain  # of a site, which limits neither processors nor times
+        return self.why_not(job) is None if pool is None or not job.plain else job.processors <= pool.largest
 
     # ------------------------------------------------------------------ load
 
