@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -88,13 +87,13 @@ UNIT = 2**20
 class WorkLeft:
     """The expected remaining work of executions from an instant on, in units of 2^-20 processor seconds.
 
-    Executions past their expected end, or without one, count zero. A start or an end costs O(log n), a question O(1)
-    amortised.
+    Executions past their expected end, or without one, count zero. A start, an end and a question are sums: the index
+    has the executions in the order of their ends.
 
     Parameters
     ----------
-    entries
-        the current executions: (expected end in s, number, processors, anything)
+    runs
+        the index of the executions, which tells of starts and ends
 
     Attributes
     ----------
@@ -102,48 +101,44 @@ class WorkLeft:
         the number of executions without an end
     changed
         functions that are called whenever an execution is added or removed
-
-    >>> left = WorkLeft([(10.0, 1, 2, None)])
-    >>> left.started((20.0, 2, 1, None))
-    >>> [left.at(now) / UNIT for now in (5, 12, 30)]
-    [25.0, 8.0, 0.0]
     """
 
-    __slots__ = ("_ends", "_of", "_processors", "_sum", "changed", "endless")
+    __slots__ = ("_now", "_overdue", "_processors", "_runs", "_sum", "changed", "endless")
 
-    def __init__(self, entries: Iterable[tuple[float, int, int, Any]]) -> None:
+    def __init__(self, runs: RunningIndex) -> None:
         self.changed: list[Callable[[], object]] = []
-        self._ends: list[tuple[float, int]] = []
-        self._of: dict[int, tuple[int, int]] = {}  # by number: the end in units, times processors; processors
+        self._runs = runs
+        self._now = -inf  # the instant of the last question
+        self._overdue: set[int] = set()  # the numbers of the executions that are past their ends at that instant
         self._sum = self._processors = self.endless = 0
-        for entry in entries:
+        for entry in runs.entries():
             self.started(entry)
-        heapify(self._ends)
 
-    def started(self, entry: tuple[float, int, int, Any]) -> None:
-        """Add an execution of an index (hot path)."""
+    def started(self, entry: Entry) -> None:
+        """Add an execution of the index (hot path)."""
         for call in self.changed:
             call()
         end, number, processors, _ = entry
         if end == inf:
             self.endless += 1
-            return
-        work = int(end * UNIT) * processors
-        self._of[number] = work, processors
-        self._sum += work
-        self._processors += processors
-        heappush(self._ends, (end, number))
+        elif end <= self._now:
+            self._overdue.add(number)
+        else:
+            self._sum += int(end * UNIT) * processors
+            self._processors += processors
 
-    def ended(self, entry: tuple[float, int, int, Any]) -> None:
-        """Remove an execution of an index (hot path)."""
+    def ended(self, entry: Entry) -> None:
+        """Remove an execution of the index (hot path)."""
         for call in self.changed:
             call()
-        if entry[0] == inf:
+        end, number, processors, _ = entry
+        if end == inf:
             self.endless -= 1
-            return
-        work, processors = self._of.pop(entry[1], (0, 0))
-        self._sum -= work
-        self._processors -= processors
+        elif number in self._overdue:
+            self._overdue.remove(number)
+        else:
+            self._sum -= int(end * UNIT) * processors
+            self._processors -= processors
 
     def at(self, now: float) -> int:
         """Return the work left at an instant (s); instants must not decrease from call to call."""
@@ -151,13 +146,17 @@ class WorkLeft:
 
     def line(self, now: float) -> tuple[int, int, float]:
         """Return the work left at an instant (s), by how many units it falls per unit of time, and until when (s)."""
-        ends = self._ends
-        while ends and (ends[0][0] <= now or ends[0][1] not in self._of):
-            work, processors = self._of.pop(heappop(ends)[1], (0, 0))
-            self._sum -= work
+        runs, overdue = self._runs, self._overdue
+        self._now = now
+        entry = runs.nth(len(overdue))
+        while entry is not None and entry[0] <= now:
+            end, number, processors, _ = entry
+            overdue.add(number)
+            self._sum -= int(end * UNIT) * processors
             self._processors -= processors
+            entry = runs.nth(len(overdue))
         processors = self._processors
-        return self._sum - int(now * UNIT) * processors, processors, ends[0][0] if ends else inf
+        return self._sum - int(now * UNIT) * processors, processors, inf if entry is None else entry[0]
 
 
 _BLOCK = 96
@@ -227,6 +226,14 @@ class RunningIndex:
         """The earliest expected end, in seconds; infinite if nothing runs."""
         block = self._blocks[0]
         return block[0][0] if block else INFINITY
+
+    def nth(self, n: int) -> Entry | None:
+        """Return the entry after the first ``n``, or ``None``."""
+        for block in self._blocks:
+            if n < len(block):
+                return block[n]
+            n -= len(block)
+        return None
 
     def add(self, run: Held, processors: int) -> None:
         """Add an execution with its number of processors."""
@@ -307,7 +314,7 @@ class RunningIndex:
     def left(self) -> WorkLeft:
         """The expected remaining work; maintained from its first use on."""
         if self._left is None:
-            self._left = WorkLeft(self.entries())
+            self._left = WorkLeft(self)
             self.watch(self._left)
         return self._left
 

@@ -334,10 +334,12 @@ class BrokerCore(System[BrokeredJob]):
 
     def arrive(self, job: BrokeredJob) -> None:
         """Accept work that arrives at its instant, or reject it."""
+        for place in self._destinations(job.home, self.places):
+            if place.why_not(job) is None:
+                self.take_in(job)
+                return
         reason = self._why_nowhere(job)
-        if reason is None:
-            self.take_in(job)
-            return
+        assert reason is not None
         self.report.rejected[reason.rule] += 1
         job.state = "rejected"
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,8 +184,8 @@ class StreamedLedger(GridLedger):
     def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Take a column of some rows out, as an array."""
         kind, empty = _COLUMNS[name]
-        take = getattr(self, name).pop
-        return np.array([take(row, empty) for row in rows.tolist()], dtype=_TYPES[kind])
+        taken = map(getattr(self, name).pop, rows.tolist(), repeat(empty))
+        return np.fromiter(taken, dtype=_TYPES[kind], count=len(rows))
 
     def ended(self) -> NDArray[np.int64]:
         """Return the rows of the jobs that have ended, in order."""
