@@ -81,7 +81,7 @@ class SiteColumns:
     open
         the processors of the widest job that would start at once: those free if nothing waits or comes, else -1
     speed, top_speed
-        mean and highest speeds, relative to the run times of jobs
+        mean and highest speeds, relative to the run times of jobs; the mean is one number if all have the same
     punctual, alike
         whether no run exceeds its expected end; whether all take the same time for a job, apart from slowdowns and
         speeds
@@ -96,8 +96,10 @@ class SiteColumns:
         self._until = [-np.inf] * size
         self._ends: list[tuple[float, int]] = []  # the instants until which lines hold, and earlier ones of places
         self.free, self.queued, self.running, self.assigned, self.open, self._next_ends = np.zeros((6, size))
-        self._old_ends = set(range(size))  # the places whose next ends have changed since they were asked for
-        self.speed = np.array([place.speed for place in places], dtype=np.float64)
+        self._followers: list[set[int]] = []
+        self._old_ends: set[int] | None = None  # the places that have changed since their next ends were asked for
+        speeds = np.array([place.speed for place in places], dtype=np.float64)
+        self.speed: NDArray[np.float64] | float = float(speeds[0]) if (speeds == speeds[0]).all() else speeds
         self.top_speed = np.array([place.top_speed for place in places], dtype=np.float64)
         bases = {place.basis for place in places}
         self.punctual, self.alike = None not in bases, len(bases) == 1
@@ -117,8 +119,8 @@ class SiteColumns:
             changed.update(range(len(self.places)))
         if not changed:
             return
-        if len(self._old_ends) < len(self.places):  # all of them if nobody asks
-            self._old_ends |= changed
+        for each in self._followers:
+            each |= changed
         since, places, until_of = now - self._since, self.places, self._until
         for i in changed:
             work, falls, until, capacity, free, queued, running, assigned = places[i].load_line()
@@ -144,11 +146,18 @@ class SiteColumns:
 
     def next_ends(self, now: float) -> NDArray[np.float64]:
         """Return the instants (s) before which simulations free no processors, at an instant as for :meth:`refresh`."""
+        if self._old_ends is None:
+            self._old_ends = self.follow()
         self.refresh(now)
         for i in self._old_ends:
             self._next_ends[i] = self.places[i].next_end
         self._old_ends.clear()
         return self._next_ends
+
+    def follow(self) -> set[int]:
+        """Return a set, of all places now, to which each refresh adds those that have changed; its owner clears it."""
+        self._followers.append(followed := set(range(len(self.places))))
+        return followed
 
     def factors(self, home: str | None) -> NDArray[np.float64]:
         """Return the slowdown factors of jobs of a home, by name, at the places; they do not change."""
@@ -201,7 +210,7 @@ class SiteColumns:
         now: float,
         processors: int,
         transfer: NDArray[np.float64] | float,
-        run: NDArray[np.float64],
+        run: NDArray[np.float64] | float,
         exactly: Callable[[int], float],
         among: NDArray[np.bool_] | None = None,
     ) -> int:
@@ -223,17 +232,17 @@ class SiteColumns:
         ends = self._lows(now)
         idle = self.idle_for(processors)
         ends[idle] = 0.0
-        ends += now
-        ends += transfer
-        ends += run
+        ends += now + transfer + run
         if among is not None:
             ends[~among] = INFINITY
         best = int(ends.argmin())
-        limit = ends[best] + (0.0 if idle[best] else self._span[best])
+        limit = float(ends[best]) + (0.0 if idle[best] else float(self._span[best]))
         if limit == INFINITY:
             return best if among is None else int(among.argmax())
         near = ends <= limit + 4e-12 * abs(limit)  # of the busy places that may be as early; of idle ones it is exact
-        found = [(exactly(i), i) for i in (near & ~idle).nonzero()[0].tolist()]
+        found = [(exactly(i), i) for i in (near > idle).nonzero()[0].tolist()]
+        if not found:
+            return best
         near &= idle
         if near.any():
             first = int(np.where(near, ends, INFINITY).argmin())

@@ -49,9 +49,15 @@ class ClusterDestination(Destination):
         self.on_the_way = [0, 0, 0]
 
     @property
+    def free(self) -> int:
+        """Number of free processors outside reservations."""
+        pool = self.system.core.only_pool
+        return self.system.free if pool is None else int(pool.free)
+
+    @property
     def queued(self) -> int:
         """Number of waiting jobs."""
-        return len(self.system.view.waiting)
+        return self.system.view.waiting.count
 
     @property
     def runs(self) -> int:
