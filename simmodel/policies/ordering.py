@@ -107,10 +107,10 @@ def start_heads(order: OrderLike, view: View, place: Pool) -> Iterator[Decision]
     waiting = view.waiting.at(place)
     if not waiting.count or place.free <= 0:
         return
-    queue = waiting.by(order)
+    queue = waiting.by(order) if order.key is not None or waiting.with_priorities else waiting
     if order.changes and place.free < queue.narrowest:
         return
-    while (head := queue.head()) is not None and place.fits(head):
+    while waiting.count and place.fits(head := queue.head()):
         yield Start(head, place)
 
 

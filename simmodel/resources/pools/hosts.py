@@ -345,7 +345,10 @@ class HostPool(NodePool):
         hosts = self._hosts
         if hosts is None or job.request is not None or job.past is not None:
             return self._fits_otherwise(job)
-        return hosts.fits(processors)
+        for kind in hosts.kinds:  # noqa: SIM110 (hot path: hosts.fits without a call)
+            if kind.there >> processors:
+                return True
+        return False
 
     def _fits_otherwise(self, job: LiveJob) -> bool:
         if not self._counts(job):

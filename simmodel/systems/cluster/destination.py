@@ -136,7 +136,8 @@ class ClusterDestination(Destination):
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, waiting and running, and its run time."""
-        slowdown = self.slowdown(job)
+        slowdowns = self.slowdowns
+        slowdown = slowdowns[None] if len(slowdowns) == 1 else self.slowdown(job)
         limit, run = job.limit * slowdown, job._length * slowdown
         cluster = self.system
         if job._job is not None and job._job.has_body:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -174,8 +175,8 @@ class StreamedLedger(GridLedger):
         self._known = Table({})
         self._come = 0  # rows so far
 
-    def _empty(self, _kind: str, empty: float) -> Any:
-        return _Sparse(empty)
+    def _empty(self, kind: str, empty: float) -> Any:
+        return defaultdict(int) if kind == "h" and not empty else _Sparse(empty)
 
     def grow(self, rows: int) -> None:
         """Append empty rows, which take no room before something happens to them."""
