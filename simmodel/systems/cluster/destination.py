@@ -57,7 +57,7 @@ class ClusterDestination(Destination):
     @property
     def queued(self) -> int:
         """Number of waiting jobs."""
-        return self.system.view.waiting.count
+        return int(self.system.view.waiting.count)
 
     @property
     def runs(self) -> int:
