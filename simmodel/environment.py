@@ -150,11 +150,11 @@ class Waits(Protocol):
 class _WakeUp:
     """A callback at the end of an instant, kept outside the event queue, which would cost twice as much."""
 
-    __slots__ = ("_call", "_env", "_rank", "armed")
+    __slots__ = ("_env", "_rank", "armed", "call")
 
     def __init__(self, env: Environment, call: Callable[[], object], rank: float) -> None:
         self._env = env
-        self._call = call
+        self.call = call
         self._rank = rank
         self.armed = False
 
@@ -168,7 +168,7 @@ class _WakeUp:
     def fire(self) -> None:
         """Run the callback."""
         self.armed = False
-        self._call()
+        self.call()
 
 
 class Environment(simpy.Environment):
@@ -572,7 +572,9 @@ class Environment(simpy.Environment):
         while True:
             if at_end:
                 if not queue or queue[0][0] > self._now:
-                    pop(at_end)[2].fire()
+                    wake = pop(at_end)[2]  # wake.fire(), inlined
+                    wake.armed = False
+                    wake.call()
                     if self._leaving:
                         return
                     continue

@@ -153,6 +153,12 @@ class Panda(IndexedLowest):
 
     def __init__(self) -> None:
         super().__init__()
+        self._terms: _PandaTerms | None = None
+
+    def forget(self) -> None:
+        """Discard the columns."""
+        super().forget()
+        self._terms = None
 
     def indexed(self, view: View) -> bool:
         """Return whether this is the policy itself."""
@@ -161,7 +167,9 @@ class Panda(IndexedLowest):
     def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the first of the places with the highest weight."""
         index.refresh(view.env._now)
-        weights = _weight(index.running, index.queued, index.assigned, np.maximum(index.free // work.processors, 0))
+        if self._terms is None or self._terms.index is not index:
+            self._terms = _PandaTerms(index)
+        weights = self._terms.weights(work.processors)
         if work.needs_files:
             weights = weights * _locality(_held(view, work, len(weights)), _bytes_of(view, work))
         if among is not None:
@@ -185,6 +193,31 @@ def _weight(
     many = np.minimum(np.maximum((assigned + 1) / (queued + 1), 1.0), 2.0)
     weight: NDArray[np.float64] = (running + slots + 1) / (queued + assigned + 1) / many
     return weight
+
+
+class _PandaTerms:
+    """The parts of the weights that do not depend on the job, in columns of which changed places are renewed."""
+
+    def __init__(self, index: SiteColumns) -> None:
+        self.index = index
+        self._changed = index.follow()
+        self._running, self._waiting, self._many = np.zeros((3, len(index.places)))
+        self._free = np.zeros(len(index.places), dtype=np.int64)
+
+    def weights(self, processors: int) -> NDArray[np.float64]:
+        """Return the weights of the places, without data, for a job with this number of processors."""
+        index = self.index
+        for i in self._changed:
+            queued, assigned = float(index.queued[i]), float(index.assigned[i])
+            self._free[i] = max(int(index.free[i]), 0)
+            self._running[i] = index.running[i] + 1.0
+            self._waiting[i] = queued + assigned + 1.0
+            self._many[i] = min(max((assigned + 1.0) / (queued + 1.0), 1.0), 2.0)
+        self._changed.clear()
+        weights = self._free // processors + self._running
+        weights /= self._waiting
+        weights /= self._many
+        return weights
 
 
 def _locality(held: NDArray[np.float64], total: float) -> NDArray[np.float64]:

@@ -87,10 +87,15 @@ class EarliestFinish(IndexedLowest):
         if self.simulated or view.simulated is None:
             return [_first_by_bounds(view, work, index, transfer, among)]
         run = places[0].nominal_run(work) / index.speed
-        best = index.earliest(
-            view.now, work.processors, transfer, run, lambda i: view.estimate(work, places[i]).finish, among
-        )
-        view.estimate(work, places[best])  # for the record
+        asked: dict[int, float] = {}
+
+        def end(i: int) -> float:
+            if i not in asked:
+                asked[i] = view.estimate(work, places[i]).finish
+            return asked[i]
+
+        best = index.earliest(view.env._now, work.processors, transfer, run, end, among)
+        end(best)  # for the record
         return [best]
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
@@ -114,11 +119,11 @@ def _first_by_bounds(
     """
     places: Sequence[Any] = index.places
     now = view.env._now
-    index.refresh(now)
+    ends_there = index.next_ends(now)
     known = index.alike and (work.plain or view.simulated is not None)
     run = (places[0].unslowed_run(work) if known else 0.0) * index.factors(work.home and work.home.name)
     run /= index.top_speed
-    starts = np.where(index.free >= work.processors, now, np.maximum(index.next_end, now)) if work.plain else now
+    starts = np.where(index.free >= work.processors, now, np.maximum(ends_there, now)) if work.plain else now
     bounds = starts + transfer + run
     if among is not None:
         bounds[~among] = np.inf
@@ -129,7 +134,7 @@ def _first_by_bounds(
         i = ends.index(low := min(ends))
         place, times = places[i], asked[i]
         if times == 2 or low == np.inf:
-            return i
+            return i if among is None or among[i] else int(among.argmax())
         asked[i] += 1
         if times:  # grids ask also sites that are closed
             alone = alone and not any(each.can_run(work) for each in places if each is not place)

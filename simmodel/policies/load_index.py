@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SiteColumns", "WatchedPlace"]
 
+INFINITY = float("inf")
 _SPAN = 2.0**20  # seconds after which the bounds are taken anew, as their rounding grows with time
 
 
@@ -44,6 +45,11 @@ class WatchedPlace(Protocol):
     @property
     def speed(self) -> float:
         """Its speed, relative to the run times of jobs."""
+        ...
+
+    @property
+    def next_end(self) -> float:
+        """The instant (s) before which simulations free no processors."""
         ...
 
     def factor(self, home: str | None, /) -> float:
@@ -76,10 +82,8 @@ class SiteColumns:
         free processors; jobs that wait, that run, and that are on their way to the queue
     open
         the processors of the widest job that would start at once: those free if nothing waits or comes, else -1
-    next_end
-        the instants (s) before which simulations free no processors
     speed, top_speed
-        mean and highest speeds, relative to the run times of jobs
+        mean and highest speeds, relative to the run times of jobs; the mean is one number if all have the same
     punctual, alike
         whether no run exceeds its expected end; whether all take the same time for a job, apart from slowdowns and
         speeds
@@ -93,8 +97,11 @@ class SiteColumns:
         self._low, self._falls, self._span = np.zeros((3, size))  # the bounds, their fall a second, their width
         self._until = [-np.inf] * size
         self._ends: list[tuple[float, int]] = []  # the instants until which lines hold, and earlier ones of places
-        self.free, self.queued, self.running, self.assigned, self.open, self.next_end = np.zeros((6, size))
-        self.speed = np.array([place.speed for place in places], dtype=np.float64)
+        self.free, self.queued, self.running, self.assigned, self.open, self._next_ends = np.zeros((6, size))
+        self._followers: list[set[int]] = []
+        self._old_ends: set[int] | None = None  # the places that have changed since their next ends were asked for
+        speeds = np.array([place.speed for place in places], dtype=np.float64)
+        self.speed: NDArray[np.float64] | float = float(speeds[0]) if (speeds == speeds[0]).all() else speeds
         self.top_speed = np.array([place.top_speed for place in places], dtype=np.float64)
         bases = {place.basis for place in places}
         self.punctual, self.alike = None not in bases, len(bases) == 1
@@ -112,37 +119,47 @@ class SiteColumns:
         if now - self._since > _SPAN:
             self._since = now
             changed.update(range(len(self.places)))
-        if changed:
-            self._ask(changed, now)
-            changed.clear()
-
-    def _ask(self, changed: set[int], now: float) -> None:
-        """Ask places for their lines (hot path)."""
-        since = now - self._since
+        if not changed:
+            return
+        for each in self._followers:
+            each |= changed
+        since, places, until_of = now - self._since, self.places, self._until
         for i in changed:
-            self._put(i, since, self.places[i].load_line())
+            work, falls, until, capacity, free, queued, running, assigned = places[i].load_line()
+            self.free[i] = free
+            self.queued[i] = queued
+            self.running[i] = running
+            self.assigned[i] = assigned
+            self.open[i] = -1 if queued or assigned else free
+            if until != until_of[i]:
+                until_of[i] = until
+                if until < INFINITY:
+                    heappush(ends, (until, i))
+            if capacity and work < INFINITY:
+                margin = (1e-12 * work + 2.0**-17 * falls) / capacity
+                fall = falls / capacity
+                self._low[i] = work / capacity + since * fall - margin
+                self._falls[i] = fall
+                self._span[i] = 2.0 * margin
+            else:
+                self._low[i] = INFINITY
+                self._falls[i] = self._span[i] = 0.0
+        changed.clear()
 
-    def _put(self, i: int, since: float, line: LoadLine) -> None:
-        work, falls, until, capacity, free, queued, running, assigned, next_end = line
-        self.free[i] = free
-        self.queued[i] = queued
-        self.running[i] = running
-        self.assigned[i] = assigned
-        self.next_end[i] = next_end
-        self.open[i] = -1 if queued or assigned else free
-        if until != self._until[i]:
-            self._until[i] = until
-            if until < np.inf:
-                heappush(self._ends, (until, i))
-        if capacity and work < np.inf:
-            margin = (1e-12 * work + 2.0**-17 * falls) / capacity
-            fall = falls / capacity
-            self._low[i] = work / capacity + since * fall - margin
-            self._falls[i] = fall
-            self._span[i] = 2.0 * margin
-        else:
-            self._low[i] = np.inf
-            self._falls[i] = self._span[i] = 0.0
+    def next_ends(self, now: float) -> NDArray[np.float64]:
+        """Return the instants (s) before which simulations free no processors, at an instant as for :meth:`refresh`."""
+        if self._old_ends is None:
+            self._old_ends = self.follow()
+        self.refresh(now)
+        for i in self._old_ends:
+            self._next_ends[i] = self.places[i].next_end
+        self._old_ends.clear()
+        return self._next_ends
+
+    def follow(self) -> set[int]:
+        """Return a set, of all places now, to which each refresh adds those that have changed; its owner clears it."""
+        self._followers.append(followed := set(range(len(self.places))))
+        return followed
 
     def factors(self, home: str | None) -> NDArray[np.float64]:
         """Return the slowdown factors of jobs of a home, by name, at the places; they do not change."""
@@ -156,6 +173,7 @@ class SiteColumns:
         return idle
 
     def _lows(self, now: float) -> NDArray[np.float64]:
+        self.refresh(now)
         lows: NDArray[np.float64] = self._low - (now - self._since) * self._falls
         return lows
 
@@ -171,22 +189,19 @@ class SiteColumns:
         first
             whether the first of them is enough
         """
-        self.refresh(now)
-        found = _least(self._lows(now), self._span, self._exact_load, among)
-        return found[:1] if first else found
+        return _least(self._lows(now), self._span, self._exact_load, among, first=first)
 
     def shortest(self, now: float, processors: int, among: NDArray[np.bool_] | None = None) -> list[int]:
         """Return the number of the first of the least loaded places among those that start a job at once, or of all.
 
         Parameters are those of :meth:`lowest`, and the processors of the job.
         """
-        self.refresh(now)
+        lows = self._lows(now)
         idle = self.idle_for(processors)
         if among is not None:
             idle &= among
-        lows = self._lows(now)
-        found = _least(lows, self._span, self._exact_load, idle)
-        return (found or _least(lows, self._span, self._exact_load, among))[:1]
+        found = _least(lows, self._span, self._exact_load, idle, first=True)
+        return found or _least(lows, self._span, self._exact_load, among, first=True)
 
     def _exact_load(self, i: int) -> float:
         place = self.places[i]
@@ -197,7 +212,7 @@ class SiteColumns:
         now: float,
         processors: int,
         transfer: NDArray[np.float64] | float,
-        run: NDArray[np.float64],
+        run: NDArray[np.float64] | float,
         exactly: Callable[[int], float],
         among: NDArray[np.bool_] | None = None,
     ) -> int:
@@ -216,16 +231,25 @@ class SiteColumns:
         among
             which places to consider; default: all
         """
-        self.refresh(now)
+        ends = self._lows(now)
         idle = self.idle_for(processors)
-        wait = self._lows(now)
-        wait[idle] = 0.0
-        low = now + wait + transfer + run
-        margin = 1e-12 * np.abs(low)
-        margin[idle | np.isinf(low)] = 0.0
-        span = self._span + 2.0 * margin
-        span[idle] = 0.0
-        return _least(low - margin, span, exactly, among)[0]
+        ends[idle] = 0.0
+        ends += now + transfer + run
+        if among is not None:
+            ends[~among] = INFINITY
+        best = int(ends.argmin())
+        limit = float(ends[best]) + (0.0 if idle[best] else float(self._span[best]))
+        if limit == INFINITY:
+            return best if among is None else int(among.argmax())
+        near = ends <= limit + 4e-12 * abs(limit)  # of the busy places that may be as early; of idle ones it is exact
+        found = [(exactly(i), i) for i in (near > idle).nonzero()[0].tolist()]
+        if not found:
+            return best
+        near &= idle
+        if near.any():
+            first = int(np.where(near, ends, INFINITY).argmin())
+            found.append((float(ends[first]), first))
+        return min(found)[1]
 
 
 def _least(
@@ -233,17 +257,23 @@ def _least(
     span: NDArray[np.float64],
     exactly: Callable[[int], float],
     among: NDArray[np.bool_] | None,
+    *,
+    first: bool,
 ) -> list[int]:
     """Return the numbers of the lowest of some figures, given lower bounds and how far above them the figures may be.
 
-    A figure whose span is 0 is its bound; the others may be asked for.
+    A figure whose span is 0 is its bound; the others may be asked for. ``first``: whether one number is enough.
     """
     if among is not None:
         low = np.where(among, low, np.inf)
     best = int(low.argmin())
-    limit = low[best] + span[best]
-    if limit == np.inf:  # all figures are infinite
-        return list(range(len(low))) if among is None else among.nonzero()[0].tolist()
+    width = span[best]
+    limit = low[best] + width
+    if limit == INFINITY:  # all figures are infinite
+        every = list(range(len(low))) if among is None else among.nonzero()[0].tolist()
+        return every[:1] if first else every
+    if first and not width:  # the others are at least their bounds, and those before it have higher ones
+        return [best]
     near = (low <= limit).nonzero()[0]
     if len(near) == 1:
         return [best]
@@ -251,5 +281,7 @@ def _least(
     exact = low[near]
     for k in span[near].nonzero()[0].tolist():
         exact[k] = exactly(found[k])
+    if first:
+        return [found[int(exact.argmin())]]
     lowest = exact.min()
     return [i for i, each in zip(found, exact.tolist(), strict=True) if each == lowest]

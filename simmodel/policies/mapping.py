@@ -367,10 +367,11 @@ class IndexedLowest(Lowest):
     def _columns(self, view: View) -> SiteColumns | None:
         """Return the columns of these places, or ``None`` if they do not report changes or are too few to gain."""
         places = view.places
+        if self._index is not None and self._index.places is places:
+            return self._index
         if len(places) < _FEW or not self.indexed(view):
             return None
-        if self._index is None or self._index.places is not places:
-            if not all(hasattr(place, "watch_load") for place in places):
-                return None
-            self._index = SiteColumns(places)
+        if not all(hasattr(place, "watch_load") for place in places):
+            return None
+        self._index = SiteColumns(places)
         return self._index

@@ -157,7 +157,7 @@ class LoadLine(NamedTuple):
 
     ``backlog``: expected remaining work now (processor seconds), which falls by ``falls`` per second until the instant
     ``until`` (s); ``capacity``, ``free``: processors; ``queued``, ``running``, ``assigned``: jobs that wait, that run,
-    and that are on their way to the queue; ``next_end``: the instant (s) before which simulations free no processors.
+    and that are on their way to the queue.
     """
 
     backlog: float
@@ -168,7 +168,6 @@ class LoadLine(NamedTuple):
     queued: int
     running: int
     assigned: int = 0
-    next_end: float = -inf
 
 
 def work_units(processors: int, seconds: float) -> int:

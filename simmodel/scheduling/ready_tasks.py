@@ -22,23 +22,23 @@ class ReadyTasks:
 
     Attributes
     ----------
-    new
-        the number of tasks that arrived since the last decision
+    count, new
+        the number of tasks, and of those that arrived since the last decision
     """
 
-    __slots__ = ("_count", "_first", "_tasks", "new")
+    __slots__ = ("_first", "_tasks", "count", "new")
 
     def __init__(self) -> None:
         self._tasks: list[LiveTask] = []
         self._first = 0  # all tasks before it have places
-        self._count = 0
+        self.count = 0
         self.new = 0
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def __bool__(self) -> bool:
-        return self._count > 0
+        return self.count > 0
 
     def __iter__(self) -> Iterator[LiveTask]:
         tasks = self._tasks
@@ -58,7 +58,7 @@ class ReadyTasks:
     def add(self, task: LiveTask) -> None:
         """Add a task."""
         self._tasks.append(task)
-        self._count += 1
+        self.count += 1
         self.new += 1
 
     def again(self, task: LiveTask) -> None:
@@ -71,32 +71,32 @@ class ReadyTasks:
         """Remove a task without a place."""
         self._tasks = [each for each in self._tasks[self._first :] if each is not task]
         self._first = 0
-        self._count -= 1
-        self.new = min(self.new, self._count)
+        self.count -= 1
+        self.new = min(self.new, self.count)
 
     def clear(self) -> None:
         """Remove all tasks."""
         self._tasks = []
-        self._first = self._count = self.new = 0
+        self._first = self.count = self.new = 0
 
     def extend(self, tasks: list[LiveTask]) -> None:
         """Add tasks in this order."""
         self._tasks += tasks
-        self._count += len(tasks)
+        self.count += len(tasks)
         self.new += len(tasks)
 
     def placed(self) -> None:
         """Note that a task got a place."""
-        self._count -= 1
+        self.count -= 1
 
     def forget_new(self) -> None:
         """Reset the count of new tasks after a decision."""
         self.new = 0
         tasks = self._tasks
-        if not self._count:
+        if not self.count:
             tasks.clear()
             self._first = 0
-        elif len(tasks) > 2 * self._count + 32:
+        elif len(tasks) > 2 * self.count + 32:
             self._tasks = [task for task in tasks if task.place is None]
             self._first = 0
         else:

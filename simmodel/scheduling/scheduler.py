@@ -290,7 +290,7 @@ class Scheduler:
         if self.env._now < self.rests_until:
             self._rest()
             return
-        if not waiting:
+        if not waiting.count:
             if not self.asked_for:
                 waiting.forget_new()
                 return

@@ -1,15 +1,21 @@
 """The index of loads against asking every place."""
 
+import sys
+from collections import Counter
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.platform import BrokerSpec, ClusterSpec
+from simmodel.platform import BrokerSpec, ClusterSpec, FileSpec, GridSpec, NodeSpec, SiteSpec
 from simmodel.policies.brokers import LeastLoaded
 from simmodel.policies.estimates import EarliestFinish
+from simmodel.resources.pools.running import UNIT, RunningIndex
 from simmodel.runs.simulating import simulate
 from simmodel.systems import Broker, Cluster
 from simmodel.systems.cluster.destination import ClusterDestination
+from simmodel.work import Job
 from simmodel.work.workload import Workload
 
 
@@ -104,3 +110,84 @@ def test_simulations_are_asked_only_where_they_may_be_the_earliest(seed, policy,
     assert repr(found[0]) == repr(every[0])
     assert len(set(found[0]["destination"])) > 6
     assert found[1] < 0.4 * every[1]
+
+
+def calls_of(run):
+    """Return how often each function is called while another one runs: counts, which depend on no clock."""
+    found = Counter()
+
+    def note(frame, event, _):
+        if event == "call":
+            found[frame.f_code.co_qualname] += 1
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def calls_a_job(broker, sites):
+    """Return the calls of each function that 400 more jobs of a grid make, for each of them."""
+    spec = GridSpec(sites=[SiteSpec(name=f"s{i}", hosts=[NodeSpec(count=1, cores=8)]) for i in range(sites)])
+    few, many = (calls_of(lambda n=n: simulate(spec, jobs(5, count=n, widest=8), broker)) for n in (100, 500))
+    return {name: (many[name] - few[name]) / 400 for name in many}
+
+
+@pytest.mark.parametrize(
+    ("broker", "most"),
+    [
+        *[(name, 112) for name in ("least-loaded", "data-locality", "shortest-wait", "panda")],
+        ("earliest-finish", 140),
+        ("round-robin", 90),
+    ],
+)
+def test_a_job_costs_as_many_calls_on_forty_sites_as_on_ten(broker, most):
+    """A broker looks at columns, in which only sites that changed are renewed."""
+    ten, forty = (sum(calls_a_job(broker, sites).values()) for sites in (10, 40))
+    assert forty < 1.1 * ten
+    assert forty < most
+
+
+def test_a_start_and_an_end_cost_two_calls_for_the_work_left_and_two_for_the_work_that_waits():
+    found = calls_a_job("least-loaded", 10)
+    counted = {name: calls for name, calls in found.items() if name.startswith(("WorkLeft.", "QueuedWork."))}
+    assert counted.pop("WorkLeft.line") < 3
+    assert {name: calls for name, calls in counted.items() if calls} == dict.fromkeys(
+        ("WorkLeft.started", "WorkLeft.ended", "QueuedWork.add", "QueuedWork.remove"), 1.0
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_work_left_is_that_of_the_runs_that_are_not_overdue(seed):
+    rng = np.random.default_rng(seed)
+    index, there = RunningIndex(), []
+    now = 0.0
+    for step in range(400):
+        if step == 60:
+            assert index.left.endless >= 0  # from now on
+        if there and rng.random() < 0.45:
+            index.remove(there.pop(rng.integers(len(there))))
+        else:
+            end = now + float(rng.choice([-3.0, 0.0, 1.5, 40.0, 700.0, np.inf], p=[0.1, 0.1, 0.2, 0.3, 0.2, 0.1]))
+            run = SimpleNamespace(expected_end=end, entry=None)
+            index.add(run, int(rng.integers(1, 9)))
+            there.append(run)
+        now += float(rng.choice([0.0, 0.0, 0.7, 15.0]))
+        if step >= 60 and rng.random() < 0.7:
+            ahead = [run.entry for run in there if now < run.expected_end < np.inf]
+            width = sum(processors for _, _, processors, _ in ahead)
+            work = sum(int(end * UNIT) * processors for end, _, processors, _ in ahead) - int(now * UNIT) * width
+            assert index.left.line(now) == (work, width, min((end for end, *_ in ahead), default=np.inf))
+            assert index.left.endless == sum(run.expected_end == np.inf for run in there)
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_broker_ends_where_the_files_of_a_job_come_to_no_site(simulated):
+    """All its ends are infinite, and the first site is too small: simulations were asked for ever."""
+    sites = [SiteSpec(name=f"s{i}", cores=8 if i else 2) for i in range(10)]
+    spec = GridSpec(sites=sites, files=[FileSpec(name="lost", size=1, sites=[])])
+    work = [Job(id=1, submit=0, processors=8, run=10, inputs=["lost"])]
+    found = simulate(spec, work, EarliestFinish(simulated=simulated)).jobs
+    assert found["site"].tolist() == ["s1"]

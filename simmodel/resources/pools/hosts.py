@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,8 @@ class Hosts:
         each host as the nodes of a grant
     kinds
         the counts
+    choose
+        ``choose(cores)`` returns the host on which a job with a number of cores starts, or ``None``
 
     >>> from simmodel.platform import NodeSpec
     >>> hosts = Hosts([NodeSpec(count=3, cores=8)], [8, 3, 5], CHOICES["best-fit"])
@@ -76,13 +79,13 @@ class Hosts:
     0
     """
 
-    __slots__ = ("_choose", "_kind_of", "alone", "free", "kinds")
+    __slots__ = ("_kind_of", "alone", "choose", "free", "kinds")
 
     def __init__(self, kinds: Sequence[NodeSpec], free: Sequence[int], choose: Choice) -> None:
         self.free = list(free)
         self.alone = [(host,) for host in range(len(self.free))]
-        self._choose = choose
         self.kinds: list[_Kind] = []
+        self.choose: Callable[[int], int | None] = partial(choose, self.kinds)
         self._kind_of: list[_Kind] = []  # of each host
         for (cores, gpus), alike in groupby(kinds, key=lambda kind: (kind.cores, kind.gpus)):
             kind = _Kind(len(self._kind_of), cores, gpus)
@@ -105,10 +108,6 @@ class Hosts:
     def most(self) -> int:
         """The most free cores of a host."""
         return max([kind.there.bit_length() - 1 for kind in self.kinds])
-
-    def choose(self, cores: int) -> int | None:
-        """Return the host on which a job with a number of cores starts, or ``None``."""
-        return self._choose(self.kinds, cores)
 
     def move(self, host: int, cores: int) -> None:
         """Note that cores of a host came free, or were taken if their number is negative."""
@@ -338,11 +337,6 @@ class HostPool(NodePool):
             self._gpus_taken = float((table.capacity[1] - table.free[1]).sum())
         return hosts
 
-    @property
-    def _by_table(self) -> bool:
-        """Whether each change must go through the table, which backfilling looks at."""
-        return self._states is not None and not self._stale
-
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now and run for its requested time on a host that no window takes."""
         processors = job.processors
@@ -351,7 +345,10 @@ class HostPool(NodePool):
         hosts = self._hosts
         if hosts is None or job.request is not None or job.past is not None:
             return self._fits_otherwise(job)
-        return hosts.fits(processors)
+        for kind in hosts.kinds:  # noqa: SIM110 (hot path: hosts.fits without a call)
+            if kind.there >> processors:
+                return True
+        return False
 
     def _fits_otherwise(self, job: LiveJob) -> bool:
         if not self._counts(job):
@@ -370,9 +367,12 @@ class HostPool(NodePool):
         offered = self._offered
         named = isinstance(allocation, Allocation)
         if named and offered is not None and offered[2] is allocation and offered[:2] == (self.version, job):
-            named = self._by_table
+            named = False
+        hosts = self._hosts
+        by_table = self._states is not None and not self._stale  # as _by_table
+        counts = (hosts is not None and job.request is None and job.past is None) or self._counts(job)
         # Hosts with equal free cores may differ in free GPUs.
-        if named or self._by_table or not self._counts(job) or self._gpus_taken:
+        if named or by_table or not counts or self._gpus_taken:
             grant = super().take(job, allocation)
             self._note(grant.allocation, -1)
             return grant
@@ -386,7 +386,8 @@ class HostPool(NodePool):
             or job.priority != job._priority
         ):
             self.check(job)
-        hosts = self._hosts or self._counted()
+        if hosts is None:
+            hosts = self._counted()
         host = allocation.numbers[0] if isinstance(allocation, Allocation) else hosts.choose(processors)
         if host is None:
             raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
@@ -400,7 +401,8 @@ class HostPool(NodePool):
     def give_back(self, job: LiveJob, grant: Grant) -> None:
         """Release the job's grant."""
         hosts = self._hosts
-        if hosts is None or self._gpus_taken or job.request is not None or self._by_table:
+        by_table = self._states is not None and not self._stale
+        if hosts is None or by_table or self._gpus_taken or job.request is not None:
             super().give_back(job, grant)
             self._note(grant.allocation, 1)
             return

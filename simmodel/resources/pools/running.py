@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -88,13 +87,13 @@ UNIT = 2**20
 class WorkLeft:
     """The expected remaining work of executions from an instant on, in units of 2^-20 processor seconds.
 
-    Executions past their expected end, or without one, count zero. A start or an end costs O(log n), a question O(1)
-    amortised.
+    Executions past their expected end, or without one, count zero. A start, an end and a question are sums: the index
+    has the executions in the order of their ends.
 
     Parameters
     ----------
-    entries
-        the current executions: (expected end in s, number, processors, anything)
+    runs
+        the index of the executions, which tells of starts and ends
 
     Attributes
     ----------
@@ -102,58 +101,44 @@ class WorkLeft:
         the number of executions without an end
     changed
         functions that are called whenever an execution is added or removed
-
-    >>> left = WorkLeft([(10.0, 1, 2, None)])
-    >>> left.add(20.0, 2, 1)
-    >>> [left.at(now) / UNIT for now in (5, 12, 30)]
-    [25.0, 8.0, 0.0]
     """
 
-    __slots__ = ("_ends", "_of", "_processors", "_sum", "changed", "endless")
+    __slots__ = ("_now", "_overdue", "_processors", "_runs", "_sum", "changed", "endless")
 
-    def __init__(self, entries: Iterable[tuple[float, int, int, Any]]) -> None:
+    def __init__(self, runs: RunningIndex) -> None:
         self.changed: list[Callable[[], object]] = []
-        self._ends: list[tuple[float, int]] = []
-        self._of: dict[int, tuple[int, int]] = {}  # by number: the end in units, times processors; processors
+        self._runs = runs
+        self._now = -inf  # the instant of the last question
+        self._overdue: set[int] = set()  # the numbers of the executions that are past their ends at that instant
         self._sum = self._processors = self.endless = 0
-        for end, number, processors, _ in entries:
-            self.add(end, number, processors)
-        heapify(self._ends)
+        for entry in runs.entries():
+            self.started(entry)
 
-    def add(self, end: float, number: int, processors: int) -> None:
-        """Add an execution."""
+    def started(self, entry: Entry) -> None:
+        """Add an execution of the index (hot path)."""
         for call in self.changed:
             call()
+        end, number, processors, _ = entry
         if end == inf:
             self.endless += 1
-            return
-        work = int(end * UNIT) * processors
-        self._of[number] = work, processors
-        self._sum += work
-        self._processors += processors
-        heappush(self._ends, (end, number))
+        elif end <= self._now:
+            self._overdue.add(number)
+        else:
+            self._sum += int(end * UNIT) * processors
+            self._processors += processors
 
-    def remove(self, end: float, number: int) -> None:
-        """Remove an execution."""
+    def ended(self, entry: Entry) -> None:
+        """Remove an execution of the index (hot path)."""
         for call in self.changed:
             call()
+        end, number, processors, _ = entry
         if end == inf:
             self.endless -= 1
-            return
-        self._drop(number)
-
-    def started(self, entry: tuple[float, int, int, Any]) -> None:
-        """Add an execution of an index."""
-        self.add(*entry[:3])
-
-    def ended(self, entry: tuple[float, int, int, Any]) -> None:
-        """Remove an execution of an index."""
-        self.remove(*entry[:2])
-
-    def _drop(self, number: int) -> None:
-        work, processors = self._of.pop(number, (0, 0))
-        self._sum -= work
-        self._processors -= processors
+        elif number in self._overdue:
+            self._overdue.remove(number)
+        else:
+            self._sum -= int(end * UNIT) * processors
+            self._processors -= processors
 
     def at(self, now: float) -> int:
         """Return the work left at an instant (s); instants must not decrease from call to call."""
@@ -161,13 +146,17 @@ class WorkLeft:
 
     def line(self, now: float) -> tuple[int, int, float]:
         """Return the work left at an instant (s), by how many units it falls per unit of time, and until when (s)."""
-        ends = self._ends
-        while ends and (ends[0][0] <= now or ends[0][1] not in self._of):
-            work, processors = self._of.pop(heappop(ends)[1], (0, 0))
-            self._sum -= work
+        runs, overdue = self._runs, self._overdue
+        self._now = now
+        entry = runs.nth(len(overdue))
+        while entry is not None and entry[0] <= now:
+            end, number, processors, _ = entry
+            overdue.add(number)
+            self._sum -= int(end * UNIT) * processors
             self._processors -= processors
+            entry = runs.nth(len(overdue))
         processors = self._processors
-        return self._sum - int(now * UNIT) * processors, processors, ends[0][0] if ends else inf
+        return self._sum - int(now * UNIT) * processors, processors, inf if entry is None else entry[0]
 
 
 _BLOCK = 96
@@ -203,13 +192,13 @@ class RunningIndex:
     at which a number of processors is free cost about the square root of the number of executions.
     """
 
-    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_size", "_sums", "_watchers")
+    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_sums", "_watchers", "size")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
         self._lasts: list[Entry] = []  # the greatest entry of each block except the last
         self._sums: list[int] = [0]
-        self._size = 0
+        self.size = 0
         self._count = 0
         self._left: WorkLeft | None = None  # created on first use, as is the next one
         self._elastic: ElasticRuns | None = None
@@ -217,7 +206,7 @@ class RunningIndex:
         self._others: tuple[Watcher, ...] = ()  # without that of elastic jobs
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def __iter__(self) -> Iterator[Any]:
         return iter([entry[3] for block in self._blocks for entry in block])
@@ -238,11 +227,19 @@ class RunningIndex:
         block = self._blocks[0]
         return block[0][0] if block else INFINITY
 
+    def nth(self, n: int) -> Entry | None:
+        """Return the entry after the first ``n``, or ``None``."""
+        for block in self._blocks:
+            if n < len(block):
+                return block[n]
+            n -= len(block)
+        return None
+
     def add(self, run: Held, processors: int) -> None:
         """Add an execution with its number of processors."""
         number = self._count = self._count + 1
         entry = run.entry = (run.expected_end, number, processors, run)
-        self._size += 1
+        self.size += 1
         for watcher in self._watchers:
             watcher.started(entry)
         lasts = self._lasts
@@ -255,7 +252,7 @@ class RunningIndex:
 
     def fill(self, runs: Iterable[tuple[Held, int]]) -> None:
         """Add executions, each with its number of processors, to an empty index: in order, but sorted at once."""
-        if self._size or self._watchers or self._left is not None:
+        if self.size or self._watchers or self._left is not None:
             for run, processors in runs:
                 self.add(run, processors)
             return
@@ -263,7 +260,7 @@ class RunningIndex:
         for number, (run, processors) in enumerate(runs, self._count + 1):
             entry = run.entry = (run.expected_end, number, processors, run)
             entries.append(entry)
-        self._size = len(entries)
+        self.size = len(entries)
         self._count += len(entries)
         entries.sort()
         blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
@@ -285,7 +282,7 @@ class RunningIndex:
         """Remove an execution of the index."""
         entry = run.entry
         run.entry = None
-        self._size -= 1
+        self.size -= 1
         for watcher in self._watchers:
             watcher.ended(entry)
         lasts = self._lasts
@@ -317,7 +314,7 @@ class RunningIndex:
     def left(self) -> WorkLeft:
         """The expected remaining work; maintained from its first use on."""
         if self._left is None:
-            self._left = WorkLeft(self.entries())
+            self._left = WorkLeft(self)
             self.watch(self._left)
         return self._left
 

@@ -98,7 +98,9 @@ class Source(Arrivals[Coming]):
         super().__init__(broker.env, blocks, broker.timing.submits)
 
     def _push(self, at: float) -> None:
-        super()._push(max(at, self.env._now))
+        now = self.env._now
+        self.callbacks = self._callbacks
+        self.number = self._plan(self, at if at > now else now, self.priority)
 
     def _fire(self, _event: object) -> None:
         broker, jobs, i, family = self.broker, self._jobs, self._i, self.family
@@ -153,6 +155,8 @@ class BrokerCore(System[BrokeredJob]):
     own_homes: ClassVar[bool] = False
     """Whether the jobs of a workload have homes of their own, in its column ``site``."""
     places: tuple[Destination, ...]
+    _on_created: tuple[Callable[..., object], ...] = ()
+    """The hooks that hear of each job that comes; a grid has them."""
 
     def __init__(
         self,
@@ -320,7 +324,7 @@ class BrokerCore(System[BrokeredJob]):
         """Return why no system can ever run the job, or ``None``."""
         reasons: list[str] = []
         rules: list[str] = []
-        for place in self.allowed(job.home):
+        for place in self._destinations(job.home, self.places):
             reason = place.why_not(job)
             if reason is None:
                 return None
@@ -330,10 +334,12 @@ class BrokerCore(System[BrokeredJob]):
 
     def arrive(self, job: BrokeredJob) -> None:
         """Accept work that arrives at its instant, or reject it."""
+        for place in self._destinations(job.home, self.places):
+            if place.why_not(job) is None:
+                self.take_in(job)
+                return
         reason = self._why_nowhere(job)
-        if reason is None:
-            self.take_in(job)
-            return
+        assert reason is not None
         self.report.rejected[reason.rule] += 1
         job.state = "rejected"
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
@@ -344,6 +350,8 @@ class BrokerCore(System[BrokeredJob]):
 
     def take_in(self, job: BrokeredJob) -> None:
         """Accept submitted work: it waits for its dependencies, or for the policy."""
+        for hook in self._on_created:
+            hook(job)
         spec = job._job
         if spec is not None:
             job.family.know(job)
@@ -402,7 +410,7 @@ class BrokerCore(System[BrokeredJob]):
         if reason is not None:
             raise PolicyError(reason, work=f"job {work.id}", place=place.name)
         self.queue.remove(work)
-        timer = self._cancellations.pop(work, None)
+        timer = self._cancellations.pop(work, None) if self._cancellations else None
         if timer is not None and timer.callbacks is not None:
             self.env.withdraw(timer)
         work.destination = place
@@ -486,7 +494,10 @@ class BrokerCore(System[BrokeredJob]):
 
     def job_started(self, run: Run) -> None:
         """Release the jobs that wait for this start."""
-        job = self._mine(run.job)
+        job: Any = run.job
+        if type(job) is BrokeredJob and job.above is None and not job.family.waiting:
+            return  # nearly all
+        job = self._mine(job)
         if job is not None and (job.above is not None or job.family.waiting):
             self._started(job)
 

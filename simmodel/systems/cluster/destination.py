@@ -24,6 +24,12 @@ class ClusterDestination(Destination):
     """A cluster as a place of a broker; parameters and attributes are those of the base class.
 
     A job of a log that requests only processors and time costs no more than in a log of the cluster itself.
+
+    Attributes
+    ----------
+    on_the_way
+        the number, the processors and the work (units of 2^-20 processor seconds) of the jobs that are bound for it and
+        not yet in its queue; only sites of grids have such jobs
     """
 
     system: Cluster
@@ -40,11 +46,18 @@ class ClusterDestination(Destination):
         kept = self.forecast.keeps or (policy.known_as is not None and not policy.policy.preempts)
         self._steady = kept and not (self._actual or spec.outages or spec.failures or spec.reservations)
         self._watched: tuple[Any, ...] | None = None  # what the load of a cluster with one place is read from
+        self.on_the_way = [0, 0, 0]
+
+    @property
+    def free(self) -> int:
+        """Number of free processors outside reservations."""
+        pool = self.system.core.only_pool
+        return self.system.free if pool is None else int(pool.free)
 
     @property
     def queued(self) -> int:
         """Number of waiting jobs."""
-        return len(self.system.view.waiting)
+        return int(self.system.view.waiting.count)
 
     @property
     def runs(self) -> int:
@@ -71,13 +84,15 @@ class ClusterDestination(Destination):
 
     def load_line(self) -> LoadLine:
         """Return its load and queue now, and how the load falls with time (hot path)."""
-        cluster = self.system
+        cluster, (coming, _, more) = self.system, self.on_the_way
         if self._watched is not None:
-            only, runs_there, rest, waits, waiting = self._watched
+            only, there, rest, waits, waiting = self._watched
             work, processors, end = rest.line(cluster.env._now)
             backlog = INFINITY if waits.endless or rest.endless else (waits.work + work) / 2**20
-            counts = waiting.count, len(runs_there), 0
-            return LoadLine(backlog, processors, end, only.capacity, only.free, *counts, self.next_end)
+            if coming:
+                backlog += more / 2**20
+            line = backlog, processors, end, only.capacity, only.free, waiting.count, there.size, coming
+            return tuple.__new__(LoadLine, line)  # as LoadLine(*line), at half the cost
         now, queued = cluster.env._now, cluster.queueing.queued
         endless = queued.endless
         falls, until, left, capacity, free, runs = 0, INFINITY, 0, 0, 0, 0
@@ -90,12 +105,12 @@ class ClusterDestination(Destination):
             falls += processors
             left += work
             endless = endless or each.endless
-            runs += len(running)
+            runs += running.size
             if pool.part_of is None:
                 capacity += pool.capacity
                 free += pool.free
-        backlog = INFINITY if endless else (queued.work + left) / 2**20
-        return LoadLine(backlog, falls, until, capacity, free, cluster.view.waiting.count, runs)
+        backlog = INFINITY if endless else (queued.work + left) / 2**20 + more / 2**20
+        return LoadLine(backlog, falls, until, capacity, free, cluster.view.waiting.count, runs, coming)
 
     def earliest_start(self, job: BrokeredJob) -> float:
         """Return an instant (s) before which no estimate by simulation has the job start: by the ends of the runs."""
@@ -121,7 +136,8 @@ class ClusterDestination(Destination):
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, waiting and running, and its run time."""
-        slowdown = self.slowdown(job)
+        slowdowns = self.slowdowns
+        slowdown = slowdowns[None] if len(slowdowns) == 1 else self.slowdown(job)
         limit, run = job.limit * slowdown, job._length * slowdown
         cluster = self.system
         if job._job is not None and job._job.has_body:

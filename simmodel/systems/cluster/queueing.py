@@ -128,21 +128,22 @@ class QueuedWork:
         self.processors = self.work = self.endless = 0
 
     def add(self, job: LiveJob) -> None:
-        """Count a job that joins the queue."""
-        self._count(job, 1)
-
-    def remove(self, job: LiveJob) -> None:
-        """Count a job that leaves the queue."""
-        self._count(job, -1)
-
-    def _count(self, job: LiveJob, sign: int) -> None:
+        """Count a job that joins the queue (hot path)."""
         for call in self.changed:
             call()
-        if self._counts is not None and not self._counts(job):
-            return
-        self.processors += sign * job.processors
-        self.work += sign * work_units(job.processors, job.expected)
-        self.endless += sign * (job.expected == inf)
+        if self._counts is None or self._counts(job):
+            self.processors += job.processors
+            self.work += work_units(job.processors, job.expected)
+            self.endless += job.expected == inf
+
+    def remove(self, job: LiveJob) -> None:
+        """Count a job that leaves the queue (hot path)."""
+        for call in self.changed:
+            call()
+        if self._counts is None or self._counts(job):
+            self.processors -= job.processors
+            self.work -= work_units(job.processors, job.expected)
+            self.endless -= job.expected == inf
 
 
 class Queueing:

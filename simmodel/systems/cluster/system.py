@@ -299,11 +299,13 @@ class Cluster(System[LiveJob]):
         """Assign a number, by default the next one, and a row in the record to a job that is about to be submitted."""
         if self.chunks is not None:
             raise InputError(f"{self.name}: cannot take jobs one by one while it reads a workload in chunks")
-        self._expect_records()
+        if self.recorder is not None:
+            self._expect_records()
         intake = self.intake
-        job.seq = intake.submitted if number is None else number
-        job.index = job.seq - intake.offset
-        intake.submitted = max(intake.submitted, job.seq + 1)
+        job.seq = seq = intake.submitted if number is None else number
+        job.index = seq - intake.offset
+        if seq >= intake.submitted:
+            intake.submitted = seq + 1
         self._active += 1
 
     def take_over(self, job: LiveJob, *, plain: bool = True) -> int:

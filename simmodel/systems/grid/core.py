@@ -104,7 +104,6 @@ class GridCore(Broker):
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
         if begin:
             self.outages.restore()
-        self._on_created: tuple[Callable[..., object], ...] = ()
         self._on_assigned: tuple[Callable[..., object], ...] = ()
         self._on_queued: tuple[Callable[..., object], ...] = ()
         self._on_finished: tuple[Callable[..., object], ...] = ()
@@ -118,12 +117,6 @@ class GridCore(Broker):
         self._on_assigned = self.env.hooks("job_assigned")
         self._on_queued = self.env.hooks("job_queued")
         self._on_finished = self.env.hooks("job_finished")
-
-    def take_in(self, job: BrokeredJob) -> None:
-        """Accept submitted work: it waits for its dependencies, or for the broker."""
-        for hook in self._on_created:
-            hook(job)
-        super().take_in(job)
 
     def place_of(self, system: System[Any]) -> Destination:
         """Return a site."""
@@ -277,7 +270,7 @@ class GridCore(Broker):
                 if type(job) is GridJob:
                     self.stays.drop(job)
                 self.finish(job, state)
-        if self.queue:
+        if self.queue.count:
             self.scheduler.wake()
 
     def _hold(self, job: BrokeredJob) -> None:
@@ -321,16 +314,17 @@ class GridCore(Broker):
         row, ledger, site = job.row, self.ledger, job.destination
         job.state = state
         ledger.finished[row] = self.env._now
-        ledger.status[row] = ledger.word(state)
+        code = ledger.words.get(state)
+        ledger.status[row] = ledger.word(state) if code is None else code
         site.present -= 1  # type: ignore[union-attr]
-        waiter = self._waiters.pop(job, None)
+        waiter = self._waiters.pop(job, None) if self._waiters else None
         if waiter is not None:
             job.event = waiter
             waiter.succeed(job)
         for hook in self._on_finished:
             hook(job, site)
         self._over(job)
-        if self.queue:  # the site may take another one
+        if self.queue.count:  # the site may take another one
             self.scheduler.wake()
 
     def cancel(self, work: BrokeredJob) -> None:

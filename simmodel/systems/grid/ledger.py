@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,8 +175,8 @@ class StreamedLedger(GridLedger):
         self._known = Table({})
         self._come = 0  # rows so far
 
-    def _empty(self, _kind: str, empty: float) -> Any:
-        return _Sparse(empty)
+    def _empty(self, kind: str, empty: float) -> Any:
+        return defaultdict(int) if kind == "h" and not empty else _Sparse(empty)
 
     def grow(self, rows: int) -> None:
         """Append empty rows, which take no room before something happens to them."""
@@ -183,8 +185,8 @@ class StreamedLedger(GridLedger):
     def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Take a column of some rows out, as an array."""
         kind, empty = _COLUMNS[name]
-        take = getattr(self, name).pop
-        return np.array([take(row, empty) for row in rows.tolist()], dtype=_TYPES[kind])
+        taken = map(getattr(self, name).pop, rows.tolist(), repeat(empty))
+        return np.fromiter(taken, dtype=_TYPES[kind], count=len(rows))
 
     def ended(self) -> NDArray[np.int64]:
         """Return the rows of the jobs that have ended, in order."""

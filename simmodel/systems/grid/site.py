@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.foundation.errors import PolicyError, SnapshotError, unknown
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.claims import Grant
-from simmodel.scheduling.protocol import Load, LoadLine, work_units
+from simmodel.scheduling.protocol import Load, work_units
 from simmodel.snapshots.grid import SiteState
 from simmodel.systems.cluster.destination import ClusterDestination
 from simmodel.systems.destination import BrokeredJob
@@ -57,8 +57,6 @@ class Site(ClusterDestination):
         for how many reasons it is down, and takes no new jobs
     present
         the jobs assigned to it that have not ended
-    on_the_way
-        the number, the processors and the work (units of 2^-20 processor seconds) of the jobs not yet in its queue
     storage, disks
         its storage; how jobs read and write there
     seconds_to
@@ -79,7 +77,6 @@ class Site(ClusterDestination):
         self.present = 0
         self._speed = spec.speed
         self.top_speed = max((host.speed for host in spec.hosts), default=1.0)
-        self.on_the_way = [0, 0, 0]
         self._changed: list[Callable[[], object]] = []
         self.handed = deque(maxlen=0)  # type: ignore[assignment]  # the ledger of the grid knows the site of a job
 
@@ -132,10 +129,11 @@ class Site(ClusterDestination):
 
     def can_run(self, job: BrokeredJob) -> bool:
         """Whether it could run the job, and takes jobs now (hot path)."""
-        if self.down or self.closed:
-            return False
         limit = self.spec.limit
-        return (limit is None or self.present < limit) and self.why_not(job) is None
+        if self.down or self.closed or (limit is not None and self.present >= limit):
+            return False
+        pool = self._plain  # of a site, which limits neither processors nor times
+        return self.why_not(job) is None if pool is None or not job.plain else job.processors <= pool.largest
 
     # ------------------------------------------------------------------ load
 
@@ -164,12 +162,6 @@ class Site(ClusterDestination):
     def backlog(self) -> float:
         """Expected remaining work of running and waiting jobs and of those on their way, in processor seconds."""
         return super().backlog + self.on_the_way[2] / 2**20
-
-    def load_line(self) -> LoadLine:
-        """Return its load and queue now, and how the load falls with time."""
-        line = super().load_line()
-        way = self.on_the_way
-        return line._replace(backlog=line.backlog + way[2] / 2**20, assigned=way[0]) if way[0] else line
 
     @property
     def load(self) -> Load:
