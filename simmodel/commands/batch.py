@@ -72,9 +72,13 @@ def run(options: argparse.Namespace) -> None:
         said = [result.summary(), f"  jobs written to {options.stream}"]
         write_and_say(options, said, json=result.to_json)
         return
+    said = [result.summary()]
+    begin = min(result.jobs["submit"].tolist(), default=0.0)
+    if simulation.env.now < begin:
+        said.append(f"  no job is submitted before {begin:.15g} s: --until and --at are instants of the log")
     write_and_say(
         options,
-        [result.summary()],
+        said,
         schedule=result.schedule_csv,
         json=result.to_json,
         db=lambda path: result.to_sqlite(path, force=options.force),

@@ -195,10 +195,12 @@ class Comparison(Shown):
         known = [name for name in wanted if np.isfinite(table[name].astype(np.float64)).any()]
         labels = metrics_known(self.results)
         head = ["", *(SHOWN.get(name, labels[name][1]) for name in known)]
-        return [
-            head,
-            *([row["result"], *(first.metric_text(name, row[name]) for name in known)] for row in table.rows()),
-        ]
+        rows = [[row["result"], *(first.metric_text(name, row[name]) for name in known)] for row in table.rows()]
+        rejected = [sum(result.report.rejected.values()) for result in self.results]
+        if any(rejected):  # the metrics are without them
+            head.append("rejected")
+            rows = [[*row, f"{count:,}"] for row, count in zip(rows, rejected, strict=True)]
+        return [head, *rows]
 
     def __getitem__(self, name: str) -> Any:
         for result in self.results:

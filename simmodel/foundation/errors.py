@@ -134,7 +134,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     names = [clipped(each) for each in known]
     from difflib import get_close_matches
 
-    close = get_close_matches(clipped(name), names[:_NAMES], 1)
+    folded = {each.lower(): each for each in names[:_NAMES]}
+    close = [folded[each] for each in get_close_matches(clipped(name).lower(), folded, 1)]
     kinds = f"{kind[:-1]}ies" if kind.endswith(("cy", "ty")) else f"{kind}es" if kind.endswith("ss") else f"{kind}s"
     hint = f"; did you mean {close[0]!r}? Known" if close else "; known"
     listed = ", ".join(names[:_NAMES]) or "none"

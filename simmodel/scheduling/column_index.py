@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from numbers import Real
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from simmodel.work.job import not_a_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +25,16 @@ __all__ = ["ColumnIndex"]
 
 _ARRIVAL = attrgetter("submit", "seq")
 _DEAD = 64  # removed rows tolerated before the columns are compacted
+
+
+def _as_scores(keys: list[Any]) -> NDArray[np.float64]:
+    """Return keys of any kind, such as tuples, as numbers in the same order; equal keys get equal numbers."""
+    if not keys or keys[0] is None or isinstance(keys[0], Real):
+        return np.array(keys, dtype=np.float64)
+    scores = np.zeros(len(keys))
+    rows = sorted(range(len(keys)), key=keys.__getitem__)
+    scores[rows] = [0, *accumulate(int(keys[a] != keys[b]) for a, b in pairwise(rows))]
+    return scores
 
 
 class ColumnIndex:
@@ -220,8 +233,9 @@ class ColumnIndex:
                 self._scores = found if found.base is self._scratch else np.array(found, dtype=np.float64)
             else:
                 key: Any = self.order.key
-                keys = [np.inf if job is None else key(job, now) for job in self.jobs]
-                self._scores = np.array(keys, dtype=np.float64)
+                self._scores = np.full(len(self.jobs), np.inf)
+                rows = [row for row, job in enumerate(self.jobs) if job is not None]
+                self._scores[rows] = _as_scores([key(self.jobs[row], now) for row in rows])
             if self._dead:
                 self._scores[self._dead] = np.inf
             self._scored_at = now
@@ -242,6 +256,8 @@ class ColumnIndex:
             return None
         best = int(scores.argmin())
         if not scores[best] < np.inf:
+            if np.isnan(scores[best]):
+                raise not_a_key(self.jobs[best if rows is None else int(rows[best])], "None or nan")
             return None
         return self.jobs[best if rows is None else int(rows[best])]
 

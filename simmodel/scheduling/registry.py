@@ -201,6 +201,9 @@ def _make(text: str, whole: str, **more: str) -> Policy:
     if colon:
         if first in known:
             raise InputError(f"parameters must be in parentheses: {first}({second})", place=f"policy {whole!r}")
+        if first.endswith(".py"):
+            module = first[:-3].replace("/", ".")
+            raise InputError(f"names a module, not a file: {module}:{second}", place=f"policy {name!r}")
         source = _load(name)
         if not callable(getattr(source, "decide", source)):
             raise InputError(f"{_EXPECTED}, got {source!r}", place=f"policy {name!r}")

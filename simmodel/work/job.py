@@ -9,6 +9,7 @@ import attrs
 
 from simmodel.environment import Occurrence
 from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import PolicyError
 from simmodel.foundation.units import in_bytes, in_rates, in_seconds
 from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
@@ -34,6 +35,7 @@ __all__ = [
     "Refusal",
     "Run",
     "entry_of",
+    "not_a_key",
     "outcome_of",
     "partitions_in",
     "rule_of",
@@ -1017,4 +1019,14 @@ def entry_of(job: _Queued, key: Callable[[_Queued], Any] | None) -> tuple[Any, .
     """Return the sort key of a job: its priority, the key, its submission."""
     if key is None:
         return (-job.priority, job.submit, job.seq, job)
-    return (-job.priority, key(job), job.submit, job.seq, job)
+    value = key(job)
+    if value is None or value != value:
+        raise not_a_key(job, value)
+    return (-job.priority, value, job.submit, job.seq, job)
+
+
+def not_a_key(job: Any, value: object) -> PolicyError:
+    """Return the error that the key of an order is ``None`` or nan for a job."""
+    text = f"the key of the order is {value}, which cannot be compared"
+    hint = "a waiting job has no run and no start, and no policy knows its run time; `requested` is its requested time"
+    return PolicyError(f"{text}: {hint}", work=f"job {job.id}")

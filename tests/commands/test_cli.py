@@ -103,6 +103,14 @@ def test_a_bar_shows_progress_beside_the_output(folder: Path, capsys: pytest.Cap
     assert alone.out.splitlines()[:-1] == beside.out.splitlines()[:-1]  # but for the time that decisions took
 
 
+def test_an_end_before_the_first_submission_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    swf(folder / "late.swf", [(submit + 599_850, run, n) for submit, run, n in PROBE])
+    assert main(["batch", "late.swf", "--until", "2d"]) == 0
+    assert "no job is submitted before 599850 s: --until and --at are instants of the log" in capsys.readouterr().out
+    assert main(["batch", "late.swf", "--until", "8d"]) == 0
+    assert "no job is submitted" not in capsys.readouterr().out
+
+
 def test_until_stops_early(folder: Path) -> None:
     swf(folder / "probe.swf", PROBE)
     assert main(["batch", "probe.swf", "--until", "955", "--schedule", "out.csv"]) == 0

@@ -75,6 +75,14 @@ def test_looks_of_a_comparison() -> None:
     assert len(figure.axes) == 4
 
 
+def test_rejected_jobs_are_not_hidden_by_the_metrics_of_the_others() -> None:
+    assert "rejected" not in compare(4, JOBS, ["fcfs"]).summary()
+    jobs = [*JOBS, Job(id="wide", processors=5, run=1), Job(id="wider", processors=9, run=1)]
+    head, *rows = (line.split() for line in compare(4, jobs, ["fcfs", "easy"]).summary().splitlines())
+    assert head[-1] == "rejected"
+    assert [row[-1] for row in rows] == ["2", "2"]
+
+
 def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     compare(4, JOBS, ["fcfs"])
     assert capsys.readouterr() == ("", "")

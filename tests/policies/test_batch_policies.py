@@ -202,7 +202,9 @@ def test_same_seed_same_result_in_other_processes():
         ("esay", "unknown policy 'esay'; did you mean 'easy'?"),
         ("sjff+easy", "unknown order 'sjff'; did you mean 'sjf'?"),
         ("sjf+esy", "unknown policy 'esy'; did you mean 'easy'?"),
+        ("EASY", "unknown policy 'EASY'; did you mean 'easy'?"),
         ("nowhere:policy", "policy 'nowhere:policy': No module named 'nowhere'"),
+        ("my/rules.py:mine", "policy 'my/rules.py:mine': names a module, not a file: my.rules:mine"),
     ],
 )
 def test_unknown_names(name, sentence):

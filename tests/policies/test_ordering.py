@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.policies import Backfill
 from simmodel.policies.multifactor import Multifactor
 from simmodel.policies.ordering import ORDERS, Order, order
@@ -165,3 +165,32 @@ def test_parameters_of_orders_are_checked():
         policy("multifactor(agee=7)+easy")
     with pytest.raises(InputError, match="too many positional arguments"):
         policy("sjf(7)+easy")
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 40)] * 3, st.integers(1, 5)), min_size=1, max_size=30))
+def test_keys_of_any_kind_may_change(rows):
+    jobs = [
+        Job(id=i, submit=submit, run=1 + run, requested=60 + more, processors=width)
+        for i, (submit, run, more, width) in enumerate(rows)
+    ]
+    for key in (lambda job: (job.processors % 2, -job.submit), lambda job: "abc"[job.processors % 3]):
+        for over in (
+            lambda rule: rule,
+            lambda rule: Backfill(rule, "easy"),
+            lambda rule: Backfill(rule, "conservative"),
+        ):
+            once = simulate(5, jobs, over(Order("once", key=key)))
+            anew = simulate(5, jobs, over(Order("anew", key=lambda job, now, key=key: key(job), changes=True)))
+            assert anew.jobs["start"].tolist() == once.jobs["start"].tolist()
+
+
+@pytest.mark.parametrize("changes", [False, True])
+@pytest.mark.parametrize("backfill", [None, "easy", "conservative"])
+@pytest.mark.parametrize("key", [lambda job, *_: job.run, lambda job, *_: float("nan")])
+def test_a_key_that_cannot_be_compared_is_refused(changes, backfill, key):
+    rule = Order("mine", key=key, changes=changes)
+    jobs = [Job(id=i, run=10, processors=3) for i in range(4)]
+    with pytest.raises(
+        PolicyError, match=r"job \d: the key of the order is .*(None|nan).*`requested` is its requested"
+    ):
+        simulate(4, jobs, rule if backfill is None else Backfill(rule, backfill))

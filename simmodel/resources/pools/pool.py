@@ -128,7 +128,9 @@ class Pool(Claims, Windows):
 
     def too_large(self, processors: int, name: str | None = None) -> Refusal:
         """Return the refusal of a job with more processors than :attr:`largest`; ``name``: that of the pool in it."""
-        return Refusal.of(f"{processors} processors", f"{name or self.name} has {self.largest}")
+        name = name or self.name
+        text = f"{processors} processors requested, {name} has {self.largest}"
+        return Refusal(text, f"wider than {name}, which has {self.largest}")
 
     def speed_of(self, job: LiveJob, nodes: Iterable[int] | None) -> float:
         """Return the speed at which a job runs on these nodes of the pool; a body takes its own time."""

@@ -209,7 +209,7 @@ def test_partitions_that_can_never_run_the_job_are_left_out():
     assert str(found.value) == "cluster: job 7: 4 processors requested, a has 2; 100 s requested, b allows 60"
     result = simulate(platform, [Job(id=7, processors=4, run=100, partitions=["a", "b"])])
     assert result.jobs["status"].tolist() == ["rejected"]
-    assert result.report.rejected == {"a has 2; b allows 60": 1}
+    assert result.report.rejected == {"wider than a, which has 2; b allows 60": 1}
 
 
 @pytest.mark.parametrize(
