@@ -252,11 +252,14 @@ class Torus(Interconnect):
                         names.append(f"{there}-{here}{down}")
                     here = there
             step *= size
+        self._limited(names, destination)
         return names
 
     def via(self, source: int, middle: int, destination: int) -> list[str]:
         """Return the links of a route that passes a host in the middle."""
-        return self._way(source, middle) + self._way(middle, destination)
+        first = self._way(source, middle) if source != middle else []
+        rest = self._way(middle, destination) if middle != destination else []
+        return first + (rest[1:] if self.limiter is not None and first else rest)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -357,6 +360,7 @@ class FatTree(Interconnect):
             names.append(f"{lower}-{end}{f'#{port}' if port else ''}{fall}")
             self._limited(names, end)
             end = lower
+        self._limited(names, destination)
         return names
 
 
