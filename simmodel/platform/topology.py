@@ -627,6 +627,7 @@ class Valiant(Fields):
 
     >>> rings = Valiant(of=Torus(dimensions=(8,), bandwidth=1.0), seed=1)
     >>> rings.middle(0, 1, 0), rings.drawn(0, 1, 0)
+    (3, ['0-1:up', '1-2:up', '2-3:up', '2-3:down', '1-2:down'])
     """
 
     of: Torus | Dragonfly
