@@ -33,3 +33,12 @@ from .network import (
 from .options import ClusterOptions as ClusterOptions, Options as Options
 from .storage import StorageSpec as StorageSpec
 from .toml import from_dict as from_dict, read_toml as read_toml, write_toml as write_toml
+from .topology import (
+    Dragonfly as Dragonfly,
+    FatTree as FatTree,
+    Star as Star,
+    Topology as Topology,
+    Torus as Torus,
+    Tree as Tree,
+    Valiant as Valiant,
+)

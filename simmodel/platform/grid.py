@@ -20,6 +20,7 @@ from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.placements import placement_text
 from simmodel.platform.storage import StorageSpec, above_zero, at_least_zero
+from simmodel.platform.topology import Valiant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -306,6 +307,9 @@ class GridSpec(Fields):
             if (found := given_to[each.name]) > each.storage.capacity:
                 message = f"must hold the files at {each.name}, {found:,} bytes, got {each.storage.capacity:,.15g}"
                 raise InputError(message, place=f"sites[{i}].storage.capacity")
+        if isinstance(self.network.topology, Valiant):
+            message = "must have one route for each pair of sites: snapshots of a grid keep no draws"
+            raise InputError(message, place="network.topology")
         for i, outage in enumerate(self.outages):
             if outage.site not in names:
                 raise InputError(unknown("site", outage.site, names).message, place=f"outages[{i}].site")

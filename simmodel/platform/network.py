@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from math import inf, isnan
 from typing import Any
 
@@ -11,150 +10,17 @@ import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.units import parse_quantity
+from simmodel.platform.links import LinkSpec, duplex
 from simmodel.platform.models import MODELS as RULES, model_text
+from simmodel.platform.topology import Topology, read_topology
 
 __all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
-
-SHARINGS = ("shared", "fatpipe")
-WHEN_DOWN = ("wait", "fail")
-
-
-def _as_given(value: str | float) -> float:
-    """Return a quantity unparsed; it is parsed once the name is known, for the error message."""
-    return value  # type: ignore[return-value]
-
-
-def _pairs(value: Iterable[Sequence[float | str]]) -> tuple[tuple[Any, Any], ...]:
-    return tuple((at, bandwidth) for at, bandwidth in value)
 
 
 def _names(value: Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str):
         raise InputError(f"must be a list of links, got {value!r}", place="links")
     return tuple(value)
-
-
-def _places(value: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if value is None else tuple(value)
-
-
-@attrs.frozen(kw_only=True, repr=False)
-class LinkSpec(Fields):
-    """A link with a bandwidth and a latency, which transfers share.
-
-    Parameters
-    ----------
-    name
-        its name, unique in the network
-    bandwidth
-        bytes/s above zero, or a text such as ``"40Gbps"``
-    latency
-        seconds, or a text such as ``"11.5ms"``
-    sharing
-        ``"shared"``: the bandwidth limits the sum of all rates; ``"fatpipe"``: it limits each rate
-    reverse
-        the link for the other direction, if not this one (see :func:`duplex`)
-    between
-        the two places that it joins; routes are derived from them if there is no routing table
-    one_way
-        whether it leads only from the first of these places to the second
-    profile
-        pairs (time in s, bandwidth in bytes/s): the bandwidth from that time on; 0 means that the link is down
-    repeat
-        period of the profile in seconds; ``None``: it does not repeat
-    when_down
-        ``"wait"``: transfers over it stand still while it is down; ``"fail"``: they fail, unless they say otherwise
-    model, options
-        the class of a custom link, derived from :class:`~simmodel.resources.network.links.Link`: the class itself, a
-        name (``simmodel list resources``) or ``module:Class``; and options for that class
-
-    Raises
-    ------
-    InputError
-        a value is invalid
-
-    >>> LinkSpec(name="lan", bandwidth="10Gbps", latency="50us").bandwidth
-    1250000000.0
-    >>> LinkSpec(name="wan", bandwidth="0GBps")
-    Traceback (most recent call last):
-    ...
-    simmodel.foundation.errors.InputError: link wan, bandwidth: must be > 0, got '0GBps'
-    """
-
-    name: str
-    bandwidth: float = attrs.field(converter=_as_given)
-    latency: float = attrs.field(default=0.0, converter=_as_given)
-    sharing: str = "shared"
-    reverse: str | None = None
-    between: tuple[str, ...] | None = attrs.field(default=None, converter=_places)
-    one_way: bool = False
-    profile: tuple[tuple[float, float], ...] = attrs.field(default=(), converter=_pairs)
-    repeat: float | None = attrs.field(default=None)
-    when_down: str = "wait"
-    model: str | None = attrs.field(default=None, converter=attrs.converters.optional(model_text))
-    options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
-
-    def __attrs_post_init__(self) -> None:
-        where = f"link {self.name}"
-        if not isinstance(self.name, str) or not self.name:
-            raise InputError(f"must be the name of a link, got {self.name!r}", place="name")
-        bandwidth = parse_quantity(self.bandwidth, "B/s", place=f"{where}, bandwidth")
-        if bandwidth <= 0:
-            raise InputError(f"must be > 0, got {self.bandwidth!r}", place=f"{where}, bandwidth")
-        object.__setattr__(self, "bandwidth", bandwidth)
-        object.__setattr__(self, "latency", parse_quantity(self.latency, "s", place=f"{where}, latency"))
-        if self.sharing not in SHARINGS:
-            raise InputError(f"must be 'shared' or 'fatpipe', got {self.sharing!r}", place=f"{where}, sharing")
-        check_when_down(self.when_down, f"{where}, when_down")
-        if self.between is not None and len(self.between) != 2:
-            raise InputError(f"must be two places, got {self.between!r}", place=f"{where}, between")
-        profile = f"{where}, profile"
-        points = tuple(
-            (parse_quantity(at, "s", place=profile), parse_quantity(value, "B/s", place=profile))
-            for at, value in self.profile
-        )
-        object.__setattr__(self, "profile", points)
-        times = [at for at, _ in points]
-        if any(later <= earlier for earlier, later in pairwise(times)):
-            raise InputError(f"must have ascending times, got {times}", place=profile)
-        if self.repeat is not None:
-            repeat = f"{where}, repeat"
-            object.__setattr__(self, "repeat", parse_quantity(self.repeat, "s", place=repeat))
-            if not points or self.repeat <= times[-1]:
-                raise InputError(f"must be > the last time of the profile, got {self.repeat}", place=repeat)
-
-
-def check_when_down(value: str, place: str) -> None:
-    """Raise an :class:`InputError` unless a value says how transfers react to a link that is down.
-
-    >>> check_when_down("stop", "link lan, when_down")
-    Traceback (most recent call last):
-    ...
-    simmodel.foundation.errors.InputError: link lan, when_down: must be 'wait' or 'fail', got 'stop'
-    """
-    if value not in WHEN_DOWN:
-        raise InputError(f"must be 'wait' or 'fail', got {value!r}", place=place)
-
-
-def duplex(
-    name: str, *, bandwidth: str | float, latency: str | float = 0.0, **options: Any
-) -> tuple[LinkSpec, LinkSpec]:
-    """Return the two links of a split-duplex link, ``name:up`` and ``name:down``, each the other's reverse.
-
-    ``options`` apply to both; with ``between=(a, b)`` the first leads from a to b and the second back.
-
-    >>> [link.name for link in duplex("wan", bandwidth="40Gbps", latency="10ms")]
-    ['wan:up', 'wan:down']
-    """
-    ends = options.pop("between", None)
-    up, down = f"{name}:up", f"{name}:down"
-    forth: dict[str, Any] = {"between": ends, "one_way": True} if ends is not None else {}
-    back: dict[str, Any] = {"between": tuple(ends)[::-1], "one_way": True} if ends is not None else {}
-    return (
-        LinkSpec(name=up, bandwidth=bandwidth, latency=latency, reverse=down, **forth, **options),
-        LinkSpec(name=down, bandwidth=bandwidth, latency=latency, reverse=up, **back, **options),
-    )
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -297,9 +163,18 @@ def _route_specs(value: Iterable[RouteSpec]) -> tuple[RouteSpec, ...]:
     return tuple(value)
 
 
+def _topology(value: str | Topology | None) -> Topology | None:
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_topology(value)
+    except InputError as error:
+        raise InputError(error.message, place=f"topology, {error.place}" if error.place else "topology") from None
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class NetworkSpec(Fields):
-    """A network: links, routes, and the model by which transfers share links.
+    """A network: links and routes, or a topology, and the model by which transfers share links.
 
     Parameters
     ----------
@@ -307,6 +182,9 @@ class NetworkSpec(Fields):
         the links, with unique names
     routes
         a routing table; if empty, routes are shortest paths by latency over the places that links join
+    topology
+        instead of both: a topology such as :class:`~simmodel.platform.Torus`, or a text such as
+        ``"torus:5,4,3 bandwidth=1GBps latency=1us"``
     model
         ``"maxmin"``, ``"cm02"``, ``"lv08"``, ``"simgrid"``, ``"simgrid-cm02"``, a :class:`SharingModel`, or a rule of
         one: a class, a name or ``module:Class``
@@ -327,8 +205,9 @@ class NetworkSpec(Fields):
     simmodel.foundation.errors.InputError: links: duplicate link 'lan'
     """
 
-    links: tuple[LinkSpec, ...] = attrs.field(converter=_link_specs)
+    links: tuple[LinkSpec, ...] = attrs.field(default=(), converter=_link_specs)
     routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=_route_specs)
+    topology: Topology | None = attrs.field(default=None, converter=_topology)
     model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=model_named)
     crosstraffic: bool | None = None
 
@@ -337,6 +216,8 @@ class NetworkSpec(Fields):
             object.__setattr__(self, "crosstraffic", self.model.crosstraffic)
         if self.crosstraffic and self.model.rule is not None:
             raise InputError(f"must be false: rule {self.model.rule} has no crosstraffic", place="crosstraffic")
+        if self.topology is not None and (self.links or self.routes):
+            raise InputError("must be empty beside a topology", place="links" if self.links else "routes")
         known: set[str] = set()
         for link in self.links:
             if link.name in known:

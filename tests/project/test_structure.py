@@ -24,7 +24,7 @@ LIMITS = {
     "loose parameters, per mille": 65,
     "loose roles": 48,
     "files in the largest folder": 20,
-    "exported names": 390,
+    "exported names": 397,
     "names at the top": 45,
     "files that two jobs enter": 47,
     "functions that two jobs enter": 306,

@@ -145,3 +145,23 @@ def test_overheads_that_end_together_keep_their_order_when_earlier_jobs_have_end
     rest = simulate(snapshot).jobs
     assert rest["job"].tolist() == [2, 3, 4]
     assert rest["start"].tolist() == grid.result().jobs["start"].tolist()[2:] == [5, 5.25, 5.5]
+
+
+def test_a_grid_on_a_torus_goes_on_with_its_transfers():
+    sites = [SiteSpec(name=f"n{i}", cores=4) for i in range(8)]
+    files = [FileSpec(name=f"f{i}", size=5e6 + i * 1e6, sites=["n0"]) for i in range(6)]
+    network = NetworkSpec(topology="torus:4,2 bandwidth=1MBps latency=1ms", model="cm02")
+    env = Environment()
+    grid = Grid(env, GridSpec(sites=sites, network=network, files=files), "round-robin")
+    for number in range(12):
+        grid.submit(Job(id=number, submit=number, run=9, inputs=[f"f{number % 6}"]), at=number)
+    env.run(until=8.5)
+    snapshot = grid.snapshot()
+    assert len(list(grid.data.network.under_way())) > 1
+    read = Snapshot.from_json(snapshot.to_json())
+    assert read == snapshot
+    rest = simulate(read).jobs
+    env.run()
+    whole = grid.result().jobs
+    check_same(rest, whole, np.flatnonzero(np.isin(whole["job"], rest["job"])))
+    assert len(rest) > 3

@@ -15,13 +15,16 @@ from simmodel.environment import Environment
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import parse_quantity
-from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route, check_when_down
+from simmodel.platform.links import check_when_down
+from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
+from simmodel.platform.topology import Topology, Valiant
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.network.flow import Flow
 from simmodel.resources.network.links import Link, Route, make_link
 from simmodel.resources.network.modelled_links import ModelledLinks
 from simmodel.resources.network.routing import Router
 from simmodel.resources.network.sharing_rule import RuledSharing, SharingRule, make_rule
+from simmodel.resources.network.topology import MadeLinks, TopologyRouter
 from simmodel.resources.network.transfer import Delivery, LinkFailed, Transfer
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ class Network(ModelledLinks):
         a ``networkx`` graph whose edges have the name of their link as ``link``; default: built from the ends
         (``between``) of the links. Without a table, routes are its shortest paths by latency; ties go to the fewest
         links, then to the order of the links
+    topology
+        instead of links, routes and graph: as in :class:`NetworkSpec`
 
     Raises
     ------
@@ -77,12 +82,13 @@ class Network(ModelledLinks):
     def __init__(
         self,
         env: Environment,
-        links: Iterable[LinkSpec | Mapping[str, Any]] | NetworkSpec,
+        links: Iterable[LinkSpec | Mapping[str, Any]] | NetworkSpec = (),
         *,
         model: str | type[SharingRule] | SharingModel = "maxmin",
         crosstraffic: bool | None = None,
         routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
         graph: nx.Graph[_Node] | None = None,
+        topology: Topology | str | None = None,
     ) -> None:
         if not isinstance(env, Environment):
             raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
@@ -91,15 +97,26 @@ class Network(ModelledLinks):
         else:
             if isinstance(routes, Mapping):
                 routes = [RouteSpec(source=a, destination=b, links=way) for (a, b), way in routes.items()]
-            spec = NetworkSpec(links=links, routes=routes, model=model, crosstraffic=crosstraffic)
+            spec = NetworkSpec(links=links, routes=routes, topology=topology, model=model, crosstraffic=crosstraffic)
         self.spec = spec
-        self._router = Router(spec, graph)
+        made: dict[str, Link] = {}
+        self._drawn: TopologyRouter | None = None  # finds another route for each flow
+        self._router: Router | TopologyRouter
+        if spec.topology is None:
+            made = {link.name: make_link(link) for link in spec.links}
+            self._router = Router(spec, graph)
+        elif graph is None:
+            made = MadeLinks(spec.topology, self._follow)
+            self._router = found = TopologyRouter(spec.topology)
+            self._drawn = found if isinstance(spec.topology, Valiant) else None
+        else:
+            raise InputError("must be None beside a topology", place="graph")
         self._by_links: dict[object, Route] = {}
         self._by_ends: dict[object, Route] = {}
         # Transfers in their latency, by its end.
         self._lags: list[tuple[float, int, Transfer]] = []
         self._lag_alarm = Alarm(env, self._lag_over)
-        super().__init__(env, {link.name: make_link(link) for link in spec.links}, spec.model)
+        super().__init__(env, made, spec.model)
         self.rule = None if spec.model.rule is None else make_rule(spec.model)
         if self.rule is not None:
             self._sharing = RuledSharing(self.rule)
@@ -156,7 +173,7 @@ class Network(ModelledLinks):
         else:
             way = self._by_ends.get((source, destination))
             if way is None:
-                way = self._route_between(source, destination)
+                way = self._route_between(source, destination, begins=True)
         cap = inf
         if rate_cap is not None:
             cap = parse_quantity(rate_cap, "B/s", place="rate_cap of a transfer")
@@ -326,7 +343,7 @@ class Network(ModelledLinks):
         probe = Transfer(self, 0.0, 1.0, way, inf, way.wait, False, source, destination)
         return way.wait, way.alone(probe, self.env._now)
 
-    def _route_between(self, source: Hashable, destination: Hashable) -> Route:
+    def _route_between(self, source: Hashable, destination: Hashable, begins: bool = False) -> Route:
         if source is None or destination is None:
             raise InputError(
                 f"missing: needs a route, or source and destination, got {source!r} and {destination!r}",
@@ -337,10 +354,16 @@ class Network(ModelledLinks):
         if self.spec.crosstraffic and forth:
             back = self._router.route_back(source, destination)
         way = self._make_route(forth, back)
-        self._by_ends[(source, destination)] = way
+        if self._drawn is None:
+            self._by_ends[(source, destination)] = way
+        elif begins:
+            self._drawn.begin(source, destination)
         return way
 
     def _route_over(self, names: Sequence[str]) -> Route:
+        if self.spec.topology is not None and not isinstance(names, str):
+            for name in names:
+                self.links[name]  # makes it
         check_route(names, self.links, "route of a transfer")
         return self._make_route(tuple(names), None)
 
