@@ -39,11 +39,20 @@ class ChangingLinks(Fluid):
         self._resting: list[tuple[Route, Callable[[], object], str]] = []  # who waits until a route is up
         self._turning: tuple[Callable[[Link], object], ...] = ()  # what tells links with a memory of their loads
         for link in links.values():
-            if link.turning:
-                self._turning = (self._turn,)
-            if link.spec.profile or link.varies or link.turning:
-                link.alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
+            self._follow(env, link)
         super().__init__(env, model.bandwidth_factor)
+
+    def _follow(self, env: Environment, link: Link) -> None:
+        """Prepare to follow the profile and the model of a link."""
+        if link.turning:
+            self._turning = (self._turn,)
+        if link.spec.profile or link.varies or link.turning:
+            link.alarm = Alarm(env, lambda: self._follow_profile(link))
+
+    def _add_link(self, link: Link) -> None:
+        """Add a link to the network."""
+        self._follow(self.env, link)
+        self.links[link.name] = link
 
     def _find_hooks(self) -> None:
         super()._find_hooks()

@@ -20,8 +20,9 @@ from simmodel.resources.alarm import Alarm
 from simmodel.resources.network.flow import Flow
 from simmodel.resources.network.links import Link, Route, make_link
 from simmodel.resources.network.modelled_links import ModelledLinks
-from simmodel.resources.network.routing import Router
+from simmodel.resources.network.routing import Router, TopologyRouter
 from simmodel.resources.network.sharing_rule import RuledSharing, SharingRule, make_rule
+from simmodel.resources.network.topology import Topology
 from simmodel.resources.network.transfer import Delivery, LinkFailed, Transfer
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Network(ModelledLinks):
         a ``networkx`` graph whose edges have the name of their link as ``link``; default: built from the ends
         (``between``) of the links. Without a table, routes are its shortest paths by latency; ties go to the fewest
         links, then to the order of the links
+    topology
+        instead of links, routes and graph: computes routes, whose links are made when first used
 
     Raises
     ------
@@ -77,12 +80,13 @@ class Network(ModelledLinks):
     def __init__(
         self,
         env: Environment,
-        links: Iterable[LinkSpec | Mapping[str, Any]] | NetworkSpec,
+        links: Iterable[LinkSpec | Mapping[str, Any]] | NetworkSpec = (),
         *,
         model: str | type[SharingRule] | SharingModel = "maxmin",
         crosstraffic: bool | None = None,
         routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
         graph: nx.Graph[_Node] | None = None,
+        topology: Topology | None = None,
     ) -> None:
         if not isinstance(env, Environment):
             raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
@@ -93,7 +97,8 @@ class Network(ModelledLinks):
                 routes = [RouteSpec(source=a, destination=b, links=way) for (a, b), way in routes.items()]
             spec = NetworkSpec(links=links, routes=routes, model=model, crosstraffic=crosstraffic)
         self.spec = spec
-        self._router = Router(spec, graph)
+        self._topology = topology
+        self._router = Router(spec, graph) if topology is None else TopologyRouter(topology)
         self._by_links: dict[object, Route] = {}
         self._by_ends: dict[object, Route] = {}
         # Transfers in their latency, by its end.
@@ -341,6 +346,9 @@ class Network(ModelledLinks):
         return way
 
     def _route_over(self, names: Sequence[str]) -> Route:
+        if self._topology is not None:
+            for name in names:
+                self._link(name)
         check_route(names, self.links, "route of a transfer")
         return self._make_route(tuple(names), None)
 
@@ -348,17 +356,23 @@ class Network(ModelledLinks):
         key: object = names if back is None else (names, tuple(back))
         way = self._by_links.get(key)
         if way is None:
-            links = [self.links[name] for name in names]
+            links = [self._link(name) for name in names]
             reverse: list[Link] = []
             if self.spec.crosstraffic:
                 if back is None:
                     back = [link.spec.reverse or link.name for link in reversed(links)]
-                reverse = [self.links[name] for name in back]
+                reverse = [self._link(name) for name in back]
             way = Route(links, reverse, self.model)
             for link in links:
                 link.routes.append(way)
             self._by_links[key] = way
         return way
+
+    def _link(self, link: str | Link) -> Link:
+        """Return a link of the network; those of a topology are made when first asked for."""
+        if self._topology is not None and isinstance(link, str) and link not in self.links:
+            self._add_link(make_link(self._topology.link(link)))
+        return super()._link(link)
 
     def load(self, link: str | Link) -> float:
         """Return the sum of the rates over a link at this instant, in bytes/s.

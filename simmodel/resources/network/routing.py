@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simmodel.foundation.errors import InputError
 from simmodel.platform.network import NetworkSpec
+from simmodel.resources.network.topology import Topology
 
 if TYPE_CHECKING:
     import networkx as nx
 
 _Node = TypeVar("_Node", bound=Hashable)
 
-__all__ = ["Router"]
+__all__ = ["Router", "TopologyRouter"]
 
 
 class Router:
@@ -138,3 +139,28 @@ class Router:
 
     def __repr__(self) -> str:
         return f"<Router: {len(self._links):,} links, {len(self._table):,} routes>"
+
+
+class TopologyRouter:
+    """Finds the links from one host of a topology to another.
+
+    Parameters
+    ----------
+    topology
+        computes the routes
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._numbers: dict[Hashable, int] = {host: i for i, host in enumerate(topology.hosts)}
+
+    def route(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
+        """Return the names of the links from one host to another."""
+        for host in (source, destination):
+            if host not in self._numbers:
+                raise InputError(f"unknown host {host!r}")
+        return tuple(self._topology.route(self._numbers[source], self._numbers[destination]))
+
+    def route_back(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
+        """Return the links of the way back."""
+        return self.route(destination, source)
