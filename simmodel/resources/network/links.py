@@ -208,7 +208,7 @@ class Route:
         self.links = tuple(links)
         self.model = model
         self.fails = any(link.spec.when_down == "fail" for link in links)  # whether its transfers fail with their links
-        factors = dict.fromkeys(links, 1.0)
+        factors = {link: float(links.count(link)) for link in links}  # a composed route may use a link twice
         for link in back:
             factors[link] = factors.get(link, 0.0) + CROSSTRAFFIC
         self.uses = tuple((link, factor) for link, factor in factors.items() if link.spec.sharing == "shared")

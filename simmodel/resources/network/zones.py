@@ -299,16 +299,18 @@ class Zones:
             downs.pop()
         if one is other:
             way = common.bypasses.get((source, destination)) or common.way(source, destination, between)
-        else:
-            keys = [(a.name, b.name) for a, b in _outwards(ups, downs)]
+            if way is not None:
+                return list(way.links)
+        elif ups[-1] is not downs[-1]:
+            keys = ((a.name, b.name) for a, b in _outwards(ups, downs))
             bypass = next((common.bypasses[key] for key in keys if key in common.bypasses), None)
-            way = bypass or (None if ups[-1] is downs[-1] else common.way(ups[-1].name, downs[-1].name, between))
-            way = None if way is None or way.leaves is None else way
-        if way is None:
-            raise InputError(f"no route from {source} to {destination} in zone {common.name}")
-        links = [] if way.leaves in (None, source) else between(source, way.leaves)
-        links += way.links
-        return links if way.enters in (None, destination) else links + between(way.enters, destination)
+            way = bypass or common.way(ups[-1].name, downs[-1].name, between)
+            if way is not None and way.leaves is not None and way.enters is not None:
+                # Where a bypass begins or ends at a host that is its gateway, SimGrid adds the host's way to itself.
+                before = between(source, way.leaves) if bypass or way.leaves != source else []
+                after = between(way.enters, destination) if bypass or way.enters != destination else []
+                return [*before, *way.links, *after]
+        raise InputError(f"no route from {source} to {destination} in zone {common.name}")
 
     def __repr__(self) -> str:
         return f"<Zones: {len(self.hosts):,} hosts, {len(self._links):,} links>"
