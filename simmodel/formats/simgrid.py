@@ -378,7 +378,9 @@ class _Reader:
         speeds = tuple(parse_quantity(text.strip(), "flop/s", source=self.name, place=place) for text in texts)
         pstate = self.whole(element, "pstate", 0)
         if pstate >= len(speeds):
-            raise self.wrong(element, f"{name}, pstate: must be below {len(speeds)}, the number of speeds, got {pstate}")
+            raise self.wrong(
+                element, f"{name}, pstate: must be below {len(speeds)}, the number of speeds, got {pstate}"
+            )
         if not speeds[pstate] > 0:
             raise self.wrong(element, f"{name}, speed: must be > 0, got {shown(texts[pstate])}")
         powers = self.powers(element, properties.get("wattage_per_state"), pstate)
@@ -445,7 +447,10 @@ class _Reader:
         self, element: Element, name: str, bandwidth: float, latency: float = 0.0, policy: str = "SHARED"
     ) -> None:
         if policy not in _POLICIES:
-            raise self.wrong(element, f"link {name}: sharing policy {shown(policy)} is not read; accepted: SHARED, SPLITDUPLEX, FATPIPE")
+            raise self.wrong(
+                element,
+                f"link {name}: sharing policy {shown(policy)} is not read; accepted: SHARED, SPLITDUPLEX, FATPIPE",
+            )
         names = [name]
         if policy in _DUPLEX:
             names = [f"{name}_UP", f"{name}_DOWN"]
@@ -490,7 +495,9 @@ class _Reader:
         self.parts(element)
         name, kind = element.attrib["trace"], element.attrib["kind"]
         if kind not in ("BANDWIDTH", "LINK_AVAIL"):
-            raise self.wrong(element, f"<trace_connect> of kind {shown(kind)} is not read; accepted: BANDWIDTH, LINK_AVAIL")
+            raise self.wrong(
+                element, f"<trace_connect> of kind {shown(kind)} is not read; accepted: BANDWIDTH, LINK_AVAIL"
+            )
         if name not in self.traces:
             raise self.wrong(element, unknown("trace", name, self.traces).message)
         self.follow(element, element.attrib["element"], *self.traces[name], state=kind == "LINK_AVAIL")
@@ -556,7 +563,10 @@ class _Reader:
             known = self.zones if between_zones else self.zone_of
             if name not in known or (not between_zones and name in self.zones):
                 what = "zone" if between_zones else "host or router"
-                raise self.wrong(element, unknown(what, name, sorted(set(known) - (set() if between_zones else set(self.zones)))).message)
+                raise self.wrong(
+                    element,
+                    unknown(what, name, sorted(set(known) - (set() if between_zones else set(self.zones)))).message,
+                )
             if not bypass and self.zone_of.get(name) is not zone:
                 raise self.wrong(element, f"{shown(name)} must be in zone {zone.name}, of which this is a route")
         for name, gateway in zip((source, destination), gateways, strict=True):
@@ -579,7 +589,9 @@ class _Reader:
 
     def add_way(self, element: Element, table: dict[tuple[str, str], Way], ends: tuple[str, str], way: Way) -> None:
         if ends in table:
-            raise self.wrong(element, f"duplicate route from {ends[0]} to {ends[1]} (routes are symmetrical by default)")
+            raise self.wrong(
+                element, f"duplicate route from {ends[0]} to {ends[1]} (routes are symmetrical by default)"
+            )
         table[ends] = way
 
     def step(self, element: Element) -> tuple[str, str]:

@@ -148,9 +148,7 @@ class FloydZone(_GraphZone):
             cost = np.where(shorter, over, cost)
             before = np.where(shorter, before[None, i, :], before)
         for a, row in zip(self.points, before.tolist(), strict=True):
-            self._before[a] = {
-                b: self.points[i] for b, i in zip(self.points, row, strict=True) if i >= 0 and b != a
-            }
+            self._before[a] = {b: self.points[i] for b, i in zip(self.points, row, strict=True) if i >= 0 and b != a}
 
 
 class DijkstraZone(_GraphZone):
@@ -281,16 +279,9 @@ class Zones:
 
     def between(self, source: str, destination: str) -> tuple[str, ...]:
         """Return the names of the links from one host or router to another, given by their names."""
-        return tuple(self._between(source, destination, ()))
+        return tuple(self._between(source, destination))
 
-    def _between(self, source: str, destination: str, asked: tuple[tuple[str, str], ...]) -> list[str]:
-        if (source, destination) in asked:
-            raise InputError(f"no route from {source} to {destination}: its gateways lead in a circle")
-        asked = (*asked, (source, destination))
-
-        def between(a: str, b: str) -> list[str]:
-            return self._between(a, b, asked)
-
+    def _between(self, source: str, destination: str) -> list[str]:
         one, other = self.zone_of[source], self.zone_of[destination]
         ups, downs = one.line(), other.line()
         common = one
@@ -298,17 +289,17 @@ class Zones:
             common = ups.pop()
             downs.pop()
         if one is other:
-            way = common.bypasses.get((source, destination)) or common.way(source, destination, between)
+            way = common.bypasses.get((source, destination)) or common.way(source, destination, self._between)
             if way is not None:
                 return list(way.links)
         elif ups[-1] is not downs[-1]:
             keys = ((a.name, b.name) for a, b in _outwards(ups, downs))
             bypass = next((common.bypasses[key] for key in keys if key in common.bypasses), None)
-            way = bypass or common.way(ups[-1].name, downs[-1].name, between)
+            way = bypass or common.way(ups[-1].name, downs[-1].name, self._between)
             if way is not None and way.leaves is not None and way.enters is not None:
                 # Where a bypass begins or ends at a host that is its gateway, SimGrid adds the host's way to itself.
-                before = between(source, way.leaves) if bypass or way.leaves != source else []
-                after = between(way.enters, destination) if bypass or way.enters != destination else []
+                before = self._between(source, way.leaves) if bypass or way.leaves != source else []
+                after = self._between(way.enters, destination) if bypass or way.enters != destination else []
                 return [*before, *way.links, *after]
         raise InputError(f"no route from {source} to {destination} in zone {common.name}")
 
