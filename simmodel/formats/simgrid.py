@@ -572,7 +572,7 @@ class _Reader:
         for name, gateway in zip((source, destination), gateways, strict=True):
             if gateway is not None and (gateway in self.zones or gateway not in self.zone_of):
                 raise self.wrong(element, unknown("gateway", gateway, self.zone_of).message)
-            if gateway is not None and self.zones[name] not in self.zone_of[gateway].line():
+            if gateway is not None and self.zones[name] not in self.zone_of[gateway].line:
                 raise self.wrong(element, f"gateway {shown(gateway)} must be in zone {name}")
         if not bypass and not isinstance(zone, FullZone):
             raise self.wrong(element, f"zone {zone.name} has no routes by its type; accepted: Full, Floyd, Dijkstra")
