@@ -11,6 +11,7 @@ import attrs
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError
 from simmodel.platform.network import MODELS, SharingModel
+from simmodel.platform.topology import Interconnect, Valiant
 
 if TYPE_CHECKING:
     from simmodel.platform.broker import SystemSpec
@@ -59,6 +60,8 @@ def _plain(value: Any) -> Any:
         return value.name
     if isinstance(value, SharingModel) and value == SharingModel(name=value.name, rule=value.name):
         return value.name
+    if isinstance(value, Interconnect | Valiant):
+        return value.text()
     if attrs.has(type(value)):
         given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
         return {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf, isnan
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -14,7 +14,7 @@ from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.units import parse_quantity
 from simmodel.platform.models import MODELS as RULES, model_text
 
-__all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
+__all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "Topology", "duplex"]
 
 SHARINGS = ("shared", "fatpipe")
 WHEN_DOWN = ("wait", "fail")
@@ -123,6 +123,25 @@ class LinkSpec(Fields):
             object.__setattr__(self, "repeat", parse_quantity(self.repeat, "s", place=repeat))
             if not points or self.repeat <= times[-1]:
                 raise InputError(f"must be > the last time of the profile, got {self.repeat}", place=repeat)
+
+
+    def copies(self) -> Callable[[str, str | None], LinkSpec]:
+        """Return a function that copies it with another name and reverse link, without checking it again.
+
+        >>> LinkSpec(name="x", bandwidth=1.0).copies()("y", None).name
+        'y'
+        """
+        values = tuple(attrs.asdict(self, recurse=False).items())
+
+        def copy(name: str, reverse: str | None) -> LinkSpec:
+            made = object.__new__(LinkSpec)
+            for key, value in values:
+                object.__setattr__(made, key, value)
+            object.__setattr__(made, "name", name)
+            object.__setattr__(made, "reverse", reverse)
+            return made
+
+        return copy
 
 
 def check_when_down(value: str, place: str) -> None:
@@ -297,9 +316,40 @@ def _route_specs(value: Iterable[RouteSpec]) -> tuple[RouteSpec, ...]:
     return tuple(value)
 
 
+class Topology(Protocol):
+    """The interface of a topology: its hosts, routes between them by number, and links by name.
+
+    A link is asked for when it is first used.
+    """
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """The names of the end points, in order."""
+        ...
+
+    def route(self, source: int, destination: int, /) -> Sequence[str]:
+        """Return the names of the links from one host to another, in order."""
+        ...
+
+    def link(self, name: str, /) -> LinkSpec:
+        """Return the link with a name; raises :class:`InputError` if there is none."""
+        ...
+
+
+def _topology(value: str | Topology | None) -> Topology | None:
+    if not isinstance(value, str):
+        return value
+    from simmodel.platform.topology import read_topology
+
+    try:
+        return read_topology(value)
+    except InputError as error:
+        raise InputError(error.message, place=f"topology, {error.place}" if error.place else "topology") from None
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class NetworkSpec(Fields):
-    """A network: links, routes, and the model by which transfers share links.
+    """A network: links and routes, or a topology, and the model by which transfers share links.
 
     Parameters
     ----------
@@ -307,6 +357,9 @@ class NetworkSpec(Fields):
         the links, with unique names
     routes
         a routing table; if empty, routes are shortest paths by latency over the places that links join
+    topology
+        instead of both: a topology such as :class:`~simmodel.platform.Torus`, or a text such as
+        ``"torus:5,4,3 bandwidth=1GBps latency=1us"``
     model
         ``"maxmin"``, ``"cm02"``, ``"lv08"``, ``"simgrid"``, ``"simgrid-cm02"``, a :class:`SharingModel`, or a rule of
         one: a class, a name or ``module:Class``
@@ -327,8 +380,9 @@ class NetworkSpec(Fields):
     simmodel.foundation.errors.InputError: links: duplicate link 'lan'
     """
 
-    links: tuple[LinkSpec, ...] = attrs.field(converter=_link_specs)
+    links: tuple[LinkSpec, ...] = attrs.field(default=(), converter=_link_specs)
     routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=_route_specs)
+    topology: Topology | None = attrs.field(default=None, converter=_topology)
     model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=model_named)
     crosstraffic: bool | None = None
 
@@ -337,6 +391,8 @@ class NetworkSpec(Fields):
             object.__setattr__(self, "crosstraffic", self.model.crosstraffic)
         if self.crosstraffic and self.model.rule is not None:
             raise InputError(f"must be false: rule {self.model.rule} has no crosstraffic", place="crosstraffic")
+        if self.topology is not None and (self.links or self.routes):
+            raise InputError("must be empty beside a topology", place="links" if self.links else "routes")
         known: set[str] = set()
         for link in self.links:
             if link.name in known:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from simmodel.foundation.errors import InputError, Plain, printable, shown, unknown
+from simmodel.foundation.errors import InputError, Plain, of_class, printable, shown, unknown
 from simmodel.foundation.loading import Source, parse_toml, read_bytes, reader, source_name
 from simmodel.foundation.units import parse_quantity
 from simmodel.foundation.writing import write_text
@@ -178,8 +178,9 @@ def to_toml(spec: SystemSpec, comments: Iterable[str] = ()) -> str:
 def _converter() -> Converter:
     from simmodel.platform.broker import BrokerSpec
     from simmodel.platform.grid import DelaySpec
-    from simmodel.platform.network import SharingModel, model_named
+    from simmodel.platform.network import SharingModel, Topology, model_named
     from simmodel.platform.strict import strict_converter
+    from simmodel.platform.topology import read_topology
 
     converter = strict_converter(_in_units)
     by_fields = converter.get_structure_hook(SharingModel)
@@ -192,6 +193,10 @@ def _converter() -> Converter:
         lambda value, cls: delay_by_fields(
             value if isinstance(value, Mapping) else {"mean": _in_units("mean", value)}, cls
         ),
+    )
+    converter.register_structure_hook_func(
+        lambda cls: cls == (Topology | None),
+        lambda value, _: None if value is None else read_topology(of_class(value, str, "a text")),
     )
     converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter

@@ -64,6 +64,12 @@ class NetworkRecorder(Observer, Shown):
             self._loads[link.name] = ([self.started], [network.load(link)])
             self._states[link.name] = [(self.started, link.bandwidth, link.down)]
 
+    def _find(self, link: Link) -> None:
+        """Begin the record of a link of a topology, which was made since."""
+        if link.name not in self._loads:
+            self._loads[link.name] = ([self.started], [0.0])
+            self._states[link.name] = [(self.started, link.spec.bandwidth, False)]
+
     # ------------------------------------------------------------------ hooks
 
     def transfer_started(self, transfer: Transfer) -> None:
@@ -76,6 +82,7 @@ class NetworkRecorder(Observer, Shown):
         """Record the load of a link."""
         if self._network.links.get(link.name) is not link:
             return
+        self._find(link)
         times, loads = self._loads[link.name]
         now = self._env._now
         if times[-1] == now:
@@ -87,6 +94,7 @@ class NetworkRecorder(Observer, Shown):
     def link_changed(self, link: Link) -> None:
         """Record the bandwidth of a link, and whether it is down."""
         if self._network.links.get(link.name) is link:
+            self._find(link)
             self._states[link.name].append((self._env._now, link.bandwidth, link.down))
 
     # ------------------------------------------------------------------ tables and loads

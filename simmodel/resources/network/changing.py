@@ -38,21 +38,17 @@ class ChangingLinks(Fluid):
         self._listeners: list[Callable[[Link], object]] = []
         self._resting: list[tuple[Route, Callable[[], object], str]] = []  # who waits until a route is up
         self._turning: tuple[Callable[[Link], object], ...] = ()  # what tells links with a memory of their loads
-        for link in links.values():
-            self._follow(env, link)
         super().__init__(env, model.bandwidth_factor)
+        for link in links.values():
+            self._follow(link)
 
-    def _follow(self, env: Environment, link: Link) -> None:
-        """Prepare to follow the profile and the model of a link."""
-        if link.turning:
-            self._turning = (self._turn,)
+    def _follow(self, link: Link) -> None:
+        """Give a link its alarm if it changes by itself, and hear of its load if its model does."""
         if link.spec.profile or link.varies or link.turning:
-            link.alarm = Alarm(env, lambda: self._follow_profile(link))
-
-    def _add_link(self, link: Link) -> None:
-        """Add a link to the network."""
-        self._follow(self.env, link)
-        self.links[link.name] = link
+            link.alarm = Alarm(self.env, lambda: self._follow_profile(link))
+        if link.turning and not self._turning:
+            self._turning = (self._turn,)
+            self._find_hooks()
 
     def _find_hooks(self) -> None:
         super()._find_hooks()
@@ -100,12 +96,14 @@ class ChangingLinks(Fluid):
     # ------------------------------------------------------------------ links change
 
     def _link(self, link: str | Link) -> Link:
-        found = self.links.get(link) if isinstance(link, str) else link
-        if found is None or self.links.get(found.name) is not found:
-            if isinstance(link, str):
-                raise unknown("link", link, self.links)
+        if isinstance(link, str):
+            try:
+                return self.links[link]
+            except KeyError:
+                raise unknown("link", link, self.links) from None
+        if self.links.get(link.name) is not link:
             raise InputError(f"must be a link of this network, got {link!r}", place="link")
-        return found
+        return link
 
     def _active_over(self, link: Link) -> list[Transfer]:
         """Return the transfers over a link that move or are in their latency."""

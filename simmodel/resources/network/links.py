@@ -208,7 +208,9 @@ class Route:
         self.links = tuple(links)
         self.model = model
         self.fails = any(link.spec.when_down == "fail" for link in links)  # whether its transfers fail with their links
-        factors = {link: float(links.count(link)) for link in links}  # a composed route may use a link twice
+        factors = dict.fromkeys(links, 1.0)
+        if len(factors) < len(links):  # it passes a link twice
+            factors = {link: float(links.count(link)) for link in factors}
         for link in back:
             factors[link] = factors.get(link, 0.0) + CROSSTRAFFIC
         self.uses = tuple((link, factor) for link, factor in factors.items() if link.spec.sharing == "shared")

@@ -15,14 +15,14 @@ from simmodel.environment import Environment
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import parse_quantity
-from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route, check_when_down
+from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, Topology, check_route, check_when_down
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.network.flow import Flow
 from simmodel.resources.network.links import Link, Route, make_link
 from simmodel.resources.network.modelled_links import ModelledLinks
-from simmodel.resources.network.routing import Router, TopologyRouter
+from simmodel.resources.network.routing import Router
 from simmodel.resources.network.sharing_rule import RuledSharing, SharingRule, make_rule
-from simmodel.resources.network.topology import Topology
+from simmodel.resources.network.topology import MadeLinks, TopologyRouter
 from simmodel.resources.network.transfer import Delivery, LinkFailed, Transfer
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Network(ModelledLinks):
         (``between``) of the links. Without a table, routes are its shortest paths by latency; ties go to the fewest
         links, then to the order of the links
     topology
-        instead of links, routes and graph: computes routes, whose links are made when first used
+        instead of links, routes and graph: as in :class:`NetworkSpec`
 
     Raises
     ------
@@ -86,7 +86,7 @@ class Network(ModelledLinks):
         crosstraffic: bool | None = None,
         routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
         graph: nx.Graph[_Node] | None = None,
-        topology: Topology | None = None,
+        topology: Topology | str | None = None,
     ) -> None:
         if not isinstance(env, Environment):
             raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
@@ -95,16 +95,24 @@ class Network(ModelledLinks):
         else:
             if isinstance(routes, Mapping):
                 routes = [RouteSpec(source=a, destination=b, links=way) for (a, b), way in routes.items()]
-            spec = NetworkSpec(links=links, routes=routes, model=model, crosstraffic=crosstraffic)
+            spec = NetworkSpec(links=links, routes=routes, topology=topology, model=model, crosstraffic=crosstraffic)
         self.spec = spec
-        self._topology = topology
-        self._router = Router(spec, graph) if topology is None else TopologyRouter(topology)
+        made: dict[str, Link] = {}
+        self._router: Router | TopologyRouter
+        if spec.topology is None:
+            made = {link.name: make_link(link) for link in spec.links}
+            self._router = Router(spec, graph)
+        elif graph is None:
+            made = MadeLinks(spec.topology, self._follow)
+            self._router = TopologyRouter(spec.topology)
+        else:
+            raise InputError("must be None beside a topology", place="graph")
         self._by_links: dict[object, Route] = {}
         self._by_ends: dict[object, Route] = {}
         # Transfers in their latency, by its end.
         self._lags: list[tuple[float, int, Transfer]] = []
         self._lag_alarm = Alarm(env, self._lag_over)
-        super().__init__(env, {link.name: make_link(link) for link in spec.links}, spec.model)
+        super().__init__(env, made, spec.model)
         self.rule = None if spec.model.rule is None else make_rule(spec.model)
         if self.rule is not None:
             self._sharing = RuledSharing(self.rule)
@@ -161,7 +169,7 @@ class Network(ModelledLinks):
         else:
             way = self._by_ends.get((source, destination))
             if way is None:
-                way = self._route_between(source, destination)
+                way = self._route_between(source, destination, begins=True)
         cap = inf
         if rate_cap is not None:
             cap = parse_quantity(rate_cap, "B/s", place="rate_cap of a transfer")
@@ -331,7 +339,7 @@ class Network(ModelledLinks):
         probe = Transfer(self, 0.0, 1.0, way, inf, way.wait, False, source, destination)
         return way.wait, way.alone(probe, self.env._now)
 
-    def _route_between(self, source: Hashable, destination: Hashable) -> Route:
+    def _route_between(self, source: Hashable, destination: Hashable, begins: bool = False) -> Route:
         if source is None or destination is None:
             raise InputError(
                 f"missing: needs a route, or source and destination, got {source!r} and {destination!r}",
@@ -342,13 +350,13 @@ class Network(ModelledLinks):
         if self.spec.crosstraffic and forth:
             back = self._router.route_back(source, destination)
         way = self._make_route(forth, back)
-        self._by_ends[(source, destination)] = way
+        if not self._router.draws:
+            self._by_ends[(source, destination)] = way
+        elif begins:
+            self._router.begin(source, destination)
         return way
 
     def _route_over(self, names: Sequence[str]) -> Route:
-        if self._topology is not None:
-            for name in names:
-                self._link(name)
         check_route(names, self.links, "route of a transfer")
         return self._make_route(tuple(names), None)
 
@@ -356,23 +364,17 @@ class Network(ModelledLinks):
         key: object = names if back is None else (names, tuple(back))
         way = self._by_links.get(key)
         if way is None:
-            links = [self._link(name) for name in names]
+            links = [self.links[name] for name in names]
             reverse: list[Link] = []
             if self.spec.crosstraffic:
                 if back is None:
                     back = [link.spec.reverse or link.name for link in reversed(links)]
-                reverse = [self._link(name) for name in back]
+                reverse = [self.links[name] for name in back]
             way = Route(links, reverse, self.model)
             for link in links:
                 link.routes.append(way)
             self._by_links[key] = way
         return way
-
-    def _link(self, link: str | Link) -> Link:
-        """Return a link of the network; those of a topology are made when first asked for."""
-        if self._topology is not None and isinstance(link, str) and link not in self.links:
-            self._add_link(make_link(self._topology.link(link)))
-        return super()._link(link)
 
     def load(self, link: str | Link) -> float:
         """Return the sum of the rates over a link at this instant, in bytes/s.

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simmodel.foundation.errors import InputError
 from simmodel.platform.network import NetworkSpec
-from simmodel.resources.network.topology import Topology
 
 if TYPE_CHECKING:
     import networkx as nx
 
 _Node = TypeVar("_Node", bound=Hashable)
 
-__all__ = ["Router", "TopologyRouter"]
+__all__ = ["Router"]
 
 
 class Router:
@@ -40,6 +39,9 @@ class Router:
     >>> Router(NetworkSpec(links=links)).route("x", "z")
     ('xy', 'yz')
     """
+
+    draws = False
+    """Whether each flow has a route of its own."""
 
     def __init__(self, spec: NetworkSpec, graph: nx.Graph[_Node] | None = None) -> None:
         self._links = {link.name: (place, link) for place, link in enumerate(spec.links)}
@@ -139,28 +141,3 @@ class Router:
 
     def __repr__(self) -> str:
         return f"<Router: {len(self._links):,} links, {len(self._table):,} routes>"
-
-
-class TopologyRouter:
-    """Finds the links from one host of a topology to another.
-
-    Parameters
-    ----------
-    topology
-        computes the routes
-    """
-
-    def __init__(self, topology: Topology) -> None:
-        self._topology = topology
-        self._numbers: dict[Hashable, int] = {host: i for i, host in enumerate(topology.hosts)}
-
-    def route(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
-        """Return the names of the links from one host to another."""
-        for host in (source, destination):
-            if host not in self._numbers:
-                raise InputError(f"unknown host {host!r}")
-        return tuple(self._topology.route(self._numbers[source], self._numbers[destination]))
-
-    def route_back(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
-        """Return the links of the way back."""
-        return self.route(destination, source)

@@ -15,8 +15,7 @@ from typing import TypeAlias
 import attrs
 
 from simmodel.foundation.errors import InputError
-from simmodel.platform.network import LinkSpec
-from simmodel.resources.network.topology import Topology
+from simmodel.platform.network import LinkSpec, Topology
 
 __all__ = ["DijkstraZone", "FloydZone", "FullZone", "StarZone", "TopologyZone", "Way", "Zone", "Zones"]
 
@@ -168,7 +167,7 @@ class TopologyZone(Zone):
 
 
 class Zones:
-    """A hierarchy of zones as a :class:`~simmodel.resources.network.topology.Topology`.
+    """A hierarchy of zones as a :class:`~simmodel.platform.network.Topology`.
 
     Parameters
     ----------

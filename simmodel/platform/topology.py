@@ -1,0 +1,701 @@
+"""Topologies: networks of hosts whose routes are computed from two numbers.
+
+Hosts, switches and routers have numbers, and links are named by their ends: ``"3-4:up"`` leads from 3 to 4 and
+``"3-4:down"`` back. Routes are those of SimGrid 3.32: of its zones TORUS, FAT_TREE and DRAGONFLY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+from random import Random
+from typing import Any, ClassVar
+
+import attrs
+
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.units import parse_quantity
+from simmodel.platform.network import LinkSpec, Topology
+
+__all__ = ["TOPOLOGIES", "Dragonfly", "FatTree", "Interconnect", "Star", "Torus", "Tree", "Valiant", "read_topology"]
+
+
+def _whole(value: object, place: str) -> int:
+    """Return a whole number above zero, given as such or as a text."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InputError(f"must be a whole number >= 1, got {value!r}", place=place)
+    return value
+
+
+def _wholes(value: str | Iterable[object], place: str) -> tuple[int, ...]:
+    found = tuple(_whole(each, place) for each in (value.split(",") if isinstance(value, str) else value))
+    if not found:
+        raise InputError("must have at least one number", place=place)
+    return found
+
+
+def _truth(value: bool | str, place: str) -> bool:
+    if value not in (True, False, "true", "false"):
+        raise InputError(f"must be true or false, got {value!r}", place=place)
+    return value in (True, "true")
+
+
+def _rate(value: float | str, place: str) -> float:
+    rate = parse_quantity(value, "B/s", place=place)
+    if rate <= 0:
+        raise InputError(f"must be > 0, got {value!r}", place=place)
+    return rate
+
+
+def _names(value: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(value.split(",") if isinstance(value, str) else value)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Interconnect(Fields):
+    """The common part of the topologies of hosts that are alike.
+
+    Parameters
+    ----------
+    bandwidth, latency
+        of each link, bytes/s and seconds, or texts with units
+    sharing
+        ``"splitduplex"``: a link for each direction; ``"shared"`` or ``"fatpipe"``: one for both
+    limiter
+        bytes/s that pass through a host, a switch or a router, if that is limited
+    loopback, loopback_latency
+        bytes/s and seconds of a link from each host to itself, which each transfer has for itself; default: a transfer
+        within a host takes no time
+    names
+        the names of the hosts; default: ``n0``, ``n1`` and so on
+    """
+
+    kind: ClassVar[str] = ""
+    shape: ClassVar[tuple[str, ...]] = ()
+    """The fields that its parameters fill, in SimGrid's order: with ``;`` between them and ``,`` within."""
+
+    bandwidth: float
+    latency: float = 0.0
+    sharing: str = "splitduplex"
+    limiter: float | None = None
+    loopback: float | None = None
+    loopback_latency: float = 0.0
+    names: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    hosts: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
+    _makers: dict[float, Callable[[str, str | None], LinkSpec]] = attrs.field(
+        init=False, eq=False, repr=False, factory=dict
+    )
+
+    def __attrs_post_init__(self) -> None:
+        self._set(bandwidth=_rate(self.bandwidth, "bandwidth"))
+        self._set(latency=parse_quantity(self.latency, "s", place="latency"))
+        self._set(loopback_latency=parse_quantity(self.loopback_latency, "s", place="loopback_latency"))
+        if self.sharing not in ("splitduplex", "shared", "fatpipe"):
+            message = f"must be 'splitduplex', 'shared' or 'fatpipe', got {self.sharing!r}"
+            raise InputError(message, place="sharing")
+        if self.limiter is not None:
+            self._set(limiter=_rate(self.limiter, "limiter"))
+        if self.loopback is not None:
+            self._set(loopback=_rate(self.loopback, "loopback"))
+        count = self._size()
+        if self.names and len(set(self.names)) != count:
+            raise InputError(f"must be {count:,} different names, got {len(set(self.names)):,}", place="names")
+        self._set(hosts=self.names or tuple(f"n{number}" for number in range(count)))
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _size(self) -> int:
+        """Check the parameters; return the number of hosts."""
+        raise NotImplementedError
+
+    def _width(self, ends: str) -> float:
+        """Return the bandwidth of the link between two nodes, as a multiple of ``bandwidth``; 0: there is none."""
+        raise NotImplementedError
+
+    def _has(self, node: str) -> bool:
+        """Whether there is a host, a switch or a router with this number."""
+        return node.isdecimal() and int(node) < len(self.hosts)
+
+    def _way(self, source: int, destination: int) -> list[str]:
+        """Return the links between two different hosts."""
+        raise NotImplementedError
+
+    def route(self, source: int, destination: int, /) -> Sequence[str]:
+        """Return the names of the links from one host to another, by their numbers."""
+        if source == destination:
+            return () if self.loopback is None else (f"{source}:loopback",)
+        return self._way(source, destination)
+
+    def link(self, name: str, /) -> LinkSpec:
+        """Return the link with a name; raises :class:`InputError` if there is none."""
+        ends, _, side = name.partition(":")
+        split = self.sharing == "splitduplex"
+        if side == ("up" if split else ""):
+            width, reverse = self._width(ends), f"{ends}:down"
+        elif split and side == "down":
+            width, reverse = self._width(ends), f"{ends}:up"
+        elif side == "limiter" and self.limiter is not None and self._has(ends):
+            return LinkSpec(name=name, bandwidth=self.limiter)
+        elif side == "loopback" and self.loopback is not None and self._has(ends) and ends.isdecimal():
+            return LinkSpec(name=name, bandwidth=self.loopback, latency=self.loopback_latency, sharing="fatpipe")
+        else:
+            width = 0.0
+        if not width:
+            raise InputError(f"unknown link {name!r} of {self.text().split()[0]}")
+        make = self._makers.get(width)
+        if make is None:
+            sharing = "fatpipe" if self.sharing == "fatpipe" else "shared"
+            first = LinkSpec(name=name, bandwidth=self.bandwidth * width, latency=self.latency, sharing=sharing)
+            make = self._makers[width] = first.copies()
+        return make(name, reverse if split else None)
+
+    def _limited(self, names: list[str], node: str | int) -> None:
+        if self.limiter is not None:
+            names.append(f"{node}:limiter")
+
+    def text(self) -> str:
+        """Return the text that :class:`~simmodel.platform.NetworkSpec` reads as this topology.
+
+        >>> Star(nodes=4, bandwidth="1GBps", latency="1us").text()
+        'star:4 bandwidth=1000000000.0 latency=1e-06'
+        """
+        values = {name: _shown(value) for name, value in attrs.asdict(self, recurse=False).items()}
+        shape = ";".join(",".join(values.pop(name) for name in part.split(",")) for part in self.shape)
+        given = [each.name for each in attrs.fields(type(self)) if each.init and each.name in values]
+        fields = attrs.fields_dict(type(self))
+        options = [f"{name}={values[name]}" for name in given if values[name] != _shown(fields[name].default)]
+        return " ".join([f"{self.kind}:{shape}", *options])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Torus(Interconnect):
+    """A torus or a mesh: routes go by dimension, the first one first, in each the shorter way round.
+
+    Parameters
+    ----------
+    dimensions
+        the number of hosts in each dimension; host 1 is beside host 0 in the first one
+    wrap
+        whether the ends of each dimension are joined; ``False``: a mesh
+
+    The others are those of :class:`Interconnect`.
+
+    Raises
+    ------
+    InputError
+        a parameter is invalid
+
+    >>> Torus(dimensions=(4, 4), bandwidth="1GBps").route(0, 7)
+    ['3-0:down', '3-7:up']
+    """
+
+    kind = "torus"
+    shape = ("dimensions",)
+
+    dimensions: tuple[int, ...]
+    wrap: bool = True
+    _steps: dict[int, tuple[int, int, bool]] = attrs.field(init=False, eq=False, repr=False)
+
+    def _size(self) -> int:
+        self._set(dimensions=_wholes(self.dimensions, "dimensions"), wrap=_truth(self.wrap, "wrap"))
+        # By the difference of the ends: the distance of neighbours, the hosts of the dimension, and whether it wraps.
+        steps: dict[int, tuple[int, int, bool]] = {}
+        step = 1
+        for size in self.dimensions:
+            if size > 1:
+                steps[step] = (step, size, False)
+                if self.wrap:
+                    steps[step - step * size] = (step, size, True)
+            step *= size
+        self._set(_steps=steps)
+        return step
+
+    def _width(self, ends: str) -> float:
+        one, _, other = ends.partition("-")
+        if not one.isdecimal() or not other.isdecimal():
+            return 0.0
+        here, there = int(one), int(other)
+        step, size, wraps = self._steps.get(there - here, (1, 1, False))
+        last = here // step % size == size - 1
+        return 1.0 if size > 1 and last == wraps and here < len(self.hosts) else 0.0
+
+    def _way(self, source: int, destination: int) -> list[str]:
+        up, down = (":up", ":down") if self.sharing == "splitduplex" else ("", "")
+        names: list[str] = []
+        here, step = source, 1
+        for size in self.dimensions:
+            at, to = here // step % size, destination // step % size
+            if at != to:
+                half = size // 2 if self.wrap else size
+                # At equal distances as SimGrid: upwards, but not from the middle.
+                rises = at < to <= at + half or (at > half and (at + half) % size >= to)
+                for _ in range((to - at if rises else at - to) % size):
+                    self._limited(names, here)
+                    if rises:
+                        there = here + step if at < size - 1 else here + step - step * size
+                        at = (at + 1) % size
+                        names.append(f"{here}-{there}{up}")
+                    else:
+                        there = here - step if at else here - step + step * size
+                        at = (at - 1) % size
+                        names.append(f"{there}-{here}{down}")
+                    here = there
+            step *= size
+        return names
+
+    def via(self, source: int, middle: int, destination: int) -> list[str]:
+        """Return the links of a route that passes a host in the middle."""
+        return self._way(source, middle) + self._way(middle, destination)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class FatTree(Interconnect):
+    """A fat tree: routes go up to the first switch above both hosts, and down.
+
+    On the way up the number of the destination chooses the parent (d-mod-k). Switch 3 of level 1 is ``"1.3"``; links
+    beside a first one between the same switches end in ``#1``, ``#2`` and so on.
+
+    Parameters
+    ----------
+    levels
+        the number of levels of switches
+    down, up, parallel
+        of each level, the lowest first: the children of a switch, the parents of each child, and the parallel links
+        between the two
+
+    The others are those of :class:`Interconnect`. Source: E. Zahavi, "D-Mod-K routing providing non-blocking traffic
+    for shift permutations on real life fat trees", CCIT report 776, Technion, 2010.
+
+    Raises
+    ------
+    InputError
+        a parameter is invalid
+
+    >>> FatTree(levels=2, down=(4, 4), up=(1, 2), parallel=(1, 1), bandwidth="1GBps").route(0, 7)
+    ['0-1.0:up', '1.0-2.1:up', '1.1-2.1:down', '7-1.1:down']
+    """
+
+    kind = "fat-tree"
+    shape = ("levels", "down", "up", "parallel")
+
+    levels: int
+    down: tuple[int, ...]
+    up: tuple[int, ...]
+    parallel: tuple[int, ...]
+    _below: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
+    _above: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
+
+    def _size(self) -> int:
+        self._set(levels=_whole(self.levels, "levels"), down=_wholes(self.down, "down"))
+        self._set(up=_wholes(self.up, "up"), parallel=_wholes(self.parallel, "parallel"))
+        for name, each in (("down", self.down), ("up", self.up), ("parallel", self.parallel)):
+            if len(each) != self.levels:
+                raise InputError(f"must have a number for each of {self.levels} levels, got {each}", place=name)
+        self._set(_below=tuple(prod(self.down[:level]) for level in range(self.levels + 1)))
+        self._set(_above=tuple(prod(self.up[:level]) for level in range(self.levels + 1)))
+        return self._below[-1]
+
+    def _node(self, text: str) -> tuple[int, int]:
+        """Return the level and the number of a host or a switch; level -1 if there is none."""
+        level, _, number = text.rpartition(".")
+        if not number.isdecimal() or not (level or "0").isdecimal() or level == "0":
+            return -1, 0
+        found = int(level or 0), int(number)
+        if found[0] > self.levels or found[1] >= self._above[found[0]] * self._below[-1] // self._below[found[0]]:
+            return -1, 0
+        return found
+
+    def _has(self, node: str) -> bool:
+        return self._node(node)[0] >= 0
+
+    def _width(self, ends: str) -> float:
+        pair, _, port = ends.partition("#")
+        one, _, other = pair.partition("-")
+        (low, child), (high, parent) = self._node(one), self._node(other)
+        if low < 0 or high != low + 1 or (port and not (port.isdecimal() and 0 < int(port) < self.parallel[low])):
+            return 0.0
+        above = self._above[low]
+        alike = child % above == parent % above
+        return float(alike and child // above // self.down[low] == parent // above // self.up[low])
+
+    def _way(self, source: int, destination: int) -> list[str]:
+        rise, fall = (":up", ":down") if self.sharing == "splitduplex" else ("", "")
+        names: list[str] = []
+        level, here, end = 0, source, str(source)
+        while here // self._above[level] != destination // self._below[level]:
+            self._limited(names, end)
+            above = self._above[level]
+            digit = destination // above % self.up[level]
+            here = here % above + above * (digit + self.up[level] * (here // above // self.down[level]))
+            level += 1
+            names.append(f"{end}-{level}.{here}{rise}")
+            end = f"{level}.{here}"
+        first = 0
+        while level:
+            level -= 1
+            above, children = self._above[level], self.down[level]
+            digit = destination // self._below[level] % children
+            here = here % above + above * (digit + children * (here // above // self.up[level]))
+            # As SimGrid: the search for the port goes on from the port of the level above.
+            port = max(0, -((digit - first) // children)) if first > digit else 0
+            if port >= self.parallel[level]:
+                port = 0
+            first = digit + port * children + 1
+            lower = f"{level}.{here}" if level else str(here)
+            names.append(f"{lower}-{end}{f'#{port}' if port else ''}{fall}")
+            self._limited(names, end)
+            end = lower
+        return names
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Dragonfly(Interconnect):
+    """A dragonfly: groups of chassis of routers, with a few hosts at each router.
+
+    All routers of a chassis are joined by green links, those of the same number in a group by black ones, and each two
+    groups by a blue one. Router 2 of chassis 0 in group 1 is ``"1.0.2"``; the blue link to group g is at the router with
+    the number g in its group. Routes are minimal: green, black, blue, green, black.
+
+    Parameters
+    ----------
+    groups, blue
+        the number of groups, and how many links each blue link stands for: its bandwidth is so much larger
+    chassis, black
+        the chassis of a group; links that a black one stands for
+    routers, green
+        the routers of a chassis; links that a green one stands for
+    nodes
+        the hosts of a router
+    continuous
+        whether a route within a group goes on where its green link ends. In SimGrid 3.32 it does not: it goes on from
+        the first chassis, so that it has a black link too many or lacks one; the default has the same links
+
+    The others are those of :class:`Interconnect`. Source: J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven,
+    highly-scalable dragonfly topology", ISCA 2008.
+
+    Raises
+    ------
+    InputError
+        a parameter is invalid, or there are more groups than routers in a group
+
+    >>> Dragonfly(groups=3, chassis=2, routers=4, nodes=2, bandwidth="1GBps").route(0, 21)
+    ['0-0.0.0:up', '0.0.0-0.0.1:up', '0.0.1-1.0.0:up', '1.0.0-1.0.2:up', '21-1.0.2:down']
+    """
+
+    kind = "dragonfly"
+    shape = ("groups,blue", "chassis,black", "routers,green", "nodes")
+
+    groups: int
+    blue: int = 1
+    chassis: int
+    black: int = 1
+    routers: int
+    green: int = 1
+    nodes: int
+    continuous: bool = False
+
+    def _size(self) -> int:
+        self._set(groups=_whole(self.groups, "groups"), blue=_whole(self.blue, "blue"))
+        self._set(chassis=_whole(self.chassis, "chassis"), black=_whole(self.black, "black"))
+        self._set(routers=_whole(self.routers, "routers"), green=_whole(self.green, "green"))
+        self._set(nodes=_whole(self.nodes, "nodes"), continuous=_truth(self.continuous, "continuous"))
+        if self.groups > self.chassis * self.routers:
+            message = f"must be <= the {self.chassis * self.routers} routers of a group, each of which leads to one"
+            raise InputError(f"{message}, got {self.groups}", place="groups")
+        return self.groups * self.chassis * self.routers * self.nodes
+
+    def _has(self, node: str) -> bool:
+        return self._router(node) is not None or super()._has(node)
+
+    def _router(self, text: str) -> tuple[int, int, int] | None:
+        """Return the group, the chassis and the number of a router, if there is one."""
+        parts = text.split(".")
+        if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+            return None
+        group, chassis, router = map(int, parts)
+        fits = group < self.groups and chassis < self.chassis and router < self.routers
+        return (group, chassis, router) if fits else None
+
+    def _at(self, host: int) -> tuple[int, int, int]:
+        """Return the router of a host."""
+        rest, router = divmod(host // self.nodes, self.routers)
+        return rest // self.chassis, rest % self.chassis, router
+
+    def _gateway(self, group: int, other: int) -> tuple[int, int, int]:
+        """Return the router of a group whose blue link leads to another group."""
+        return group, other // self.routers, other % self.routers
+
+    def _width(self, ends: str) -> float:
+        one, _, other = ends.partition("-")
+        a, b = self._router(one), self._router(other)
+        if b is None:
+            return 0.0
+        if a is None:
+            return float(super()._has(one) and self._at(int(one)) == b)
+        if a >= b:
+            return 0.0
+        if a[0] != b[0]:
+            return float(self.blue if (a, b) == (self._gateway(a[0], b[0]), self._gateway(b[0], a[0])) else 0)
+        if a[1] != b[1]:
+            return float(self.black if a[2] == b[2] else 0)
+        return float(self.green)
+
+    def _hop(self, names: list[str], here: tuple[int, int, int], there: tuple[int, int, int]) -> None:
+        """Add the link from one router to another."""
+        one, other = _dotted(here), _dotted(there)
+        self._limited(names, one)
+        side = (":up" if here < there else ":down") if self.sharing == "splitduplex" else ""
+        names.append(f"{one}-{other}{side}" if here < there else f"{other}-{one}{side}")
+
+    def _between(
+        self, names: list[str], here: tuple[int, int, int], to: tuple[int, int, int], continuous: bool
+    ) -> None:
+        """Add the links from one router to another: green, black, blue, green, black."""
+        if here[0] != to[0]:
+            gateway = self._gateway(here[0], to[0])
+            self._between(names, here, gateway, True)
+            here = self._gateway(to[0], here[0])
+            self._hop(names, gateway, here)
+            continuous = True
+        if here[2] != to[2]:
+            after = here[0], here[1], to[2]
+            self._hop(names, here, after)
+            here = after if continuous else (here[0], 0, to[2])
+        if here[1] != to[1]:
+            self._hop(names, here, to)
+
+    def _way(self, source: int, destination: int) -> list[str]:
+        return self._through(source, destination, [self._at(destination)], self.continuous)
+
+    def via(self, source: int, middle: int, destination: int) -> list[str]:
+        """Return the links of a route that passes the router of a host in the middle."""
+        return self._through(source, destination, [self._at(middle), self._at(destination)], True)
+
+    def _through(
+        self, source: int, destination: int, routers: Sequence[tuple[int, int, int]], continuous: bool
+    ) -> list[str]:
+        up, down = (":up", ":down") if self.sharing == "splitduplex" else ("", "")
+        here = self._at(source)
+        names: list[str] = []
+        self._limited(names, source)
+        names.append(f"{source}-{_dotted(here)}{up}")
+        for router in routers:
+            self._between(names, here, router, continuous)
+            here = router
+        self._limited(names, _dotted(here))
+        names.append(f"{destination}-{_dotted(here)}{down}")
+        self._limited(names, destination)
+        return names
+
+
+def _dotted(router: tuple[int, int, int]) -> str:
+    return f"{router[0]}.{router[1]}.{router[2]}"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Star(Interconnect):
+    """A star: each host has a link to the centre, which may be a backbone with a bandwidth.
+
+    Parameters
+    ----------
+    nodes
+        the number of hosts
+    backbone, backbone_latency
+        bytes/s and seconds of a link that all routes pass; default: there is none
+
+    The others are those of :class:`Interconnect`.
+
+    Raises
+    ------
+    InputError
+        a parameter is invalid
+
+    >>> Star(nodes=4, bandwidth="1GBps", backbone="2GBps").route(0, 3)
+    ['0-0.0:up', 'backbone', '3-0.0:down']
+    """
+
+    kind = "star"
+    shape = ("nodes",)
+
+    nodes: int
+    backbone: float | None = None
+    backbone_latency: float = 0.0
+
+    def _size(self) -> int:
+        self._set(nodes=_whole(self.nodes, "nodes"))
+        self._set(backbone_latency=parse_quantity(self.backbone_latency, "s", place="backbone_latency"))
+        if self.backbone is not None:
+            self._set(backbone=_rate(self.backbone, "backbone"))
+        return self.nodes
+
+    def _width(self, ends: str) -> float:
+        host, _, centre = ends.partition("-")
+        return float(centre == "0.0" and self._has(host))
+
+    def link(self, name: str, /) -> LinkSpec:
+        """Return the link with a name; raises :class:`InputError` if there is none."""
+        if name == "backbone" and self.backbone is not None:
+            return LinkSpec(name=name, bandwidth=self.backbone, latency=self.backbone_latency)
+        return Interconnect.link(self, name)
+
+    def _way(self, source: int, destination: int) -> list[str]:
+        up, down = (":up", ":down") if self.sharing == "splitduplex" else ("", "")
+        names: list[str] = []
+        self._limited(names, source)
+        names.append(f"{source}-0.0{up}")
+        if self.backbone is not None:
+            names.append("backbone")
+        names.append(f"{destination}-0.0{down}")
+        self._limited(names, destination)
+        return names
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Tree(FatTree):
+    """A tree of switches, with one way between two hosts; its links are named as those of a fat tree.
+
+    Parameters
+    ----------
+    down
+        the children of a switch of each level, the lowest first
+    width
+        the bandwidth of the links to each level as a multiple of ``bandwidth``; default: 1 for each
+
+    The others are those of :class:`Interconnect`.
+
+    Raises
+    ------
+    InputError
+        a parameter is invalid
+
+    >>> Tree(down=(4, 2), width=(1, 4), bandwidth="1GBps").route(0, 7)
+    ['0-1.0:up', '1.0-2.0:up', '1.1-2.0:down', '7-1.1:down']
+    """
+
+    kind = "tree"
+    shape = ("down",)
+
+    levels: int = attrs.field(init=False, repr=False)
+    up: tuple[int, ...] = attrs.field(init=False, repr=False)
+    parallel: tuple[int, ...] = attrs.field(init=False, repr=False)
+    width: tuple[int, ...] = ()
+
+    def _size(self) -> int:
+        down = _wholes(self.down, "down")
+        ones = (1,) * len(down)
+        self._set(levels=len(down), up=ones, parallel=ones, width=_wholes(self.width or ones, "width"))
+        if len(self.width) != len(down):
+            raise InputError(f"must have a number for each of {len(down)} levels, got {self.width}", place="width")
+        return FatTree._size(self)
+
+    def _width(self, ends: str) -> float:
+        found = FatTree._width(self, ends)
+        return found and found * self.width[self._node(ends.partition("-")[0])[0]]
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Valiant(Fields):
+    """Routes by way of a host that is drawn for each flow from all hosts, to spread any traffic over the links.
+
+    On a dragonfly a route passes the router of that host. The draw depends on the seed, the two hosts and the number
+    of flows between them before, and on nothing else.
+
+    Parameters
+    ----------
+    of
+        the topology
+    seed
+        the seed of the draws
+
+    Source: L. G. Valiant, "A scheme for fast parallel communication", SIAM Journal on Computing 11(2), 1982.
+
+    >>> rings = Valiant(of=Torus(dimensions=(8,), bandwidth=1.0), seed=1)
+    >>> rings.middle(0, 1, 0), rings.drawn(0, 1, 0)
+    """
+
+    of: Torus | Dragonfly
+    seed: int = 0
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """The names of the hosts, in order."""
+        return self.of.hosts
+
+    def middle(self, source: int, destination: int, flow: int) -> int:
+        """Return the host by way of which a flow goes, by its number among those between its ends."""
+        return Random(f"{self.seed} {source} {destination} {flow}").randrange(len(self.of.hosts))
+
+    def drawn(self, source: int, destination: int, flow: int) -> Sequence[str]:
+        """Return the names of the links of a flow, by its number among those between its ends."""
+        if source == destination:
+            return self.of.route(source, destination)
+        return self.of.via(source, self.middle(source, destination, flow), destination)
+
+    def route(self, source: int, destination: int, /) -> Sequence[str]:
+        """Return the names of the links of the first flow from one host to another."""
+        return self.drawn(source, destination, 0)
+
+    def link(self, name: str, /) -> LinkSpec:
+        """Return the link with a name; raises :class:`InputError` if there is none."""
+        return self.of.link(name)
+
+    def text(self) -> str:
+        """Return the text that :class:`~simmodel.platform.NetworkSpec` reads as this topology."""
+        return f"valiant:{self.seed} {self.of.text()}"
+
+
+TOPOLOGIES: Mapping[str, type[Interconnect]] = {each.kind: each for each in (Torus, FatTree, Dragonfly, Star, Tree)}
+"""The topologies by name."""
+
+
+def read_topology(text: str) -> Interconnect | Valiant:
+    """Return the topology of a text: its name and SimGrid's parameters, then options.
+
+    Raises
+    ------
+    InputError
+        the name, a parameter or an option is invalid
+
+    >>> read_topology("fat-tree:2;4,4;1,2;1,1 bandwidth=1GBps latency=50us").hosts[-1]
+    'n15'
+    >>> read_topology("valiant:7 torus:4,4 bandwidth=1GBps").seed
+    7
+    """
+    first, *words = text.split() or [""]
+    kind, _, parameters = first.partition(":")
+    if kind == "valiant":
+        inner = read_topology(" ".join(words))
+        if not isinstance(inner, Torus | Dragonfly) or not parameters.isdecimal():
+            raise InputError(f"must be valiant:SEED and a torus or a dragonfly, got {text!r}")
+        return Valiant(of=inner, seed=int(parameters))
+    if kind not in TOPOLOGIES:
+        raise unknown("topology", kind, [*TOPOLOGIES, "valiant"])
+    made = TOPOLOGIES[kind]
+    values: dict[str, Any] = {}
+    parts = parameters.split(";")
+    if len(parts) != len(made.shape):
+        raise InputError(f"must be {kind}:{';'.join(made.shape)}, got {first!r}")
+    for names, part in zip(made.shape, parts, strict=True):
+        numbers = part.split(",") if "," in names else [part]
+        if len(numbers) > names.count(",") + 1:
+            raise InputError(f"must be {kind}:{';'.join(made.shape)}, got {first!r}")
+        values |= zip(names.split(","), numbers, strict=False)
+    options = dict(word.partition("=")[::2] for word in words)
+    known = [each.alias for each in attrs.fields(made) if each.init and each.name not in values]
+    for name in options:
+        if name not in known:
+            raise unknown("option", name, known)
+    if "bandwidth" not in options:
+        raise InputError("missing, such as bandwidth=1GBps", place="bandwidth")
+    return made(**values, **options)
