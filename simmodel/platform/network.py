@@ -124,7 +124,6 @@ class LinkSpec(Fields):
             if not points or self.repeat <= times[-1]:
                 raise InputError(f"must be > the last time of the profile, got {self.repeat}", place=repeat)
 
-
     def copies(self) -> Callable[[str, str | None], LinkSpec]:
         """Return a function that copies it with another name and reverse link, without checking it again.
 

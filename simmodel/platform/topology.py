@@ -252,6 +252,7 @@ class Torus(Interconnect):
                         names.append(f"{there}-{here}{down}")
                     here = there
             step *= size
+        self._limited(names, destination)
         return names
 
     def via(self, source: int, middle: int, destination: int) -> list[str]:
@@ -356,6 +357,7 @@ class FatTree(Interconnect):
             names.append(f"{lower}-{end}{f'#{port}' if port else ''}{fall}")
             self._limited(names, end)
             end = lower
+        self._limited(names, destination)
         return names
 
 

@@ -75,15 +75,15 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
         ),
         (
             ['<link id="l" bandwidth="fast"/>'],
-            "p.xml, line 2, l, bandwidth: must be a quantity in B/s such as '40Gbps', got 'fast'",
+            "p.xml, line 2, bandwidth of l: must be a quantity in B/s such as '40Gbps', got 'fast'",
         ),
         ([LINK, LINK], "p.xml, line 3: duplicate link 'l'"),
         ([A, B, ROUTE], "p.xml, line 4: unknown link 'l'; known links: none"),
-        ([A, LINK, ROUTE], "p.xml, line 4: unknown host or router 'b'; known host or routers: a"),
+        ([A, LINK, ROUTE], "p.xml, line 4: unknown host 'b'; known hosts: a"),
         ([A, B, LINK, ROUTE, ROUTE], "p.xml, line 6: duplicate route from a to b (routes are symmetrical by default)"),
         (
             [A, B, '<route src="a" dst="b"/>'],
-            "p.xml, line 4: route from a to b: must have at least one link",
+            "p.xml, line 4: route from a to b must have at least one link",
         ),
         (
             ['<zone id="z" routing="Vivaldi"/>'],
@@ -92,7 +92,7 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
         ),
         (
             ['<link id="l" bandwidth="1GBps" sharing_policy="WIFI"/>'],
-            "p.xml, line 2: link l: sharing policy 'WIFI' is not read; accepted: SHARED, SPLITDUPLEX, FATPIPE",
+            "p.xml, line 2: sharing_policy must be one of SHARED, FATPIPE, SPLITDUPLEX, FULLDUPLEX, got 'WIFI'",
         ),
         (
             ['<host id="a" speed="1Gf" speed_file="a.profile"/>'],
@@ -101,7 +101,7 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
         ),
         (
             ['<host id="a" speed="1Gf" pstate="1"/>'],
-            "p.xml, line 2: a, pstate: must be below 1, the number of speeds, got 1",
+            "p.xml, line 2: pstate of a must be below 1, the number of speeds, and its speed > 0, got 1",
         ),
         (
             [f'<cluster id="c" {CLUSTER}/>'.replace("0-3", "3-0")],
@@ -109,7 +109,7 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
         ),
         (
             [f'<cluster id="c" {CLUSTER} sharing_policy="FATPIPE"/>'],
-            "p.xml, line 2: sharing_policy must be SHARED or SPLITDUPLEX, got 'FATPIPE'",
+            "p.xml, line 2: sharing_policy must be one of SHARED, SPLITDUPLEX, FULLDUPLEX, got 'FATPIPE'",
         ),
         (
             ['<host id="a" speed="1Gf"><prop id="wattage_per_state" value="low"/></host>'],
@@ -166,7 +166,7 @@ def test_hosts_have_cores_speeds_disks_and_properties() -> None:
     )
     (host,) = found.hosts
     assert (host.speeds, host.speed, host.cores, host.zone) == ((2e9, 1e9), 1e9, 8, "w")
-    assert (host.idle_power, host.load_power, host.computes) == (90.0, 150.0, False)
+    assert (host.powers, host.computes) == ((90.0, 100.0, 150.0), False)
     (disk,) = host.disks
     assert (disk.name, disk.capacity, disk.read_bandwidth, disk.write_bandwidth) == ("d", 500 * 2**30, 1e8, 4e7)
     with pytest.raises(InputError, match="must have a host that runs jobs"):

@@ -15,7 +15,15 @@ from simmodel.environment import Environment
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import parse_quantity
-from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, Topology, check_route, check_when_down
+from simmodel.platform.network import (
+    LinkSpec,
+    NetworkSpec,
+    RouteSpec,
+    SharingModel,
+    Topology,
+    check_route,
+    check_when_down,
+)
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.network.flow import Flow
 from simmodel.resources.network.links import Link, Route, make_link
