@@ -337,22 +337,23 @@ class FatTree(Interconnect):
         while here // self._above[level] != destination // self._below[level]:
             self._limited(names, end)
             above = self._above[level]
-            digit = destination // above % self.up[level]
+            port, digit = divmod(destination // above % (self.up[level] * self.parallel[level]), self.up[level])
             here = here % above + above * (digit + self.up[level] * (here // above // self.down[level]))
             level += 1
-            names.append(f"{end}-{level}.{here}{rise}")
+            names.append(f"{end}-{level}.{here}{f'#{port}' if port else ''}{rise}")
             end = f"{level}.{here}"
-        first = 0
+        first = -1
         while level:
             level -= 1
             above, children = self._above[level], self.down[level]
             digit = destination // self._below[level] % children
             here = here % above + above * (digit + children * (here // above // self.up[level]))
-            # As SimGrid: the search for the port goes on from the port of the level above.
-            port = max(0, -((digit - first) // children)) if first > digit else 0
-            if port >= self.parallel[level]:
-                port = 0
-            first = digit + port * children + 1
+            # As SimGrid: the number of the source chooses the link, but after a link the search goes on from its port.
+            place = -((digit - first) // children) * children + digit
+            if first < 0 or place >= children * self.parallel[level]:
+                place = source % self.parallel[level] * children + digit
+            first = place + 1
+            port = place // children
             lower = f"{level}.{here}" if level else str(here)
             names.append(f"{lower}-{end}{f'#{port}' if port else ''}{fall}")
             self._limited(names, end)
