@@ -1,7 +1,8 @@
 """Platforms of SimGrid as XML (versions 4 and 4.1 of its DTD): hosts, and the routes between them.
 
 Zones are Full, Floyd, Dijkstra, DijkstraCache, Cluster (or Star) and None. Whatever is not read is refused by name and
-line: peers and Vivaldi zones, WiFi, actors, ``<config>``, random profiles, and profiles of hosts and of latencies.
+line: peers and Vivaldi zones, WiFi, actors, ``<config>``, ``<trace>``, random profiles, and profiles of hosts and of
+latencies.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, groupby, permutations
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -25,13 +26,12 @@ from simmodel.platform.grid import GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.storage import StorageSpec
-from simmodel.platform.topology import read_topology
+from simmodel.platform.topology import Interconnect, read_topology
 from simmodel.resources.network.zones import DijkstraZone, FloydZone, FullZone, StarZone, TopologyZone, Way, Zone, Zones
 
 __all__ = ["SimGridHost", "SimGridPlatform", "read_simgrid"]
 
 _S = TypeVar("_S")
-_Profile: TypeAlias = "tuple[list[tuple[float, float]], float | None]"  # times with values, and the period
 
 _ZONES: Mapping[str, type[Zone]] = {
     "full": FullZone,
@@ -44,7 +44,7 @@ _ZONES: Mapping[str, type[Zone]] = {
 }
 _SYNONYMS = {"AS": "zone", "ASroute": "zoneRoute", "bypassASroute": "bypassZoneRoute"}
 _CLUSTER = "id prefix suffix radical speed bw lat"
-_PARTS = "prop zone cluster cabinet link backbone host router host_link trace trace_connect"
+_PARTS = "prop zone cluster cabinet link backbone host router host_link"
 _ROUTES = ("route", "zoneRoute", "bypassRoute", "bypassZoneRoute")
 # Tag: required attributes, optional ones, and the elements inside.
 _TAGS: Mapping[str, tuple[str, str, str]] = {
@@ -69,8 +69,6 @@ _TAGS: Mapping[str, tuple[str, str, str]] = {
     "bypassZoneRoute": ("src dst gw_src gw_dst", "", "link_ctn"),
     "link_ctn": ("id", "direction", ""),
     "prop": ("id value", "", ""),
-    "trace": ("id", "file periodicity", ""),
-    "trace_connect": ("trace element kind", "", ""),
 }
 _POLICIES = {"SHARED": "shared", "FATPIPE": "fatpipe", "SPLITDUPLEX": "splitduplex", "FULLDUPLEX": "splitduplex"}
 _TOPOLOGIES = {"TORUS": "torus", "FAT_TREE": "fat-tree", "DRAGONFLY": "dragonfly"}
@@ -224,7 +222,6 @@ class _Reader:
         self.places: dict[str, Zone] = {}  # of hosts and routers
         self.links: dict[str, LinkSpec] = {}
         self.split: set[str] = set()
-        self.traces: dict[str, _Profile] = {}
         self.properties: dict[str, dict[str, str]] = {}
 
     def wrong(self, element: Element, message: str) -> InputError:
@@ -258,7 +255,8 @@ class _Reader:
         try:
             return make(**fields)
         except InputError as error:
-            raise self.wrong(element, str(attrs.evolve(error, source=None))) from None
+            where = f"{error.place}: " if error.place else ""
+            raise self.wrong(element, f"{where}{error.message}") from None
 
     def parts(self, element: Element) -> list[Element]:
         """Return the elements inside one, after a check of its attributes and of their tags."""
@@ -325,15 +323,11 @@ class _Reader:
                 self.point(each, each.attrib["id"], zone)
             elif each.tag in ("link", "backbone"):
                 self.given_link(each)
-            elif each.tag == "trace":
-                self.trace(each)
             elif each.tag != "prop":
                 late.append(each)
         for each in late:
             if each.tag in _ROUTES:
                 self.route(each, zone)
-            elif each.tag == "trace_connect":
-                self.connect(each)
             elif isinstance(zone, StarZone):
                 self.spokes(each, zone, backbone)
             else:
@@ -403,8 +397,16 @@ class _Reader:
         values = self.quantity(element, "bandwidth", "B/s"), self.quantity(element, "latency", "s")
         self.link(element, name, *values, self.one_of(element, "sharing_policy", "SHARED", _POLICIES))
         for key in ("bandwidth_file", "state_file"):
-            if element.get(key):
-                self.follow(element, name, self.profile_in(element, element.attrib[key]), key == "state_file")
+            if not element.get(key):
+                continue
+            profile, period = self.profile(element, element.attrib[key])
+            for each in dict.fromkeys(self.directions(element, name)):
+                link = self.links[each]
+                if link.profile:
+                    raise self.wrong(element, f"link {name} must have one profile, of its bandwidth or of its state")
+                scale = link.bandwidth if key == "state_file" else 1.0
+                points = [(at, value * scale) for at, value in profile]
+                self.links[each] = self.made(element, partial(attrs.evolve, link), profile=points, repeat=period)
 
     def link(self, element: Element, name: str, bandwidth: float, latency: float, policy: str) -> tuple[str, str]:
         """Add a link; return the names of its directions, which are one if it is not split duplex."""
@@ -427,63 +429,35 @@ class _Reader:
         self.known(element, "link", name, self.links)
         return name, name
 
-    def trace(self, element: Element) -> None:
-        self.parts(element)
-        if element.get("file"):
-            found = self.profile_in(element, element.attrib["file"])
-        else:
-            lines = enumerate((element.text or "").splitlines(), element.line)
-            found = self.profile(lines, self.name, self.quantity(element, "periodicity", "s"))
-        self.traces[element.attrib["id"]] = found
-
-    def connect(self, element: Element) -> None:
-        self.parts(element)
-        trace, kind = element.attrib["trace"], self.one_of(element, "kind", "", ("BANDWIDTH", "LINK_AVAIL"))
-        self.known(element, "trace", trace, self.traces)
-        self.follow(element, element.attrib["element"], self.traces[trace], kind == "LINK_AVAIL")
-
-    def profile_in(self, element: Element, file: str) -> _Profile:
+    def profile(self, element: Element, file: str) -> tuple[list[tuple[float, float]], float | None]:
+        """Return the times and the values of a profile in a file, and its period."""
         if self.folder is None:
             raise self.wrong(element, f"profile {shown(file)} is only read beside a platform that is read from a path")
-        return self.profile(*read_lines(self.folder / file), 0.0)
-
-    def profile(self, lines: Iterable[tuple[int, str]], name: str, period: float) -> _Profile:
         points: list[tuple[float, float]] = []
-        pause: float | None = None
+        period, pause = 0.0, -1.0
+        lines, name = read_lines(self.folder / file)
         for number, line in lines:
             words = line.split()
             try:
-                if not words or words[0][0] in "#%":
-                    continue
-                first, second = words
-                if first == "PERIODICITY":
-                    period = float(second)
-                elif first == "LOOPAFTER":
-                    pause = float(second)
-                else:
-                    points.append((float(first), float(second)))
+                if words and words[0][0] not in "#%":
+                    at, value = words
+                    if at == "LOOPAFTER":
+                        pause = float(value)
+                    elif at == "PERIODICITY":
+                        period = float(value)
+                    else:
+                        points.append((float(at), float(value)))
             except ValueError:
                 accepted = "a time and a value, or PERIODICITY or LOOPAFTER and seconds"
                 raise InputError(f"must be {accepted}, got {shown(line)}", name, f"line {number}") from None
-        return points, (points[-1][0] + pause if pause is not None and points else period or None)
-
-    def follow(self, element: Element, name: str, profile: _Profile, state: bool) -> None:
-        """Give a link a profile of its bandwidth, or of its state."""
-        for each in dict.fromkeys(self.directions(element, name)):
-            link = self.links[each]
-            if link.profile:
-                raise self.wrong(element, f"link {name} must have one profile, of its bandwidth or of its state")
-            points = [(at, (value > 0) * link.bandwidth if state else value) for at, value in profile[0]]
-            self.links[each] = self.made(element, partial(attrs.evolve, link), profile=points, repeat=profile[1])
+        if pause >= 0 and points:
+            period = points[-1][0] + pause
+        return points, period or None
 
     # ------------------------------------------------------------------ routes
 
     def route(self, element: Element, zone: Zone) -> None:
-        forth, back = [], []
-        for each in self.parts(element):
-            up, down = self.step(each)
-            forth.append(up)
-            back.insert(0, down)
+        steps = [self.step(each) for each in self.parts(element)]
         ends = element.attrib["src"], element.attrib["dst"]
         gateways = element.get("gw_src"), element.get("gw_dst")
         bypass = element.tag.startswith("bypass")
@@ -502,9 +476,9 @@ class _Reader:
         if not bypass and not isinstance(zone, FullZone):
             raise self.wrong(element, f"zone {zone.name} has no routes by its type; accepted: Full, Floyd, Dijkstra")
         symmetrical = self.one_of(element, "symmetrical", "NO" if bypass else "YES", ("YES", "NO", "yes", "no"))
-        ways = {ends: Way(tuple(forth), *gateways)}
+        ways = {ends: Way(tuple(forth for forth, _ in steps), *gateways)}
         if symmetrical in ("YES", "yes"):
-            ways.setdefault(ends[::-1], Way(tuple(back), *gateways[::-1]))
+            ways.setdefault(ends[::-1], Way(tuple(back for _, back in reversed(steps)), *gateways[::-1]))
         table = zone.bypasses if bypass else zone.ways
         for (source, destination), way in ways.items():
             if not way.links:
@@ -571,10 +545,17 @@ class _Reader:
         self.enter(element, star, props)
         values = self.quantity(element, "bw", "B/s"), self.quantity(element, "lat", "s")
         policy = self.one_of(element, "sharing_policy", "SPLITDUPLEX", ("SHARED", "SPLITDUPLEX", "FULLDUPLEX"))
+        if element.get("topo_parameters"):
+            raise self.wrong(element, "topo_parameters is only read with a topology")
         backbone: tuple[str, ...] = ()
-        if element.get("bb_bw"):
-            ends = self.quantity(element, "bb_bw", "B/s"), self.quantity(element, "bb_lat", "s")
-            backbone = self.link(element, f"{name}_backbone", *ends, element.get("bb_sharing_policy", "SHARED"))[:1]
+        ends = self.quantity(element, "bb_bw", "B/s"), self.quantity(element, "bb_lat", "s")
+        if any(ends):
+            backbone = self.link(
+                element,
+                f"{name}_backbone",
+                *ends,
+                self.one_of(element, "bb_sharing_policy", "SHARED", ("SHARED", "FATPIPE")),
+            )[:1]
         for host, number in hosts.items():
             self.host(element, host, star, props)
             link = f"{name}_link_{number}"
@@ -584,8 +565,8 @@ class _Reader:
                 rate = self.quantity(element, "limiter_link", "B/s")
                 limiter = self.link(element, f"{link}_limiter", rate, 0.0, "SHARED")[:1]
             star.ups[host], star.downs[host] = (*limiter, up, *backbone), (*backbone, down, *limiter)
-            if element.get("loopback_bw"):
-                ends = self.quantity(element, "loopback_bw", "B/s"), self.quantity(element, "loopback_lat", "s")
+            ends = self.quantity(element, "loopback_bw", "B/s"), self.quantity(element, "loopback_lat", "s")
+            if any(ends):
                 star.ways[host, host] = Way(self.link(element, f"{link}_loopback", *ends, "FATPIPE")[:1])
         self.point(element, element.get("router_id") or f"{prefix}{name}_router{suffix}", star)
 
@@ -601,8 +582,8 @@ class _Reader:
             f"{name}={self.quantity(element, key, unit)}" for key, (name, unit) in options.items() if element.get(key)
         ]
         found = self.made(element, read_topology, text=" ".join([*words, f"sharing={_POLICIES[policy]}"]))
-        if len(found.hosts) != len(hosts):
-            raise self.wrong(
-                element, f"radical must name {len(found.hosts)} hosts, by topo_parameters, got {len(hosts)}"
-            )
+        assert isinstance(found, Interconnect)
+        count = len(found.hosts)
+        if count != len(hosts):
+            raise self.wrong(element, f"radical must name {count} hosts, by topo_parameters, got {len(hosts)}")
         return TopologyZone(element.attrib["id"], parent, attrs.evolve(found, names=hosts))

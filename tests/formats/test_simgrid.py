@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simmodel import Environment, InputError, Network, load_platform, simulate
+from simmodel import Environment, InputError, Job, Network, load_platform, simulate
 from simmodel.formats import SimGridPlatform, read_simgrid
 from simmodel.platform import ClusterSpec, GridSpec, LinkSpec
 from tests.helpers.data_files import data_file
@@ -124,7 +124,7 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
              '<zoneRoute src="x" dst="y" gw_src="b" gw_dst="b"><link_ctn id="l"/></zoneRoute>'],
             "p.xml, line 3: gateway 'b' must be in zone x",
         ),
-        (['<peer id="p" speed="1Gf" bw_in="1MBps" bw_out="1MBps"/>'], "p.xml, line 2: <peer> in <zone 'w'> is not read"),
+        (['<peer id="p" speed="1Gf"/>'], "p.xml, line 2: <peer> in <zone 'w'> is not read; accepted: prop, zone, "),
     ],
 )  # fmt: skip
 def test_what_is_wrong_or_not_read_is_refused_with_its_line(lines: list[str], message: str) -> None:
@@ -187,7 +187,8 @@ def test_hosts_of_one_zone_are_nodes_of_a_cluster(tmp_path: Path) -> None:
     assert spec.partitions[0].node_names == ("n0", "n1", "n2", "n3")
     assert spec.processors == 16
     assert (spec.partitions[0].nodes[0].idle_power, spec.partitions[0].nodes[0].load_power) == (50.0, 90.0)
-    assert simulate(path, [], "fcfs").metrics is not None
+    jobs = [Job(id=i, submit=0, run=10, processors=16) for i in range(2)]
+    assert simulate(path, jobs, "fcfs").metrics()["makespan"] == 20
 
 
 def test_hosts_of_several_zones_are_sites_of_a_grid() -> None:
@@ -205,38 +206,50 @@ def test_hosts_of_several_zones_are_sites_of_a_grid() -> None:
 def test_a_split_duplex_link_has_a_half_for_each_direction() -> None:
     route = '<route src="a" dst="b"><link_ctn id="l" direction="UP"/></route>'
     found = platform(A, B, LINK.replace("/>", ' sharing_policy="SPLITDUPLEX"/>'), route)
-    assert found.topology.route(0, 1), found.topology.route(1, 0) == (("l_UP",), ("l_DOWN",))
+    assert (found.topology.route(0, 1), found.topology.route(1, 0)) == (("l_UP",), ("l_DOWN",))
     assert found.topology.link("l_UP") == LinkSpec(name="l_UP", bandwidth=1e9, latency=1e-6, reverse="l_DOWN")
 
 
 def test_links_follow_profiles(tmp_path: Path) -> None:
-    (tmp_path / "wan.profile").write_text("# halved after 1 s\n1.0 50\n3.0 100\nLOOPAFTER 2\n")
+    (tmp_path / "wan.profile").write_text("# halved after 1 s\nLOOPAFTER 2\n1.0 50\n3.0 100\n")
+    (tmp_path / "state.profile").write_text("PERIODICITY 10\n2 0\n4 1\n")
     (tmp_path / "p.xml").write_text(
         f'<platform version="4.1"><zone id="w" routing="Full">{A}{B}'
-        '<trace id="t" periodicity="10">\n2 0\n4 1\n</trace>'
-        '<link id="l" bandwidth="100Bps" bandwidth_file="wan.profile"/><link id="m" bandwidth="100Bps"/>'
-        f'<trace_connect kind="LINK_AVAIL" trace="t" element="m"/>{ROUTE}</zone></platform>'
+        '<link id="l" bandwidth="100Bps" bandwidth_file="wan.profile"/>'
+        '<link id="m" bandwidth="100Bps" state_file="state.profile" sharing_policy="SPLITDUPLEX"/>'
+        f"{ROUTE}</zone></platform>"
     )
     topology = read_simgrid(tmp_path / "p.xml").topology
     assert (topology.link("l").profile, topology.link("l").repeat) == (((1.0, 50.0), (3.0, 100.0)), 5.0)
-    assert (topology.link("m").profile, topology.link("m").repeat) == (((2.0, 0.0), (4.0, 100.0)), 10.0)
+    for half in ("m_UP", "m_DOWN"):
+        assert (topology.link(half).profile, topology.link(half).repeat) == (((2.0, 0.0), (4.0, 100.0)), 10.0)
     env = Environment()
     network = Network(env, topology=topology)
     assert env.run(network.transfer(300, source="a", destination="b")).end == 4.0
+    (tmp_path / "wan.profile").write_text("NORM 1 2 3\n")
+    with pytest.raises(InputError, match=r"wan\.profile, line 1: must be a time and a value, or PERIODICITY"):
+        read_simgrid(tmp_path / "p.xml")
 
 
-def test_a_link_used_twice_carries_each_byte_twice() -> None:
-    links = [LinkSpec(name="l", bandwidth=100.0)]
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ('topo_parameters="2,2"', "topo_parameters is only read with a topology"),
+        ('topology="RING"', "topology must be one of FLAT, TORUS, FAT_TREE, DRAGONFLY, got 'RING'"),
+        ('topology="TORUS" topo_parameters="2,3"', "radical must name 6 hosts, by topo_parameters, got 4"),
+        ('topology="TORUS" topo_parameters="2,x"', "dimensions: must be a whole number >= 1, got 'x'"),
+        ('topology="TORUS" topo_parameters="2,2" bb_bw="1GBps"', "bb_bw is not read for a cluster with a topology"),
+        ('bb_lat="1us"', "link c_backbone, bandwidth: must be > 0, got 0.0"),
+    ],
+)
+def test_clusters_are_refused_with_their_line(attributes: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        platform(f'<cluster id="c" {CLUSTER} {attributes}/>')
+    assert str(caught.value) == f"p.xml, line 2: {message}"
 
-    class Loop:
-        hosts = ("a", "b")
 
-        def route(self, source: int, destination: int, /) -> tuple[str, ...]:
-            return ("l", "l")
-
-        def link(self, name: str, /) -> LinkSpec:
-            return links[0]
-
-    env = Environment()
-    network = Network(env, topology=Loop())
-    assert env.run(network.transfer(100, source="a", destination="b")).end == 2.0
+def test_hosts_of_a_torus_are_nodes_of_a_cluster() -> None:
+    found = platform(f'<cluster id="c" {CLUSTER} topology="TORUS" topo_parameters="2,2" loopback_bw="1GBps"/>')
+    network = Network(Environment(), topology=found.topology)
+    assert [len(network.route("n0", host)) for host in ("n0", "n1", "n3")] == [1, 1, 2]
+    assert found.spec.processors == 4
