@@ -122,7 +122,7 @@ def _record_links(grid: Any) -> NetworkRecorder | None:
     """Record the load of the links of a grid, if it has any."""
     from simmodel.records import NetworkRecorder
 
-    if not grid.spec.network.links:
+    if not grid.spec.network.links and grid.spec.network.topology is None:
         return None
     record = NetworkRecorder(grid.data.network)
     grid.env.observe(record)

@@ -28,8 +28,17 @@ from .network import (
     NetworkSpec as NetworkSpec,
     RouteSpec as RouteSpec,
     SharingModel as SharingModel,
+    Topology as Topology,
     duplex as duplex,
 )
 from .options import ClusterOptions as ClusterOptions, Options as Options
 from .storage import StorageSpec as StorageSpec
 from .toml import from_dict as from_dict, read_toml as read_toml, write_toml as write_toml
+from .topology import (
+    Dragonfly as Dragonfly,
+    FatTree as FatTree,
+    Star as Star,
+    Torus as Torus,
+    Tree as Tree,
+    Valiant as Valiant,
+)

@@ -18,6 +18,7 @@ from simmodel.foundation.errors import InputError, of_class, shown, unknown
 from simmodel.foundation.units import in_bytes, in_seconds
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
 from simmodel.platform.network import NetworkSpec
+from simmodel.platform.topology import Valiant
 from simmodel.platform.placements import placement_text
 from simmodel.platform.storage import StorageSpec, above_zero, at_least_zero
 
@@ -306,6 +307,9 @@ class GridSpec(Fields):
             if (found := given_to[each.name]) > each.storage.capacity:
                 message = f"must hold the files at {each.name}, {found:,} bytes, got {each.storage.capacity:,.15g}"
                 raise InputError(message, place=f"sites[{i}].storage.capacity")
+        if isinstance(self.network.topology, Valiant):
+            message = "must have one route for each pair of sites: snapshots of a grid keep no draws"
+            raise InputError(message, place="network.topology")
         for i, outage in enumerate(self.outages):
             if outage.site not in names:
                 raise InputError(unknown("site", outage.site, names).message, place=f"outages[{i}].site")

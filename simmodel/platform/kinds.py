@@ -10,7 +10,7 @@ import attrs
 
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError
-from simmodel.platform.network import MODELS, SharingModel
+from simmodel.platform.network import MODELS, NetworkSpec, SharingModel
 from simmodel.platform.topology import Interconnect, Valiant
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def _plain(value: Any) -> Any:
         return value.name
     if isinstance(value, Interconnect | Valiant):
         return value.text()
+    if isinstance(value, NetworkSpec) and not isinstance(value.topology, Interconnect | Valiant | None):
+        raise InputError(f"only built-in topologies can be written, got {value.topology!r}", place="topology")
     if attrs.has(type(value)):
         given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
         return {

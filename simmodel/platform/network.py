@@ -130,14 +130,15 @@ class LinkSpec(Fields):
         >>> LinkSpec(name="x", bandwidth=1.0).copies()("y", None).name
         'y'
         """
-        values = tuple(attrs.asdict(self, recurse=False).items())
+        values = tuple((key, value) for key, value in attrs.asdict(self, recurse=False).items() if key != "name")
+        put = object.__setattr__
 
         def copy(name: str, reverse: str | None) -> LinkSpec:
             made = object.__new__(LinkSpec)
             for key, value in values:
-                object.__setattr__(made, key, value)
-            object.__setattr__(made, "name", name)
-            object.__setattr__(made, "reverse", reverse)
+                put(made, key, value)
+            put(made, "name", name)
+            put(made, "reverse", reverse)
             return made
 
         return copy

@@ -257,7 +257,9 @@ class Torus(Interconnect):
 
     def via(self, source: int, middle: int, destination: int) -> list[str]:
         """Return the links of a route that passes a host in the middle."""
-        return self._way(source, middle) + self._way(middle, destination)
+        first = self._way(source, middle) if source != middle else []
+        rest = self._way(middle, destination) if middle != destination else []
+        return first + (rest[1:] if self.limiter is not None and first else rest)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -625,6 +627,7 @@ class Valiant(Fields):
 
     >>> rings = Valiant(of=Torus(dimensions=(8,), bandwidth=1.0), seed=1)
     >>> rings.middle(0, 1, 0), rings.drawn(0, 1, 0)
+    (3, ['0-1:up', '1-2:up', '2-3:up', '2-3:down', '1-2:down'])
     """
 
     of: Torus | Dragonfly

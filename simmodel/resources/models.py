@@ -96,7 +96,7 @@ def read_options(model: type[Any], given: Mapping[str, Any], place: str) -> Mapp
     """
     takes: Mapping[str, Option] | None = model.takes
     if takes is None:
-        return MappingProxyType(dict(given))
+        return MappingProxyType(dict(given)) if given else _NO_OPTIONS
     for name in given:
         if name not in takes:
             raise InputError(unknown("option", name, takes).message, place=place)
@@ -109,6 +109,7 @@ def read_options(model: type[Any], given: Mapping[str, Any], place: str) -> Mapp
     )
 
 
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 _UNITS = {"B/s": "bytes/s", "B": "bytes"}
 
 

@@ -365,6 +365,9 @@ class Network(ModelledLinks):
         return way
 
     def _route_over(self, names: Sequence[str]) -> Route:
+        if self.spec.topology is not None and not isinstance(names, str):
+            for name in names:
+                self.links[name]  # makes it
         check_route(names, self.links, "route of a transfer")
         return self._make_route(tuple(names), None)
 
