@@ -12,9 +12,11 @@ from simmodel import Environment, InputError, Job, Network, load_platform, simul
 from simmodel.formats import SimGridPlatform, read_simgrid
 from simmodel.platform import ClusterSpec, GridSpec, LinkSpec
 from tests.helpers.data_files import data_file
+from tests.helpers.paths import REFERENCE
 
 HERE = Path(__file__).parent
-ROUTES = json.loads((HERE / "simgrid-routes.json").read_text())
+KEPT = json.loads((HERE / "simgrid-routes.json").read_text())
+ROUTES = KEPT["routes"]
 """By platform: number of links, latency (s), seconds of a transfer of 100 MB under SimGrid's defaults, and the pairs
 that have these, as numbers of the hosts by name; ``null``: SimGrid has no route."""
 
@@ -47,6 +49,31 @@ def test_routes_latencies_and_times_are_those_of_simgrid(name: str) -> None:
             begin = network.env.now
             end = network.env.run(network.transfer(1e8, source=source, destination=destination)).end
             assert end - begin == pytest.approx(seconds, rel=1e-9), (source, destination, route)
+
+
+def ends_apart(platform: SimGridPlatform, flows: list[tuple[str, str, float, float]], model: str) -> float:
+    """Return by how much the ends of flows that all begin at 0 differ from those given, at most, relative to these."""
+    env = Environment()
+    network = Network(env, topology=platform.topology, model=model)
+    transfers = [(network.transfer(float(size), source=a, destination=b), end) for a, b, size, end in flows]
+    env.run()
+    return max(abs(transfer.value.end - end) / end for transfer, end in transfers)
+
+
+def test_a_crowd_over_several_zones_ends_as_in_simgrid() -> None:
+    assert ends_apart(read_simgrid(path_of("simgrid-zones")), KEPT["crowd"], "simgrid") < 1e-9
+
+
+CROWDS = ["dragonfly-60-1", "dragonfly-512-2", "fat_tree-16-8", "fat_tree-60-3", "fat_tree-256-4"]
+
+
+@pytest.mark.parametrize("name", [*CROWDS, "torus-60-5", "torus-64-7", "torus-512-6"])
+def test_crowds_on_topologies_end_as_in_simgrid(name: str) -> None:
+    path = REFERENCE / "topology" / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in {path.parent}; set SIMMODEL_REFERENCE to the folder of the references")
+    case = json.loads(gzip.decompress(path.read_bytes()))
+    assert ends_apart(read_simgrid(io.StringIO(case["xml"])), case["flows"], "cm02") < 1e-9
 
 
 def platform(*lines: str, routing: str = "Full", version: str = "4.1") -> SimGridPlatform:
