@@ -213,6 +213,16 @@ def read_simgrid(source: Source) -> SimGridPlatform:
     return _Reader(name, Path(source).parent if isinstance(source, str | Path) else None).platform(root)
 
 
+def _parts(element: Element, *tags: str) -> list[Element]:
+    """Return the elements inside one, or those of some tags."""
+    return [each for each in element if isinstance(each, Element) and (not tags or each.tag in tags)]
+
+
+def _props(element: Element) -> dict[str, str]:
+    """Return the properties of an element; the first of a name counts."""
+    return {each.attrib["id"]: each.attrib["value"] for each in reversed(_parts(element, "prop"))}
+
+
 class _Reader:
     def __init__(self, name: str, folder: Path | None) -> None:
         self.name = name
@@ -258,8 +268,8 @@ class _Reader:
             where = f"{error.place}: " if error.place else ""
             raise self.wrong(element, f"{where}{error.message}") from None
 
-    def parts(self, element: Element) -> list[Element]:
-        """Return the elements inside one, after a check of its attributes and of their tags."""
+    def check(self, element: Element) -> None:
+        """Check the attributes and the tags of an element and of all inside it."""
         required, optional, inside = (text.split() for text in _TAGS[element.tag])
         here = f"<{element.tag}>" if "id" not in element.attrib else f"<{element.tag} {element.attrib['id']!r}>"
         for key in required:
@@ -268,19 +278,12 @@ class _Reader:
         for key, text in element.attrib.items():
             if text and key not in (*required, *optional):
                 raise self.wrong(element, f"{here}: {unknown('attribute', key, [*required, *optional]).message}")
-        found: list[Element] = []
-        for each in element:
-            assert isinstance(each, Element)
+        for each in _parts(element):
             each.tag = _SYNONYMS.get(each.tag, each.tag)
             if each.tag not in inside:
                 accepted = f"accepted: {', '.join(inside)}" if inside else "it must be empty"
                 raise self.wrong(each, f"<{each.tag}> in {here} is not read; {accepted}")
-            found.append(each)
-        return found
-
-    def props(self, parts: Iterable[Element]) -> dict[str, str]:
-        given = [each for each in parts if each.tag == "prop" and not self.parts(each)]
-        return {each.attrib["id"]: each.attrib["value"] for each in reversed(given)}
+            self.check(each)
 
     # ------------------------------------------------------------------ the hierarchy
 
@@ -289,7 +292,8 @@ class _Reader:
             raise self.wrong(root, f"must be <platform>, got <{root.tag}>")
         if root.get("version") not in ("4", "4.0", "4.1"):
             raise self.wrong(root, f"version must be 4 or 4.1, got {shown(root.get('version'))}")
-        tops = self.parts(root)
+        self.check(root)
+        tops = _parts(root)
         if len(tops) != 1:
             raise self.wrong(root, f"must have one zone or cluster at the top, got {len(tops)}")
         self.inside(tops[0], None)
@@ -304,22 +308,20 @@ class _Reader:
         if element.tag == "cluster":
             self.cluster(element, parent)
             return
-        parts = self.parts(element)
         routing = element.attrib["routing"]
         if routing.lower() not in _ZONES:
             accepted = "Full, Floyd, Dijkstra, DijkstraCache, Cluster, Star, None"
             raise self.wrong(element, f"zone type {shown(routing)} is not read; accepted: {accepted}")
-        zone = self.enter(element, _ZONES[routing.lower()](element.attrib["id"], parent), self.props(parts))
-        backbone = tuple(each.attrib["id"] for each in parts if each.tag == "backbone")[-1:]
+        zone = self.enter(element, _ZONES[routing.lower()](element.attrib["id"], parent), _props(element))
+        backbone = tuple(each.attrib["id"] for each in _parts(element, "backbone"))[-1:]
         late: list[Element] = []
-        for each in parts:
+        for each in _parts(element):
             if each.tag in ("zone", "cluster"):
                 self.inside(each, zone)
             elif each.tag == "host":
-                disks = [self.disk(disk) for disk in self.parts(each) if disk.tag == "disk"]
-                self.host(each, each.attrib["id"], zone, self.props(self.parts(each)), disks)
+                disks = [self.disk(disk) for disk in _parts(each, "disk")]
+                self.host(each, each.attrib["id"], zone, _props(each), disks)
             elif each.tag == "router":
-                self.parts(each)
                 self.point(each, each.attrib["id"], zone)
             elif each.tag in ("link", "backbone"):
                 self.given_link(each)
@@ -384,7 +386,7 @@ class _Reader:
         )
 
     def disk(self, element: Element) -> StorageSpec:
-        properties = self.props(self.parts(element))
+        properties = _props(element)
         rates = {f"{key}_bandwidth": self.quantity(element, f"{key}_bw", "B/s") for key in ("read", "write")}
         size = {"capacity": properties["size"]} if "size" in properties else {}
         return self.made(element, StorageSpec, name=element.attrib["id"], **rates, **size)
@@ -393,7 +395,7 @@ class _Reader:
 
     def given_link(self, element: Element) -> None:
         name = element.attrib["id"]
-        self.properties |= {name: found} if (found := self.props(self.parts(element))) else {}
+        self.properties |= {name: found} if (found := _props(element)) else {}
         values = self.quantity(element, "bandwidth", "B/s"), self.quantity(element, "latency", "s")
         self.link(element, name, *values, self.one_of(element, "sharing_policy", "SHARED", _POLICIES))
         for key in ("bandwidth_file", "state_file"):
@@ -457,7 +459,7 @@ class _Reader:
     # ------------------------------------------------------------------ routes
 
     def route(self, element: Element, zone: Zone) -> None:
-        steps = [self.step(each) for each in self.parts(element)]
+        steps = [self.step(each) for each in _parts(element)]
         ends = element.attrib["src"], element.attrib["dst"]
         gateways = element.get("gw_src"), element.get("gw_dst")
         bypass = element.tag.startswith("bypass")
@@ -490,7 +492,6 @@ class _Reader:
 
     def step(self, element: Element) -> tuple[str, str]:
         """Return the names of a link of a route on the way and on the way back."""
-        self.parts(element)
         name, direction = element.attrib["id"], self.one_of(element, "direction", "NONE", ("UP", "DOWN", "NONE"))
         up, down = self.directions(element, name)
         if (name in self.split) != (direction != "NONE"):
@@ -515,7 +516,6 @@ class _Reader:
 
     def spokes(self, element: Element, zone: StarZone, backbone: tuple[str, ...]) -> None:
         """Read the links of a host, or a cabinet of hosts with their links."""
-        self.parts(element)
         if element.tag == "host_link":
             name, up, down = (element.attrib[key] for key in ("id", "up", "down"))
             self.known(element, "host", name, zone.points)
@@ -531,7 +531,7 @@ class _Reader:
             zone.ups[name], zone.downs[name] = (up, *backbone), (*backbone, down)
 
     def cluster(self, element: Element, parent: Zone | None) -> None:
-        props = self.props(self.parts(element))
+        props = _props(element)
         prefix, suffix = element.attrib["prefix"], element.attrib["suffix"]
         kind = self.one_of(element, "topology", "FLAT", ("FLAT", *_TOPOLOGIES))
         hosts = {f"{prefix}{number}{suffix}": number for number in self.numbers(element)}
