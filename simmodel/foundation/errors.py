@@ -135,7 +135,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     from difflib import get_close_matches
 
     close = get_close_matches(clipped(name), names[:_NAMES], 1)
-    kinds = f"{kind[:-1]}ies" if kind.endswith(("cy", "gy", "ty")) else f"{kind}es" if kind.endswith("ss") else f"{kind}s"
+    kinds = (
+        f"{kind[:-1]}ies" if kind.endswith(("cy", "gy", "ty")) else f"{kind}es" if kind.endswith("ss") else f"{kind}s"
+    )
     hint = f"; did you mean {close[0]!r}? Known" if close else "; known"
     listed = ", ".join(names[:_NAMES]) or "none"
     more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""

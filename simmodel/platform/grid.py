@@ -18,9 +18,9 @@ from simmodel.foundation.errors import InputError, of_class, shown, unknown
 from simmodel.foundation.units import in_bytes, in_seconds
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
 from simmodel.platform.network import NetworkSpec
-from simmodel.platform.topology import Valiant
 from simmodel.platform.placements import placement_text
 from simmodel.platform.storage import StorageSpec, above_zero, at_least_zero
+from simmodel.platform.topology import Valiant
 
 if TYPE_CHECKING:
     import numpy as np

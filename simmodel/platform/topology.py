@@ -16,7 +16,7 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.units import parse_quantity
-from simmodel.platform.network import LinkSpec, Topology
+from simmodel.platform.network import LinkSpec
 
 __all__ = ["TOPOLOGIES", "Dragonfly", "FatTree", "Interconnect", "Star", "Torus", "Tree", "Valiant", "read_topology"]
 
@@ -96,10 +96,9 @@ class Interconnect(Fields):
         if self.sharing not in ("splitduplex", "shared", "fatpipe"):
             message = f"must be 'splitduplex', 'shared' or 'fatpipe', got {self.sharing!r}"
             raise InputError(message, place="sharing")
-        if self.limiter is not None:
-            self._set(limiter=_rate(self.limiter, "limiter"))
-        if self.loopback is not None:
-            self._set(loopback=_rate(self.loopback, "loopback"))
+        for name, rate in (("limiter", self.limiter), ("loopback", self.loopback)):
+            if rate is not None:
+                self._set(**{name: _rate(rate, name)})
         count = self._size()
         if self.names and len(set(self.names)) != count:
             raise InputError(f"must be {count:,} different names, got {len(set(self.names)):,}", place="names")
@@ -191,11 +190,6 @@ class Torus(Interconnect):
 
     The others are those of :class:`Interconnect`.
 
-    Raises
-    ------
-    InputError
-        a parameter is invalid
-
     >>> Torus(dimensions=(4, 4), bandwidth="1GBps").route(0, 7)
     ['3-0:down', '3-7:up']
     """
@@ -280,17 +274,12 @@ class FatTree(Interconnect):
     The others are those of :class:`Interconnect`. Source: E. Zahavi, "D-Mod-K routing providing non-blocking traffic
     for shift permutations on real life fat trees", CCIT report 776, Technion, 2010.
 
-    Raises
-    ------
-    InputError
-        a parameter is invalid
-
     >>> FatTree(levels=2, down=(4, 4), up=(1, 2), parallel=(1, 1), bandwidth="1GBps").route(0, 7)
     ['0-1.0:up', '1.0-2.1:up', '1.1-2.1:down', '7-1.1:down']
     """
 
     kind = "fat-tree"
-    shape = ("levels", "down", "up", "parallel")
+    shape: ClassVar[tuple[str, ...]] = ("levels", "down", "up", "parallel")
 
     levels: int
     down: tuple[int, ...]
@@ -369,8 +358,8 @@ class Dragonfly(Interconnect):
     """A dragonfly: groups of chassis of routers, with a few hosts at each router.
 
     All routers of a chassis are joined by green links, those of the same number in a group by black ones, and each two
-    groups by a blue one. Router 2 of chassis 0 in group 1 is ``"1.0.2"``; the blue link to group g is at the router with
-    the number g in its group. Routes are minimal: green, black, blue, green, black.
+    groups by a blue one. Router 2 of chassis 0 in group 1 is ``"1.0.2"``; the blue link to group g is at router g of a
+    group. Routes are minimal: green, black, blue, green, black.
 
     Parameters
     ----------
@@ -388,11 +377,6 @@ class Dragonfly(Interconnect):
 
     The others are those of :class:`Interconnect`. Source: J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven,
     highly-scalable dragonfly topology", ISCA 2008.
-
-    Raises
-    ------
-    InputError
-        a parameter is invalid, or there are more groups than routers in a group
 
     >>> Dragonfly(groups=3, chassis=2, routers=4, nodes=2, bandwidth="1GBps").route(0, 21)
     ['0-0.0.0:up', '0.0.0-0.0.1:up', '0.0.1-1.0.0:up', '1.0.0-1.0.2:up', '21-1.0.2:down']
@@ -509,64 +493,6 @@ def _dotted(router: tuple[int, int, int]) -> str:
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Star(Interconnect):
-    """A star: each host has a link to the centre, which may be a backbone with a bandwidth.
-
-    Parameters
-    ----------
-    nodes
-        the number of hosts
-    backbone, backbone_latency
-        bytes/s and seconds of a link that all routes pass; default: there is none
-
-    The others are those of :class:`Interconnect`.
-
-    Raises
-    ------
-    InputError
-        a parameter is invalid
-
-    >>> Star(nodes=4, bandwidth="1GBps", backbone="2GBps").route(0, 3)
-    ['0-0.0:up', 'backbone', '3-0.0:down']
-    """
-
-    kind = "star"
-    shape = ("nodes",)
-
-    nodes: int
-    backbone: float | None = None
-    backbone_latency: float = 0.0
-
-    def _size(self) -> int:
-        self._set(nodes=_whole(self.nodes, "nodes"))
-        self._set(backbone_latency=parse_quantity(self.backbone_latency, "s", place="backbone_latency"))
-        if self.backbone is not None:
-            self._set(backbone=_rate(self.backbone, "backbone"))
-        return self.nodes
-
-    def _width(self, ends: str) -> float:
-        host, _, centre = ends.partition("-")
-        return float(centre == "0.0" and self._has(host))
-
-    def link(self, name: str, /) -> LinkSpec:
-        """Return the link with a name; raises :class:`InputError` if there is none."""
-        if name == "backbone" and self.backbone is not None:
-            return LinkSpec(name=name, bandwidth=self.backbone, latency=self.backbone_latency)
-        return Interconnect.link(self, name)
-
-    def _way(self, source: int, destination: int) -> list[str]:
-        up, down = (":up", ":down") if self.sharing == "splitduplex" else ("", "")
-        names: list[str] = []
-        self._limited(names, source)
-        names.append(f"{source}-0.0{up}")
-        if self.backbone is not None:
-            names.append("backbone")
-        names.append(f"{destination}-0.0{down}")
-        self._limited(names, destination)
-        return names
-
-
-@attrs.frozen(kw_only=True, repr=False)
 class Tree(FatTree):
     """A tree of switches, with one way between two hosts; its links are named as those of a fat tree.
 
@@ -579,17 +505,12 @@ class Tree(FatTree):
 
     The others are those of :class:`Interconnect`.
 
-    Raises
-    ------
-    InputError
-        a parameter is invalid
-
     >>> Tree(down=(4, 2), width=(1, 4), bandwidth="1GBps").route(0, 7)
     ['0-1.0:up', '1.0-2.0:up', '1.1-2.0:down', '7-1.1:down']
     """
 
     kind = "tree"
-    shape = ("down",)
+    shape: ClassVar[tuple[str, ...]] = ("down",)
 
     levels: int = attrs.field(init=False, repr=False)
     up: tuple[int, ...] = attrs.field(init=False, repr=False)
@@ -607,6 +528,54 @@ class Tree(FatTree):
     def _width(self, ends: str) -> float:
         found = FatTree._width(self, ends)
         return found and found * self.width[self._node(ends.partition("-")[0])[0]]
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Star(FatTree):
+    """A star: each host has a link to one switch, which may have a backbone that all routes pass.
+
+    Parameters
+    ----------
+    nodes
+        the number of hosts
+    backbone, backbone_latency
+        bytes/s and seconds of the backbone; default: there is none
+
+    The others are those of :class:`Interconnect`.
+
+    >>> Star(nodes=4, bandwidth="1GBps", backbone="2GBps").route(0, 3)
+    ['0-1.0:up', 'backbone', '3-1.0:down']
+    """
+
+    kind = "star"
+    shape: ClassVar[tuple[str, ...]] = ("nodes",)
+
+    levels: int = attrs.field(init=False, default=1, repr=False)
+    down: tuple[int, ...] = attrs.field(init=False, repr=False)
+    up: tuple[int, ...] = attrs.field(init=False, default=(1,), repr=False)
+    parallel: tuple[int, ...] = attrs.field(init=False, default=(1,), repr=False)
+    nodes: int
+    backbone: float | None = None
+    backbone_latency: float = 0.0
+
+    def _size(self) -> int:
+        self._set(down=(_whole(self.nodes, "nodes"),), nodes=_whole(self.nodes, "nodes"))
+        self._set(backbone_latency=parse_quantity(self.backbone_latency, "s", place="backbone_latency"))
+        if self.backbone is not None:
+            self._set(backbone=_rate(self.backbone, "backbone"))
+        return FatTree._size(self)
+
+    def link(self, name: str, /) -> LinkSpec:
+        """Return the link with a name; raises :class:`InputError` if there is none."""
+        if name == "backbone" and self.backbone is not None:
+            return LinkSpec(name=name, bandwidth=self.backbone, latency=self.backbone_latency)
+        return FatTree.link(self, name)
+
+    def _way(self, source: int, destination: int) -> list[str]:
+        names = FatTree._way(self, source, destination)
+        if self.backbone is not None:
+            names.insert(len(names) // 2, "backbone")
+        return names
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -704,4 +673,4 @@ def read_topology(text: str) -> Interconnect | Valiant:
             raise unknown("option", name, known)
     if "bandwidth" not in options:
         raise InputError("missing, such as bandwidth=1GBps", place="bandwidth")
-    return made(**values, **options)
+    return made(**(values | options))

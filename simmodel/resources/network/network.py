@@ -30,7 +30,7 @@ from simmodel.resources.network.links import Link, Route, make_link
 from simmodel.resources.network.modelled_links import ModelledLinks
 from simmodel.resources.network.routing import Router
 from simmodel.resources.network.sharing_rule import RuledSharing, SharingRule, make_rule
-from simmodel.resources.network.topology import MadeLinks, TopologyRouter
+from simmodel.resources.network.topology import MadeLinks, TopologyRouter, Valiant
 from simmodel.resources.network.transfer import Delivery, LinkFailed, Transfer
 
 if TYPE_CHECKING:
@@ -106,13 +106,15 @@ class Network(ModelledLinks):
             spec = NetworkSpec(links=links, routes=routes, topology=topology, model=model, crosstraffic=crosstraffic)
         self.spec = spec
         made: dict[str, Link] = {}
+        self._drawn: TopologyRouter | None = None  # finds another route for each flow
         self._router: Router | TopologyRouter
         if spec.topology is None:
             made = {link.name: make_link(link) for link in spec.links}
             self._router = Router(spec, graph)
         elif graph is None:
             made = MadeLinks(spec.topology, self._follow)
-            self._router = TopologyRouter(spec.topology)
+            self._router = found = TopologyRouter(spec.topology)
+            self._drawn = found if isinstance(spec.topology, Valiant) else None
         else:
             raise InputError("must be None beside a topology", place="graph")
         self._by_links: dict[object, Route] = {}
@@ -358,10 +360,10 @@ class Network(ModelledLinks):
         if self.spec.crosstraffic and forth:
             back = self._router.route_back(source, destination)
         way = self._make_route(forth, back)
-        if not self._router.draws:
+        if self._drawn is None:
             self._by_ends[(source, destination)] = way
         elif begins:
-            self._router.begin(source, destination)
+            self._drawn.begin(source, destination)
         return way
 
     def _route_over(self, names: Sequence[str]) -> Route:

@@ -40,9 +40,6 @@ class Router:
     ('xy', 'yz')
     """
 
-    draws = False
-    """Whether each flow has a route of its own."""
-
     def __init__(self, spec: NetworkSpec, graph: nx.Graph[_Node] | None = None) -> None:
         self._links = {link.name: (place, link) for place, link in enumerate(spec.links)}
         self._table: dict[tuple[Hashable, Hashable], tuple[str, ...]] = {}

@@ -61,8 +61,6 @@ class TopologyRouter:
         self._numbers: dict[Hashable, int] = {name: number for number, name in enumerate(topology.hosts)}
         if len(self._numbers) < len(topology.hosts):
             raise InputError("must be different names", place="hosts of the topology")
-        self.draws = isinstance(topology, Valiant)
-        """Whether each flow has a route of its own."""
         self._flows: dict[tuple[int, int], int] = {}
 
     def _ends(self, source: Hashable, destination: Hashable) -> tuple[int, int]:
@@ -80,7 +78,7 @@ class TopologyRouter:
 
     def route_back(self, source: Hashable, destination: Hashable) -> tuple[str, ...] | None:
         """Return the links of the way back; ``None``: those of the way forth in reverse."""
-        return None if self.draws else self.route(destination, source)
+        return None if isinstance(self._topology, Valiant) else self.route(destination, source)
 
     def begin(self, source: Hashable, destination: Hashable) -> None:
         """Note that a flow begins, so that the next one has its own route."""
