@@ -277,7 +277,8 @@ class _Reader:
                 raise self.wrong(element, f"{here} must have {key!r}")
         for key, text in element.attrib.items():
             if text and key not in (*required, *optional):
-                raise self.wrong(element, f"{here}: {unknown('attribute', key, [*required, *optional]).message}")
+                accepted = ", ".join([*required, *optional])
+                raise self.wrong(element, f"attribute {key!r} of {here} is not read; accepted: {accepted}")
         for each in _parts(element):
             each.tag = _SYNONYMS.get(each.tag, each.tag)
             if each.tag not in inside:

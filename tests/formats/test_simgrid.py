@@ -123,8 +123,7 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
         ),
         (
             ['<host id="a" speed="1Gf" speed_file="a.profile"/>'],
-            "p.xml, line 2: <host 'a'>: unknown attribute 'speed_file'; did you mean 'speed'? "
-            "Known attributes: id, speed, core, pstate",
+            "p.xml, line 2: attribute 'speed_file' of <host 'a'> is not read; accepted: id, speed, core, pstate",
         ),
         (
             ['<host id="a" speed="1Gf" pstate="1"/>'],
