@@ -28,7 +28,6 @@ from .network import (
     NetworkSpec as NetworkSpec,
     RouteSpec as RouteSpec,
     SharingModel as SharingModel,
-    Topology as Topology,
     duplex as duplex,
 )
 from .options import ClusterOptions as ClusterOptions, Options as Options
@@ -38,6 +37,7 @@ from .topology import (
     Dragonfly as Dragonfly,
     FatTree as FatTree,
     Star as Star,
+    Topology as Topology,
     Torus as Torus,
     Tree as Tree,
     Valiant as Valiant,

@@ -178,9 +178,9 @@ def to_toml(spec: SystemSpec, comments: Iterable[str] = ()) -> str:
 def _converter() -> Converter:
     from simmodel.platform.broker import BrokerSpec
     from simmodel.platform.grid import DelaySpec
-    from simmodel.platform.network import SharingModel, Topology, model_named
+    from simmodel.platform.network import SharingModel, model_named
     from simmodel.platform.strict import strict_converter
-    from simmodel.platform.topology import read_topology
+    from simmodel.platform.topology import Topology, read_topology
 
     converter = strict_converter(_in_units)
     by_fields = converter.get_structure_hook(SharingModel)

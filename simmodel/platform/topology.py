@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import attrs
 
@@ -17,9 +17,29 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import check_count
 from simmodel.foundation.units import parse_quantity
-from simmodel.platform.network import LinkSpec
+from simmodel.platform.links import LinkSpec
 
-__all__ = ["TOPOLOGIES", "Dragonfly", "FatTree", "Interconnect", "Star", "Torus", "Tree", "Valiant", "read_topology"]
+__all__ = ["Dragonfly", "FatTree", "Interconnect", "Star", "Topology", "Torus", "Tree", "Valiant", "read_topology"]
+
+
+class Topology(Protocol):
+    """The interface of a topology: its hosts, routes between them by number, and links by name.
+
+    A link is asked for when it is first used.
+    """
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """The names of the end points, in order."""
+        ...
+
+    def route(self, source: int, destination: int, /) -> Sequence[str]:
+        """Return the names of the links from one host to another, in order."""
+        ...
+
+    def link(self, name: str, /) -> LinkSpec:
+        """Return the link with a name; raises :class:`InputError` if there is none."""
+        ...
 
 
 def _whole(value: object, place: str) -> int:
@@ -533,7 +553,7 @@ class Tree(FatTree):
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Star(FatTree):
+class Star(Tree):
     """A star: each host has a link to one switch, which may have a backbone that all routes pass.
 
     Parameters
@@ -552,10 +572,8 @@ class Star(FatTree):
     kind = "star"
     shape: ClassVar[tuple[str, ...]] = ("nodes",)
 
-    levels: int = attrs.field(init=False, default=1, repr=False)
     down: tuple[int, ...] = attrs.field(init=False, repr=False)
-    up: tuple[int, ...] = attrs.field(init=False, default=(1,), repr=False)
-    parallel: tuple[int, ...] = attrs.field(init=False, default=(1,), repr=False)
+    width: tuple[int, ...] = attrs.field(init=False, default=(), repr=False)
     nodes: int
     backbone: float | None = None
     backbone_latency: float = 0.0
@@ -565,16 +583,16 @@ class Star(FatTree):
         self._set(backbone_latency=parse_quantity(self.backbone_latency, "s", place="backbone_latency"))
         if self.backbone is not None:
             self._set(backbone=_rate(self.backbone, "backbone"))
-        return FatTree._size(self)
+        return Tree._size(self)
 
     def link(self, name: str, /) -> LinkSpec:
         """Return the link with a name; raises :class:`InputError` if there is none."""
         if name == "backbone" and self.backbone is not None:
             return LinkSpec(name=name, bandwidth=self.backbone, latency=self.backbone_latency)
-        return FatTree.link(self, name)
+        return Tree.link(self, name)
 
     def _way(self, source: int, destination: int) -> list[str]:
-        names = FatTree._way(self, source, destination)
+        names = Tree._way(self, source, destination)
         if self.backbone is not None:
             names.insert(len(names) // 2, "backbone")
         return names
@@ -632,8 +650,7 @@ class Valiant(Fields):
         return f"valiant:{self.seed} {self.of.text()}"
 
 
-TOPOLOGIES: Mapping[str, type[Interconnect]] = {each.kind: each for each in (Torus, FatTree, Dragonfly, Star, Tree)}
-"""The topologies by name."""
+_READY: Mapping[str, type[Interconnect]] = {each.kind: each for each in (Torus, FatTree, Dragonfly, Star, Tree)}
 
 
 def read_topology(text: str) -> Interconnect | Valiant:
@@ -656,9 +673,9 @@ def read_topology(text: str) -> Interconnect | Valiant:
         if not isinstance(inner, Torus | Dragonfly) or not parameters.isdecimal():
             raise InputError(f"must be valiant:SEED and a torus or a dragonfly, got {text!r}")
         return Valiant(of=inner, seed=int(parameters))
-    if kind not in TOPOLOGIES:
-        raise unknown("topology", kind, [*TOPOLOGIES, "valiant"])
-    made = TOPOLOGIES[kind]
+    if kind not in _READY:
+        raise unknown("topology", kind, [*_READY, "valiant"])
+    made = _READY[kind]
     values: dict[str, Any] = {}
     parts = parameters.split(";")
     if len(parts) != len(made.shape):

@@ -15,22 +15,16 @@ from simmodel.environment import Environment
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import parse_quantity
-from simmodel.platform.network import (
-    LinkSpec,
-    NetworkSpec,
-    RouteSpec,
-    SharingModel,
-    Topology,
-    check_route,
-    check_when_down,
-)
+from simmodel.platform.links import check_when_down
+from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
+from simmodel.platform.topology import Topology, Valiant
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.network.flow import Flow
 from simmodel.resources.network.links import Link, Route, make_link
 from simmodel.resources.network.modelled_links import ModelledLinks
 from simmodel.resources.network.routing import Router
 from simmodel.resources.network.sharing_rule import RuledSharing, SharingRule, make_rule
-from simmodel.resources.network.topology import MadeLinks, TopologyRouter, Valiant
+from simmodel.resources.network.topology import MadeLinks, TopologyRouter
 from simmodel.resources.network.transfer import Delivery, LinkFailed, Transfer
 
 if TYPE_CHECKING:

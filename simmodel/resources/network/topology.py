@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from simmodel.foundation.errors import InputError
-from simmodel.platform.network import Topology
-from simmodel.platform.topology import Dragonfly, FatTree, Star, Torus, Tree, Valiant
+from simmodel.platform.topology import Dragonfly, FatTree, Star, Topology, Torus, Tree, Valiant
 from simmodel.resources.network.links import Link, make_link
 
 __all__ = ["Dragonfly", "FatTree", "MadeLinks", "Star", "Topology", "TopologyRouter", "Torus", "Tree", "Valiant"]
@@ -23,8 +22,8 @@ class MadeLinks(dict[str, Link]):
         called with each new link
 
     >>> links = MadeLinks(Star(nodes=100, bandwidth="1GBps"), print)
-    >>> links["7-0.0:up"].bandwidth, len(links)
-    <Link 7-0.0:up of 1e+09 B/s, 0 used>
+    >>> links["7-1.0:up"].bandwidth, len(links)
+    <Link 7-1.0:up of 1e+09 B/s, 0 used>
     (1000000000.0, 1)
     """
 
