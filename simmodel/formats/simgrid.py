@@ -23,7 +23,8 @@ from simmodel.foundation.loading import Source, check_count, read_lines, reader,
 from simmodel.foundation.units import parse_quantity
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.grid import GridSpec, SiteSpec
-from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
+from simmodel.platform.links import LinkSpec
+from simmodel.platform.network import NetworkSpec, RouteSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.storage import StorageSpec
 from simmodel.platform.topology import Interconnect, read_topology
@@ -279,6 +280,8 @@ class _Reader:
             if text and key not in (*required, *optional):
                 accepted = ", ".join([*required, *optional])
                 raise self.wrong(element, f"attribute {key!r} of {here} is not read; accepted: {accepted}")
+        if any(text and text.strip() for text in (element.text, *(each.tail for each in element))):
+            raise self.wrong(element, f"text in {here} is not read")
         for each in _parts(element):
             each.tag = _SYNONYMS.get(each.tag, each.tag)
             if each.tag not in inside:

@@ -104,6 +104,7 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
             ['<link id="l" bandwidth="fast"/>'],
             "p.xml, line 2, bandwidth of l: must be a quantity in B/s such as '40Gbps', got 'fast'",
         ),
+        ([A, '<host id="b" speed="1Gf">fast</host>'], "p.xml, line 3: text in <host 'b'> is not read"),
         ([LINK, LINK], "p.xml, line 3: duplicate link 'l'"),
         ([A, B, ROUTE], "p.xml, line 4: unknown link 'l'; known links: none"),
         ([A, LINK, ROUTE], "p.xml, line 4: unknown host 'b'; known hosts: a"),

@@ -15,7 +15,8 @@ from typing import TypeAlias
 import attrs
 
 from simmodel.foundation.errors import InputError
-from simmodel.platform.network import LinkSpec, Topology
+from simmodel.platform.links import LinkSpec
+from simmodel.platform.topology import Topology
 
 __all__ = ["DijkstraZone", "FloydZone", "FullZone", "StarZone", "TopologyZone", "Way", "Zone", "Zones"]
 
@@ -167,7 +168,7 @@ class TopologyZone(Zone):
 
 
 class Zones:
-    """A hierarchy of zones as a :class:`~simmodel.platform.network.Topology`.
+    """A hierarchy of zones as a :class:`~simmodel.platform.topology.Topology`.
 
     Parameters
     ----------
