@@ -45,7 +45,9 @@ from simmodel.platform import (
     ClusterSpec,
     ConsumableSpec,
     DelaySpec,
+    Dragonfly,
     FailureModel,
+    FatTree,
     FileSpec,
     GridSpec,
     LinkSpec,
@@ -62,7 +64,11 @@ from simmodel.platform import (
     SiteOutageSpec,
     SiteSpec,
     Slowdown,
+    Star,
     StorageSpec,
+    Torus,
+    Tree,
+    Valiant,
 )
 from simmodel.platform.options import BrokerOptions, GridOptions, MachineOptions, NoOptions
 from simmodel.policies import Portfolio
@@ -172,6 +178,13 @@ def _specs() -> Iterator[Any]:
     yield link
     yield RouteSpec(source="a", destination="b", links=["wan"])
     yield NetworkSpec(links=[link])
+    torus = Torus(dimensions=(4, 4), bandwidth=100.0)
+    yield torus
+    yield Valiant(of=torus, seed=1)
+    yield FatTree(levels=1, down=(4,), up=(2,), parallel=(1,), bandwidth=100.0)
+    yield Dragonfly(groups=2, chassis=2, routers=2, nodes=2, bandwidth=100.0)
+    yield Star(nodes=4, bandwidth=100.0)
+    yield Tree(down=(4, 2), bandwidth=100.0)
     yield SharingModel(name="slow", latency_factor=2.0)
     yield Slowdown("a", 2.0)
     yield DelaySpec(mean=60)
