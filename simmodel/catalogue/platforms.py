@@ -9,8 +9,9 @@ from typing import IO, Any
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.formats.cgsim import read_cgsim
 from simmodel.formats.hetsim import read_hetsim
+from simmodel.formats.simgrid import read_simgrid
 from simmodel.foundation.errors import unknown
-from simmodel.foundation.loading import held, peek, source_name
+from simmodel.foundation.loading import decode, held, peek, source_name
 from simmodel.platform.toml import read_toml
 
 __all__ = ["load_platform", "platform_names"]
@@ -31,8 +32,9 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False) -> Any:
     Parameters
     ----------
     name_or_path
-        one of ``platform_names()``, or the path of a TOML file, of a HetSim file (``.xml``, ``.xml.gz``) or of a
-        configuration of CGSim (``.json``)
+        one of ``platform_names()``, or the path of a TOML file, of a platform of SimGrid or HetSim (``.xml``,
+        ``.xml.gz``; told apart by the root element) or of a configuration of CGSim (``.json``). The hosts of SimGrid
+        are the nodes of a cluster or the sites of a grid (:class:`~simmodel.formats.simgrid.SimGridPlatform`)
     trust
         whether the custom processors of a file may be ``module:Class``, which imports code
 
@@ -61,7 +63,15 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False) -> Any:
 def _read(file: Path | IO[bytes], trust: bool) -> Any:
     named = source_name(file).lower()
     if named.endswith((".xml", ".xml.gz")) or (not isinstance(file, Path) and peek(file).lstrip()[:1] == b"<"):
-        return read_hetsim(file)
+        return read_simgrid(file).spec if _begins_as_simgrid(file) else read_hetsim(file)
     if named.endswith((".json", ".json.gz")):
         return read_cgsim(file).grid
     return read_toml(file, trust=trust)
+
+
+def _begins_as_simgrid(file: Path | IO[bytes]) -> bool:
+    """Return whether the root element of an XML file is that of SimGrid's platforms."""
+    if isinstance(file, Path) and not file.is_file():
+        return False
+    start = re.search(r"<([A-Za-z_][\w.-]*)", re.sub(r"(?s)<!--.*?(-->|$)", "", decode(peek(file))))
+    return start is not None and start[1] == "platform"

@@ -124,7 +124,7 @@ def _list_formats() -> Rows:
     from simmodel.catalogue.formats import FORMATS, WORKFLOW_FORMATS
 
     described = [(name, each.description) for name, each in {**FORMATS, **WORKFLOW_FORMATS}.items()]
-    return [*described, ("hetsim", "platforms of HetSim, as XML")]
+    return [*described, ("hetsim", "platforms of HetSim, as XML"), ("simgrid", "platforms of SimGrid, as XML")]
 
 
 def _list_generators() -> Rows:

@@ -14,6 +14,11 @@ from .named_columns import read_columns as read_columns
 from .pbs import read_pbs as read_pbs
 from .sacct import read_sacct as read_sacct
 from .schedules import read_schedule as read_schedule
+from .simgrid import (
+    SimGridHost as SimGridHost,
+    SimGridPlatform as SimGridPlatform,
+    read_simgrid as read_simgrid,
+)
 from .sst import (
     SSTScenario as SSTScenario,
     machine_for as machine_for,

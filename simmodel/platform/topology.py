@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Protocol
 import attrs
 
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.foundation.loading import check_count
 from simmodel.foundation.units import parse_quantity
 from simmodel.platform.links import LinkSpec
 
@@ -43,10 +44,10 @@ class Topology(Protocol):
 
 def _whole(value: object, place: str) -> int:
     """Return a whole number above zero, given as such or as a text."""
-    if isinstance(value, str) and value.strip().isdecimal():
+    if isinstance(value, str) and len(value) < 19 and value.strip().isdecimal():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"must be a whole number >= 1, got {value!r}", place=place)
+        raise InputError(f"must be a whole number >= 1, got {shown(value)}", place=place)
     return value
 
 
@@ -120,6 +121,7 @@ class Interconnect(Fields):
             if rate is not None:
                 self._set(**{name: _rate(rate, name)})
         count = self._size()
+        check_count("hosts", count)
         if self.names and len(set(self.names)) != count:
             raise InputError(f"must be {count:,} different names, got {len(set(self.names)):,}", place="names")
         self._set(hosts=self.names or tuple(f"n{number}" for number in range(count)))

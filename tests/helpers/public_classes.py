@@ -29,7 +29,7 @@ from simmodel.experiments import (
 )
 from simmodel.experiments.calibration.losses import QuantileDistance, RelativeError, StartError
 from simmodel.experiments.parameters import Space
-from simmodel.formats import CGSimSites, CGSimStudy, HetSimConfig, SSTScenario
+from simmodel.formats import CGSimSites, CGSimStudy, HetSimConfig, SimGridHost, SimGridPlatform, SSTScenario
 from simmodel.futures import Branch, what_if
 from simmodel.generators import JobClass, lublin
 from simmodel.generators.distributions import exponential
@@ -79,6 +79,7 @@ from simmodel.records.observers import EventRecorder, UsageMeter
 from simmodel.records.steps import Steps
 from simmodel.referee import explain, identify, verify
 from simmodel.resources import Grant, Lost, Network, Preempted
+from simmodel.resources.network.zones import FullZone, Zones
 from simmodel.runs import Scenario, simulate
 from simmodel.runs.scenario import Missing
 from simmodel.scheduling import Objective
@@ -188,6 +189,9 @@ def _specs() -> Iterator[Any]:
     yield Slowdown("a", 2.0)
     yield DelaySpec(mean=60)
     site = SiteSpec(name="a", cores=4)
+    host = SimGridHost(name="a", zone="lab", speeds=(1e9,))
+    yield host
+    yield SimGridPlatform(name="lab", hosts=(host,), topology=Zones(["a"], {"a": FullZone("lab")}, {}))
     yield CGSimSites(sites=[site], files=(), reference=1.0, gflops={"a": 1.0})
     yield CGSimStudy(grid=GridSpec(sites=[site]), workload=None)
     yield GridSpec(

@@ -13,15 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simmodel import Cluster, Environment, Job, Machine, Scenario, Snapshot, load_result, simulate, start
+from simmodel import Cluster, Environment, Job, Machine, Network, Scenario, Snapshot, load_result, simulate, start
 from simmodel.catalogue import load_platform, load_tasks, load_workflow, load_workload
 from simmodel.catalogue.bundled import bundled_file
 from simmodel.formats.hetsim_config import read_hetsim_config
+from simmodel.formats.simgrid import read_simgrid
 from simmodel.formats.sst import read_sst_scenario
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.referee import verify
 from simmodel.results.loading import read_scenario
 from simmodel.work.workload import Workload
+from tests.helpers.paths import TESTS
 from tests.helpers.workflow_documents import TEXT, wfformat
 
 __all__ = ["READERS", "Reader"]
@@ -88,6 +90,21 @@ def any_platform(path: Path) -> dict[str, Any]:
         return checked_result(simulate(spec, "random:tasks=4", "hrr"))
     jobs = [Job(id=i, submit=float(i), processors=1, run=10) for i in range(3)]
     return checked_result(simulate(spec, jobs, until=1e5))
+
+
+def simgrid(name: str) -> Callable[[], bytes]:
+    """Return a maker of a platform of SimGrid."""
+    return (TESTS / "formats" / f"simgrid-{name}.xml").read_bytes
+
+
+def routed(path: Path) -> dict[str, Any]:
+    """Move bytes between the hosts of a platform of SimGrid."""
+    platform = read_simgrid(path)
+    network = Network(Environment(), topology=platform.topology, model="simgrid")
+    hosts = [host.name for host in platform.hosts]
+    return {
+        "nan": bool(np.isnan([network.seconds(1e6, a, b) for a, b in zip(hosts, hosts[::-1], strict=True)][:60]).any())
+    }
 
 
 def continued(path: Path) -> dict[str, Any]:
@@ -418,6 +435,8 @@ READERS: dict[str, Reader] = {
     "machine platform": Reader("p.toml", bundled("platforms", "fpga-server"), any_platform),
     "broker platform": Reader("p.toml", text(BROKER), any_platform),
     "hetsim platform": Reader("p.xml", bundled("platforms", "hetsim-sample"), any_platform),
+    "simgrid cluster": Reader("p.xml", simgrid("clusters"), routed),
+    "simgrid platform": Reader("p.xml", simgrid("zones"), any_platform),
     "hetsim config": Reader("h.cfg", text(CONFIG), configured),
     "dax": Reader("w.dax", text(DAX), flow),
     "daggen": Reader("w.daggen", text(TEXT), flow),

@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 117_770, "files": 563}
+SIZES = {"lines": 118_976, "files": 568}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
@@ -24,7 +24,7 @@ LIMITS = {
     "loose parameters, per mille": 65,
     "loose roles": 48,
     "files in the largest folder": 20,
-    "exported names": 397,
+    "exported names": 400,
     "names at the top": 45,
     "files that two jobs enter": 47,
     "functions that two jobs enter": 306,

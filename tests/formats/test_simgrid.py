@@ -1,0 +1,282 @@
+"""Platforms of SimGrid's XML: routes, latencies and times as SimGrid 3.32 has them, and what is refused."""
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simmodel import Environment, InputError, Job, Network, load_platform, simulate
+from simmodel.formats import SimGridPlatform, read_simgrid
+from simmodel.platform import ClusterSpec, GridSpec, LinkSpec
+from tests.helpers.data_files import data_file
+from tests.helpers.paths import REFERENCE
+
+HERE = Path(__file__).parent
+KEPT = json.loads((HERE / "simgrid-routes.json").read_text())
+ROUTES = KEPT["routes"]
+"""By platform: number of links, latency (s), seconds of a transfer of 100 MB under SimGrid's defaults, and the pairs
+that have these, as numbers of the hosts by name; ``null``: SimGrid has no route."""
+
+
+def path_of(name: str) -> Path:
+    own = HERE / f"{name}.xml"
+    return own if own.exists() else data_file(f"platform/{name}.xml.gz")
+
+
+def pairs(platform: SimGridPlatform, text: str) -> Iterator[tuple[str, str]]:
+    names = sorted(host.name for host in platform.hosts)
+    for pair in text.split():
+        source, _, destination = pair.partition("-")
+        yield names[int(source)], names[int(destination)]
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_routes_latencies_and_times_are_those_of_simgrid(name: str) -> None:
+    platform = read_simgrid(path_of(name))
+    network = Network(Environment(), topology=platform.topology, model="simgrid")
+    for links, latency, seconds, text in ROUTES[name]:
+        for source, destination in pairs(platform, text):
+            if links is None:
+                with pytest.raises(InputError, match=f"no route from {source} to {destination}"):
+                    network.route(source, destination)
+                continue
+            route = network.route(source, destination)
+            assert len(route) == links, (source, destination, route)
+            assert sum(platform.topology.link(link).latency for link in route) == pytest.approx(latency, abs=1e-12)
+            begin = network.env.now
+            end = network.env.run(network.transfer(1e8, source=source, destination=destination)).end
+            assert end - begin == pytest.approx(seconds, rel=1e-9), (source, destination, route)
+
+
+def ends_apart(platform: SimGridPlatform, flows: list[tuple[str, str, float, float]], model: str) -> float:
+    """Return by how much the ends of flows that all begin at 0 differ from those given, at most, relative to these."""
+    env = Environment()
+    network = Network(env, topology=platform.topology, model=model)
+    transfers = [(network.transfer(float(size), source=a, destination=b), end) for a, b, size, end in flows]
+    env.run()
+    return max(abs(transfer.value.end - end) / end for transfer, end in transfers)
+
+
+def test_a_crowd_over_several_zones_ends_as_in_simgrid() -> None:
+    assert ends_apart(read_simgrid(path_of("simgrid-zones")), KEPT["crowd"], "simgrid") < 1e-9
+
+
+CROWDS = ["dragonfly-60-1", "dragonfly-512-2", "fat_tree-16-8", "fat_tree-60-3", "fat_tree-256-4"]
+
+
+@pytest.mark.parametrize("name", [*CROWDS, "torus-60-5", "torus-64-7", "torus-512-6"])
+def test_crowds_on_topologies_end_as_in_simgrid(name: str) -> None:
+    path = REFERENCE / "topology" / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in {path.parent}; set SIMMODEL_REFERENCE to the folder of the references")
+    case = json.loads(gzip.decompress(path.read_bytes()))
+    assert ends_apart(read_simgrid(io.StringIO(case["xml"])), case["flows"], "cm02") < 1e-9
+
+
+def platform(*lines: str, routing: str = "Full", version: str = "4.1") -> SimGridPlatform:
+    body = "\n".join(lines)
+    text = f'<platform version="{version}"><zone id="w" routing="{routing}">\n{body}\n</zone></platform>'
+    file = io.BytesIO(text.encode())
+    file.name = "p.xml"
+    return read_simgrid(file)
+
+
+A, B = '<host id="a" speed="1Gf"/>', '<host id="b" speed="1Gf"/>'
+LINK = '<link id="l" bandwidth="1GBps" latency="1us"/>'
+ROUTE = '<route src="a" dst="b"><link_ctn id="l"/></route>'
+CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([A, B, A], "p.xml, line 4: duplicate name 'a', already of a host"),
+        ([A, '<zone id="a" routing="Full"/>'], "p.xml, line 3: duplicate name 'a', already of a host"),
+        (['<link id="l" latency="1us"/>'], "p.xml, line 2: <link 'l'> must have 'bandwidth'"),
+        (
+            ['<link id="l" bandwidth="0" latency="1us"/>'],
+            "p.xml, line 2: link l, bandwidth: must be > 0, got 0.0",
+        ),
+        (
+            ['<link id="l" bandwidth="fast"/>'],
+            "p.xml, line 2, bandwidth of l: must be a quantity in B/s such as '40Gbps', got 'fast'",
+        ),
+        ([A, '<host id="b" speed="1Gf">fast</host>'], "p.xml, line 3: text in <host 'b'> is not read"),
+        ([LINK, LINK], "p.xml, line 3: duplicate link 'l'"),
+        ([A, B, ROUTE], "p.xml, line 4: unknown link 'l'; known links: none"),
+        ([A, LINK, ROUTE], "p.xml, line 4: unknown host 'b'; known hosts: a"),
+        ([A, B, LINK, ROUTE, ROUTE], "p.xml, line 6: duplicate route from a to b (routes are symmetrical by default)"),
+        (
+            [A, B, '<route src="a" dst="b"/>'],
+            "p.xml, line 4: route from a to b must have at least one link",
+        ),
+        (
+            ['<zone id="z" routing="Vivaldi"/>'],
+            "p.xml, line 2: zone type 'Vivaldi' is not read; accepted: Full, Floyd, Dijkstra, DijkstraCache, Cluster, "
+            "Star, None",
+        ),
+        (
+            ['<link id="l" bandwidth="1GBps" sharing_policy="WIFI"/>'],
+            "p.xml, line 2: sharing_policy must be one of SHARED, FATPIPE, SPLITDUPLEX, FULLDUPLEX, got 'WIFI'",
+        ),
+        (
+            ['<host id="a" speed="1Gf" speed_file="a.profile"/>'],
+            "p.xml, line 2: attribute 'speed_file' of <host 'a'> is not read; accepted: id, speed, core, pstate",
+        ),
+        (
+            ['<host id="a" speed="1Gf" pstate="1"/>'],
+            "p.xml, line 2: pstate of a must be below 1, the number of speeds, and its speed > 0, got 1",
+        ),
+        (
+            [f'<cluster id="c" {CLUSTER}/>'.replace("0-3", "3-0")],
+            "p.xml, line 2: radical must be ranges such as 0-3,7, got '3-0'",
+        ),
+        (
+            [f'<cluster id="c" {CLUSTER} sharing_policy="FATPIPE"/>'],
+            "p.xml, line 2: sharing_policy must be one of SHARED, SPLITDUPLEX, FULLDUPLEX, got 'FATPIPE'",
+        ),
+        (
+            ['<host id="a" speed="1Gf"><prop id="wattage_per_state" value="low"/></host>'],
+            "p.xml, line 2: wattage_per_state must be watts such as 95.0:170.0:200.0 for each power state, got 'low'",
+        ),
+        (
+            [A, B, LINK.replace("/>", ' sharing_policy="SPLITDUPLEX"/>'), ROUTE],
+            "p.xml, line 5: link l must have a direction, UP or DOWN",
+        ),
+        (
+            [f'<zone id="x" routing="Full">{A}</zone><zone id="y" routing="Full">{B}</zone>{LINK}',
+             '<zoneRoute src="x" dst="y" gw_src="b" gw_dst="b"><link_ctn id="l"/></zoneRoute>'],
+            "p.xml, line 3: gateway 'b' must be in zone x",
+        ),
+        (['<peer id="p" speed="1Gf"/>'], "p.xml, line 2: <peer> in <zone 'w'> is not read; accepted: prop, zone, "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_or_not_read_is_refused_with_its_line(lines: list[str], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        platform(*lines)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("version", ["3", "4.2", "x"])
+def test_other_versions_are_refused(version: str) -> None:
+    with pytest.raises(InputError, match=f"p.xml, line 1: version must be 4 or 4.1, got '{version}'"):
+        platform(A, version=version)
+
+
+def test_routes_are_refused_in_a_zone_that_computes_them() -> None:
+    with pytest.raises(InputError, match="line 5: zone w has no routes by its type; accepted: Full, Floyd, Dijkstra"):
+        platform(A, B, LINK, ROUTE, routing="Cluster")
+
+
+def test_actors_and_configurations_are_refused() -> None:
+    for tag in ("actor", "config"):
+        with pytest.raises(InputError, match=f"line 2: <{tag}.*> in <platform> is not read; accepted: zone, cluster"):
+            read_simgrid(io.StringIO(f'<platform version="4.1">\n<{tag} id="x"/></platform>'))
+
+
+def test_entities_are_refused() -> None:
+    text = (
+        '<!DOCTYPE platform [<!ENTITY a "aaaa">]>\n<platform version="4.1"><zone id="&a;" routing="Full"/></platform>'
+    )
+    with pytest.raises(InputError, match="entity declarations are not accepted, got 'a'"):
+        read_simgrid(io.StringIO(text))
+
+
+def test_hosts_have_cores_speeds_disks_and_properties() -> None:
+    found = platform(
+        '<host id="a" speed="2Gf, 1Gf" pstate="1" core="8"><prop id="role" value="master"/>',
+        '<disk id="d" read_bw="100MBps" write_bw="40MBps"><prop id="size" value="500GiB"/></disk>',
+        '<prop id="wattage_per_state" value="95:120:200, 90:100:150"/></host>',
+    )
+    (host,) = found.hosts
+    assert (host.speeds, host.speed, host.cores, host.zone) == ((2e9, 1e9), 1e9, 8, "w")
+    assert (host.powers, host.computes) == ((90.0, 100.0, 150.0), False)
+    (disk,) = host.disks
+    assert (disk.name, disk.capacity, disk.read_bandwidth, disk.write_bandwidth) == ("d", 500 * 2**30, 1e8, 4e7)
+    with pytest.raises(InputError, match="must have a host that runs jobs"):
+        _ = found.spec
+
+
+def test_hosts_of_one_zone_are_nodes_of_a_cluster(tmp_path: Path) -> None:
+    text = (
+        '<platform version="4.1"><zone id="w" routing="Full">'
+        f'<cluster id="c" {CLUSTER} core="4"><prop id="wattage_per_state" value="50:60:90"/></cluster>'
+        '<host id="master_host" speed="1Gf"/></zone></platform>'
+    )
+    path = tmp_path / "lab.xml.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    spec = load_platform(path)
+    assert isinstance(spec, ClusterSpec)
+    assert spec.name == "lab"
+    assert spec.partitions[0].node_names == ("n0", "n1", "n2", "n3")
+    assert spec.processors == 16
+    assert (spec.partitions[0].nodes[0].idle_power, spec.partitions[0].nodes[0].load_power) == (50.0, 90.0)
+    jobs = [Job(id=i, submit=0, run=10, processors=16) for i in range(2)]
+    assert simulate(path, jobs, "fcfs").metrics()["makespan"] == 20
+
+
+def test_hosts_of_several_zones_are_sites_of_a_grid() -> None:
+    spec = load_platform(HERE / "simgrid-zones.xml")
+    assert isinstance(spec, GridSpec)
+    assert [site.name for site in spec.sites] == ["ring", "mesh", "small", "half", "rack"]
+    assert [site.capacity for site in spec.sites] == [4, 4, 16, 3, 4]
+    assert [site.speed for site in spec.sites] == [1.0, 1.0, 2.0, 1.0, 2.0]
+    routes = {(route.source, route.destination): route.links for route in spec.network.routes}
+    assert routes["ring", "mesh"] == ("to-mesh",)
+    assert routes["half", "rack"] == ("half_link_2", "thin", "wide")
+    assert spec.network.model.name == "simgrid"
+
+
+def test_a_split_duplex_link_has_a_half_for_each_direction() -> None:
+    route = '<route src="a" dst="b"><link_ctn id="l" direction="UP"/></route>'
+    found = platform(A, B, LINK.replace("/>", ' sharing_policy="SPLITDUPLEX"/>'), route)
+    assert (found.topology.route(0, 1), found.topology.route(1, 0)) == (("l_UP",), ("l_DOWN",))
+    assert found.topology.link("l_UP") == LinkSpec(name="l_UP", bandwidth=1e9, latency=1e-6, reverse="l_DOWN")
+
+
+def test_links_follow_profiles(tmp_path: Path) -> None:
+    (tmp_path / "wan.profile").write_text("# halved after 1 s\nLOOPAFTER 2\n1.0 50\n3.0 100\n")
+    (tmp_path / "state.profile").write_text("PERIODICITY 10\n2 0\n4 1\n")
+    (tmp_path / "p.xml").write_text(
+        f'<platform version="4.1"><zone id="w" routing="Full">{A}{B}'
+        '<link id="l" bandwidth="100Bps" bandwidth_file="wan.profile"/>'
+        '<link id="m" bandwidth="100Bps" state_file="state.profile" sharing_policy="SPLITDUPLEX"/>'
+        f"{ROUTE}</zone></platform>"
+    )
+    topology = read_simgrid(tmp_path / "p.xml").topology
+    assert (topology.link("l").profile, topology.link("l").repeat) == (((1.0, 50.0), (3.0, 100.0)), 5.0)
+    for half in ("m_UP", "m_DOWN"):
+        assert (topology.link(half).profile, topology.link(half).repeat) == (((2.0, 0.0), (4.0, 100.0)), 10.0)
+    env = Environment()
+    network = Network(env, topology=topology)
+    assert env.run(network.transfer(300, source="a", destination="b")).end == 4.0
+    (tmp_path / "wan.profile").write_text("NORM 1 2 3\n")
+    with pytest.raises(InputError, match=r"wan\.profile, line 1: must be a time and a value, or PERIODICITY"):
+        read_simgrid(tmp_path / "p.xml")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ('topo_parameters="2,2"', "topo_parameters is only read with a topology"),
+        ('topology="RING"', "topology must be one of FLAT, TORUS, FAT_TREE, DRAGONFLY, got 'RING'"),
+        ('topology="TORUS" topo_parameters="2,3"', "radical must name 6 hosts, by topo_parameters, got 4"),
+        ('topology="TORUS" topo_parameters="2,x"', "dimensions: must be a whole number >= 1, got 'x'"),
+        ('topology="TORUS" topo_parameters="2,2" bb_bw="1GBps"', "bb_bw is not read for a cluster with a topology"),
+        ('bb_lat="1us"', "link c_backbone, bandwidth: must be > 0, got 0.0"),
+    ],
+)
+def test_clusters_are_refused_with_their_line(attributes: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        platform(f'<cluster id="c" {CLUSTER} {attributes}/>')
+    assert str(caught.value) == f"p.xml, line 2: {message}"
+
+
+def test_hosts_of_a_torus_are_nodes_of_a_cluster() -> None:
+    found = platform(f'<cluster id="c" {CLUSTER} topology="TORUS" topo_parameters="2,2" loopback_bw="1GBps"/>')
+    network = Network(Environment(), topology=found.topology)
+    assert [len(network.route("n0", host)) for host in ("n0", "n1", "n3")] == [1, 1, 2]
+    assert found.spec.processors == 4
