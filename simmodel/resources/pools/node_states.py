@@ -411,7 +411,8 @@ class NodeStates:
         if among is None:
             count = len(self._jobs)
             return (self._wanted[:count] <= self._there[self._class_of[:count]]).nonzero()[0]
-        return np.array([self._rows[job] for job in among if self.fits(job) is not False], dtype=np.intp)
+        there = [job for job in among if job in self._rows]  # others have left: they started in another partition
+        return np.array([self._rows[job] for job in there if self.fits(job) is not False], dtype=np.intp)
 
     def row(self, job: LiveJob) -> int:
         """Return the row of a waiting job."""
