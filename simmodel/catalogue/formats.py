@@ -181,7 +181,9 @@ _SST = _has(r'"execution_time"')
 
 WORKFLOW_FORMATS: Mapping[str, Format] = {
     "dax": Format("DAX of Pegasus 2.1 and 3.x", (".dax", ".xml"), _ADAG, _reader("simmodel.formats.dax:read_dax")),
-    "daggen": Format("DAGGEN, text or DOT", (".daggen", ".dot"), _DAGGEN, _reader("simmodel.formats.daggen:read_daggen")),
+    "daggen": Format(
+        "DAGGEN, text or DOT", (".daggen", ".dot"), _DAGGEN, _reader("simmodel.formats.daggen:read_daggen")
+    ),
     "wfformat": Format(
         "WfFormat of WfCommons 1.5 and 1.6", (), _WFFORMAT, _reader("simmodel.formats.wfformat:read_wfformat")
     ),
