@@ -492,11 +492,12 @@ class NodeStates:
                 counts[None, kind] = sign * count
         else:
             _, _, cores, gpus, memory = part
-            for c, g, m in self.table.free[:, index].T.tolist():
+            alike = Counter(zip(*self.table.free[:, index].tolist(), strict=True))
+            for (c, g, m), count in alike.items():
                 now = (c, g, frexp(m)[1]) if c > 0 else None
                 c -= sign * cores
                 move = (c, g - sign * gpus, frexp(m - sign * memory)[1]) if c > 0 else None, now
-                counts[move] = counts.get(move, 0) + 1
+                counts[move] = counts.get(move, 0) + count
         changes = self._changes
         for move, count in counts.items():
             change = changes[move] if move in changes else self._change(move)
