@@ -16,6 +16,7 @@ def main(report: str, limit: str, *command: str) -> None:
         seconds = int(float(limit))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         signal.alarm(5 * seconds)  # a process that waits for ever takes no CPU
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else only installed simulators start from compiled modules
         try:
             os.execvp(command[0], command)
         except OSError as error:

@@ -9,20 +9,10 @@ from typing import IO, Any
 
 import attrs
 
-from simmodel.formats.cgsim_jobs import read_cgsim_jobs
-from simmodel.formats.daggen import read_daggen
-from simmodel.formats.dax import read_dax
-from simmodel.formats.gwf import read_gwf
-from simmodel.formats.named_columns import read_columns
-from simmodel.formats.pbs import read_pbs
-from simmodel.formats.sacct import read_sacct
-from simmodel.formats.sst import read_sst
-from simmodel.formats.swf import read_swf, swf_in_chunks
-from simmodel.formats.wfformat import read_wfformat
 from simmodel.foundation.display import Fields
+from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.loading import decode, in_memory, one_sentence, peek, read_blocks, source_name
-from simmodel.generators.settings import read_settings
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import COLUMNS, Workload
 
@@ -148,17 +138,34 @@ def _moved(error: InputError, lines: int) -> InputError:
     return error if found is None else InputError(error.message, error.source, f"line {int(found[1]) + lines}")
 
 
-_GWF, _SACCT = by_blocks(read_gwf), by_blocks(read_sacct, head=True)
-_CSV = by_blocks(read_columns, head=True, quotes=True)
+def _reader(function: str) -> Callable[..., Any]:
+    """Return a reader, given as ``"module:name"``, that is imported when it is first called."""
+
+    def read(file: Path | IO[bytes], **options: Any) -> Any:
+        found: Callable[..., Any] = load(function)
+        return found(file, **options)
+
+    return read
+
+
+_SWF, _SWF_IN_CHUNKS = _reader("simmodel.formats.swf:read_swf"), _reader("simmodel.formats.swf:swf_in_chunks")
+_GWF, _SACCT = _reader("simmodel.formats.gwf:read_gwf"), _reader("simmodel.formats.sacct:read_sacct")
+_CGSIM, _PBS = _reader("simmodel.formats.cgsim_jobs:read_cgsim_jobs"), _reader("simmodel.formats.pbs:read_pbs")
+_SETTINGS = _reader("simmodel.generators.settings:read_settings")
+_CSV = _reader("simmodel.formats.named_columns:read_columns")
 
 FORMATS: Mapping[str, Format] = {
-    "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, read_swf, swf_in_chunks),
-    "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, read_gwf, _GWF),
-    "sacct": Format("Slurm accounting: output of sacct --parsable2", (".sacct",), _is_sacct, read_sacct, _SACCT),
-    "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, read_cgsim_jobs),
-    "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, read_pbs),
-    "toml": Format("settings of a generator", (".toml",), _is_settings, read_settings),
-    "csv": Format("a table with named columns", (".csv", ".tsv"), _is_csv, read_columns, _CSV),
+    "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, _SWF, _SWF_IN_CHUNKS),
+    "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, _GWF, by_blocks(_GWF)),
+    "sacct": Format(
+        "Slurm accounting: output of sacct --parsable2", (".sacct",), _is_sacct, _SACCT, by_blocks(_SACCT, head=True)
+    ),
+    "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
+    "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),
+    "toml": Format("settings of a generator", (".toml",), _is_settings, _SETTINGS),
+    "csv": Format(
+        "a table with named columns", (".csv", ".tsv"), _is_csv, _CSV, by_blocks(_CSV, head=True, quotes=True)
+    ),
 }
 """The formats of workloads by name, in the order in which they are tried on the content of a file."""
 
@@ -173,10 +180,14 @@ _WFFORMAT = _has(r'"(schemaVersion|specification)"')
 _SST = _has(r'"execution_time"')
 
 WORKFLOW_FORMATS: Mapping[str, Format] = {
-    "dax": Format("DAX of Pegasus 2.1 and 3.x", (".dax", ".xml"), _ADAG, read_dax),
-    "daggen": Format("DAGGEN, text or DOT", (".daggen", ".dot"), _DAGGEN, read_daggen),
-    "wfformat": Format("WfFormat of WfCommons 1.5 and 1.6", (), _WFFORMAT, read_wfformat),
-    "sst": Format("workflow of the job scheduler of SST", (), _SST, read_sst),
+    "dax": Format("DAX of Pegasus 2.1 and 3.x", (".dax", ".xml"), _ADAG, _reader("simmodel.formats.dax:read_dax")),
+    "daggen": Format(
+        "DAGGEN, text or DOT", (".daggen", ".dot"), _DAGGEN, _reader("simmodel.formats.daggen:read_daggen")
+    ),
+    "wfformat": Format(
+        "WfFormat of WfCommons 1.5 and 1.6", (), _WFFORMAT, _reader("simmodel.formats.wfformat:read_wfformat")
+    ),
+    "sst": Format("workflow of the job scheduler of SST", (), _SST, _reader("simmodel.formats.sst:read_sst")),
 }
 """The formats of workflows by name, in the order in which they are tried on the content of a file."""
 

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.formats import FORMATS, check_format, read_file
-from simmodel.catalogue.tasks import parameters_in, task_names
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.loading import held
-from simmodel.generators.settings import GENERATORS, generate
-from simmodel.generators.task_kinds import TASK_KINDS
 
 if TYPE_CHECKING:
     from simmodel.work.chunks import ChunkedWorkload
@@ -56,11 +53,18 @@ def is_generator(given: str | Path) -> bool:
     (True, True, False, False)
     """
     kind, colon, _ = given.partition(":") if isinstance(given, str) else ("", "", "")
-    return bool(colon) and (kind in GENERATORS or kind in TASK_KINDS)
+    if not colon:
+        return False
+    from simmodel.generators.settings import GENERATORS  # imports all generators, so only when needed
+    from simmodel.generators.task_kinds import TASK_KINDS
+
+    return kind in GENERATORS or kind in TASK_KINDS
 
 
 def _drawn(text: str, format: str | None, options: dict[str, Any], in_chunks: bool) -> Any:
     """Return the workload of a generator and its parameters."""
+    from simmodel.catalogue.tasks import parameters_in
+    from simmodel.generators.settings import generate
     from simmodel.work.chunks import ChunkedWorkload
 
     for name in ("format", *options) if format is not None else options:
@@ -99,6 +103,8 @@ def _loaded(name_or_path: str | Path, format: str | None, options: dict[str, Any
     if is_generator(name_or_path):
         return _drawn(name, format, options, in_chunks)
     if isinstance(name_or_path, str) and not path.exists() and not re.search(r"[/\\.]|^-$", name):
+        from simmodel.catalogue.tasks import task_names
+
         tasks = task_names()  # workloads of machines
         raise unknown("workload", name, [each for each in bundled_names("workloads") if each not in tasks])
     workload = read_file(held(path), "workload", FORMATS, format, options, in_chunks=in_chunks)

@@ -41,7 +41,6 @@ from simmodel.commands.values import output, seconds
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy and print a summary."""
     from simmodel.foundation.errors import InputError
-    from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
     if options.stream is not None:
@@ -56,13 +55,18 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--snapshot needs the time of the snapshot, --at")
     policy, name = chosen_policy(options)
     platform, given = run_options(options)
+    stream = None
+    if options.stream is not None:
+        from simmodel.results.streams import RecordStream
+
+        stream = RecordStream(options.stream, force=options.force)
     simulation = start(
         platform,
         options.log,
         policy,
         events=options.events,
         name=f"{label(options.log)} under {name}",
-        stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
+        stream=stream,
         **given,
     )
     with watched(simulation, options.live):

@@ -79,7 +79,11 @@ class Easy(Policy):
         places = view.places
         if len(places) > 1:
             self._held = -1, {}
-            return chain(self._start_firsts(view) if view.choices else (), at_each_place(view, self._at))
+            if not view.choices:
+                return at_each_place(view, self._at)
+            if not self._roomy(view):
+                return ()
+            return chain(self._start_firsts(view), at_each_place(view, self._at))
         place = places[0]
         last = self._blocked.get(place)
         if last is not None and last[0] == place.version:
@@ -132,16 +136,20 @@ class Easy(Policy):
 
     def _settle(self, view: View) -> LiveJob | None:
         """Return the first job that can start, if any, and note the jobs for which places are held."""
-        roomy = {place for place in view.places if self._has_room(view, place)}
-        entry, held = settled(self.order, view, roomy, self._earliest)
+        entry, held = settled(self.order, view, self._roomy(view), self._earliest)
         self._held = sum([place.version for place in view.places]), held
         return entry
 
-    def _has_room(self, view: View, place: Pool) -> bool:
-        """Whether a job could start at a place, or be promised a start."""
-        if self.promises or not place.simple:
-            return True
-        return bool(place.free >= view.waiting.at(place).lanes(self.candidates).narrowest)
+    def _roomy(self, view: View) -> set[Pool]:
+        """Return the places where a job could start, or be promised a start."""
+        if self.promises:
+            return set(view.places)
+        at, candidates = view.waiting.at, self.candidates
+        return {
+            place
+            for place in view.places
+            if place.free > 0 and (not place.simple or place.free >= at(place).lanes(candidates).narrowest)
+        }
 
     def _earliest(self, entry: LiveJob) -> float:
         """Return the earliest start of an entry at its place (s), as if it were next."""
@@ -149,13 +157,12 @@ class Easy(Policy):
         if not place.simple:
             profile = place.profile()
             return profile.instant(profile.earliest(entry, entry.planned)[0])
-        version, ends = self._ends.get(place, (-1, {}))
-        if version != place.version:
-            ends = {}
-            self._ends[place] = place.version, ends
-        at = ends.get(entry.width)
+        ends = self._ends.get(place)
+        if ends is None or ends[0] != place.version:
+            ends = self._ends[place] = place.version, {}
+        at = ends[1].get(entry.width)
         if at is None:
-            at = ends[entry.width] = place.earliest(entry)[0]
+            at = ends[1][entry.width] = place.earliest(entry)[0]
         return max(at, place.env._now)
 
     def _first(self, view: View, place: Pool, head: LiveJob | None) -> LiveJob | None:

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 
 from simmodel.environment import Environment, quiet_garbage_collector
-from simmodel.formats.documents import Value
 from simmodel.foundation.display import Cells, Fields, Shown, short
 from simmodel.foundation.errors import InputError, clipped, shown, unknown
 from simmodel.foundation.units import in_seconds
 from simmodel.platform.options import NoOptions, Options
 from simmodel.records.versions import versions
-from simmodel.results.streams import RecordStream
 from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import PolicyLike, unused
@@ -35,6 +33,8 @@ from simmodel.systems.system import Live, System
 from simmodel.work.given_work import repeatable
 
 if TYPE_CHECKING:
+    from simmodel.formats.documents import Value
+    from simmodel.results.streams import RecordStream
     from simmodel.systems.kinds import GivenPolicies
 
 __all__ = ["Missing", "Scenario", "load_scenario"]
@@ -226,6 +226,8 @@ class Scenario(Shown):
             "versions": versions(),
         }
         if stream is not None:
+            from simmodel.results.streams import RecordStream
+
             simulation.stream_to(stream if isinstance(stream, RecordStream) else RecordStream(stream))
         if work is not None:
             simulation.submit(work)
@@ -292,6 +294,8 @@ class Scenario(Shown):
         >>> Scenario.from_document(Scenario(platform=2, workload=log).run().scenario).run().jobs["end"]
         array([ 5., 10.])
         """
+        from simmodel.formats.documents import Value
+
         found = Value(dict(document), source or "scenario")
         for key in ("kind", "workload", "policy", "options", "seed", "until"):
             _ = found[key]

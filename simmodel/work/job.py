@@ -142,10 +142,14 @@ def _dependencies(value: Iterable[Dependency | int | str]) -> tuple[Dependency, 
 
 
 def _partitions(value: Iterable[int | str] | int | str) -> tuple[int | str, ...]:
+    names: tuple[int | str, ...]
     if isinstance(value, str):
-        value = [part.strip() for part in value.split(",")]
-    names = (value,) if isinstance(value, int) else tuple(value)
-    if any(isinstance(name, bool) or not isinstance(name, int | str) or name == "" for name in names):
+        names = tuple(map(str.strip, value.split(",")))
+        wrong = "" in names
+    else:
+        names = (value,) if isinstance(value, int) else tuple(value)
+        wrong = any(isinstance(name, bool) or not isinstance(name, int | str) or name == "" for name in names)
+    if wrong:
         raise ValueError(f"partitions: must be names of partitions or {ANY!r}, got {value!r}")
     return tuple(dict.fromkeys(names))
 

@@ -165,6 +165,7 @@ def jobs_of_rows(
     shares = [(name, table[f"{SHARE}{name}"].tolist()) for name in shares_in(table)]
     names, run, submit = set(table["job"].tolist()), table["run"].tolist(), table["submit"].tolist()
     processors = given.tolist()
+    saves = any(name in table for name in CHECKPOINT_COLUMNS)
     for row in rows:
         known: dict[str, Any] = {}
         for name, column in columns:
@@ -205,7 +206,7 @@ def jobs_of_rows(
                 dependencies=dependencies,
                 priority=known.get("priority", 0.0),
                 cancel=known.get("cancel"),
-                checkpoint=checkpoint_of(known),
+                checkpoint=checkpoint_of(known) if saves else None,
                 **asked,
             ),
         )

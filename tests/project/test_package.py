@@ -2,9 +2,11 @@
 
 import ast
 import re
+from ast import literal_eval
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from textwrap import dedent
 
 import pytest
 
@@ -106,6 +108,21 @@ def test_importing_simmodel_imports_nothing_heavy() -> None:
     later = (*HEAVY, "sqlite3", "simmodel.catalogue", "simmodel.results", "simmodel.futures")
     code = f"import simmodel, sys; print([name for name in {later} if name in sys.modules])"
     assert printed(code).strip() == "[]"
+
+
+def test_a_plain_replay_imports_no_other_readers_generators_or_writers(tmp_path: Path) -> None:
+    log = tmp_path / "one.swf"
+    log.write_text("; MaxProcs: 4\n1 0 -1 9 4 -1 -1 4 9 -1 1 1 1 1 1 -1 -1 -1\n")
+    code = f"""
+        import sys
+        from simmodel.cli import main
+        main(["batch", {str(log)!r}])
+        print([name for name in sys.modules if name.startswith(("simmodel.formats.", "simmodel.generators."))])
+        print([name for name in sys.modules if name in ("simmodel.results.streams", "simmodel.platform.machine")])
+    """
+    lines = printed(dedent(code)).splitlines()
+    assert sorted(literal_eval(lines[-2])) == ["simmodel.formats.numbers", "simmodel.formats.swf"]
+    assert lines[-1] == "[]"
 
 
 LEFT_BY_TOOLS = {".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor
-from operator import ge
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -276,7 +275,7 @@ class NodeTable:
         self.free = capacity.copy()
         self.switches: Numbers | None = None if switches is None else np.asarray(switches, dtype=np.intp)
         self._place = placement_named(placement)
-        self._kept_kinds: list[tuple[tuple[float, ...], int]] | None = None
+        self._kept_kinds: list[tuple[tuple[float, float, float], int]] | None = None
 
     @classmethod
     def of(cls, kinds: Sequence[NodeSpec], placement: str = "first-fit") -> NodeTable:
@@ -378,7 +377,7 @@ class NodeTable:
         used = (self.capacity[0] - self.free[0]) % AWAY > 0
         return ~used if self.switches is None else unused_switches(self.switches, used)
 
-    def _kinds(self) -> list[tuple[tuple[float, ...], int]]:
+    def _kinds(self) -> list[tuple[tuple[float, float, float], int]]:
         """Return the different capacities of nodes, with the number of nodes that have them."""
         if self._kept_kinds is None:
             self._kept_kinds = list(Counter(zip(*self.capacity.tolist(), strict=True)).items())
@@ -420,8 +419,10 @@ class NodeTable:
         '2 nodes with 1 core and 1 GPU each requested, the pool has 1 such node'
         """
         if request.nodes is not None:
-            shape = request.cores_per_node, request.gpus_per_node, request.memory_per_node
-            there = sum(count for kind, count in self._kinds() if all(map(ge, kind, shape)))
+            there = 0
+            for (cores, gpus, memory), count in self._kinds():
+                if cores >= request.cores_per_node and gpus >= request.gpus_per_node:
+                    there += count if memory >= request.memory_per_node else 0
             if there >= request.nodes and self._place.enough is None:
                 return None
         full = self.full()

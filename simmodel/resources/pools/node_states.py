@@ -411,7 +411,8 @@ class NodeStates:
         if among is None:
             count = len(self._jobs)
             return (self._wanted[:count] <= self._there[self._class_of[:count]]).nonzero()[0]
-        return np.array([self._rows[job] for job in among if self.fits(job) is not False], dtype=np.intp)
+        there = [job for job in among if job in self._rows]  # others have left: they started in another partition
+        return np.array([self._rows[job] for job in there if self.fits(job) is not False], dtype=np.intp)
 
     def row(self, job: LiveJob) -> int:
         """Return the row of a waiting job."""
@@ -491,11 +492,12 @@ class NodeStates:
                 counts[None, kind] = sign * count
         else:
             _, _, cores, gpus, memory = part
-            for c, g, m in self.table.free[:, index].T.tolist():
+            alike = Counter(zip(*self.table.free[:, index].tolist(), strict=True))
+            for (c, g, m), count in alike.items():
                 now = (c, g, frexp(m)[1]) if c > 0 else None
                 c -= sign * cores
                 move = (c, g - sign * gpus, frexp(m - sign * memory)[1]) if c > 0 else None, now
-                counts[move] = counts.get(move, 0) + 1
+                counts[move] = counts.get(move, 0) + count
         changes = self._changes
         for move, count in counts.items():
             change = changes[move] if move in changes else self._change(move)
@@ -644,10 +646,12 @@ class NodePromise(Promise):
         if self._rest is not None:
             np.minimum(room, self._rest.take(nodes, axis=1), out=room)
         wanted, shapes = states.asked(past)
-        cores, gpus, memory = shapes[:, :, None]
-        met = room[0] >= cores
-        met &= room[1] >= gpus
-        met &= room[2] >= memory
+        if (shapes == shapes[:, :1]).all():  # as is usual: one row stands for all
+            shapes = shapes[:, :1]
+        met = room[0] >= shapes[0][:, None]
+        for amount, there in zip(shapes[1:], room[1:], strict=True):
+            if amount.any():
+                met &= there >= amount[:, None]
         may[late] = np.add.reduce(met, axis=1) >= wanted - self.extra
         self._found = past, nodes, met
         return rows[may]
@@ -655,7 +659,7 @@ class NodePromise(Promise):
     def _unhurt(self, row: int) -> Numbers:
         """Return the nodes that the job of a row does not hurt, which was found possible last and runs past then."""
         rows, nodes, met = self._found
-        found: Numbers = nodes[met[int((rows == row).argmax())]]
+        found: Numbers = nodes[met[0 if len(met) == 1 else int((rows == row).argmax())]]
         return found
 
     def _take(self, allocation: Allocation) -> None:

@@ -457,13 +457,14 @@ class NodePool(ChangingNodes):
         """Whether the job could start now and run for its requested time on nodes that no window takes."""
         if job.processors > self.free:
             return False
+        states = self._states
+        if states is not None and not self._stale and not self.windows:
+            enough = states.fits(job)
+            if enough is not None:
+                return enough
         width = self._width(job)
         if width:
             return width <= self.free
-        if self._states is not None and not self._stale and not self.windows:
-            enough = self._states.fits(job)
-            if enough is not None:
-                return enough
         need = self.need_of(job)
         ahead = self._ahead(job) if self.windows else 0
         fits = self._fitting.get((need, ahead))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simmodel.foundation.errors import InputError
-from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.work.task import CPU_CORES
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
+
+if TYPE_CHECKING:
+    from simmodel.platform.machine import MachineSpec
 
 __all__ = ["assumed", "recorded_machine", "recorded_workflow"]
 
@@ -31,6 +34,8 @@ def recorded_machine(workflow: Workflow) -> MachineSpec:
     >>> recorded_machine(flow).processors[0].cores
     48
     """
+    from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+
     if not workflow.machines:
         message = f"{workflow.name} records no machines: pass a machine, or a number of processors"
         raise InputError(message, place="platform")

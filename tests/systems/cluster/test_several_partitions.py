@@ -13,9 +13,10 @@ from hypothesis import given, settings, strategies as st
 from simmodel import Cluster, Environment, Job, Start, simulate
 from simmodel.formats import read_columns, read_sacct
 from simmodel.foundation.errors import ImpossibleWork, InputError
-from simmodel.platform import ClusterSpec, PartitionSpec
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.cluster import OutageSpec, QueueSpec, ReservationSpec
 from simmodel.policies import Easy, backfilling
+from simmodel.policies.ordering import settled
 from simmodel.resources.pools.counts import CountPool
 from simmodel.scheduling.registry import policy_names
 from simmodel.snapshots.codec import read_state, write_fields
@@ -486,3 +487,29 @@ def test_a_snapshot_names_the_jobs_of_several_queues_in_the_order_of_their_submi
     cluster.replay(Workload.from_jobs([Job(id=i, processors=1, run=9, partitions=["any"]) for i in range(4)]))
     env.run(until=1.5)
     assert [choice.number for choice in cluster.snapshot().choices] == [0, 1, 2, 3][-len(cluster.snapshot().choices) :]
+
+
+def test_easy_on_nodes_forgets_new_jobs_that_have_started_in_another_partition() -> None:
+    kinds = [NodeSpec(count=2, cores=4), NodeSpec(name="gpu", cores=4, gpus=1)]
+    parts = [PartitionSpec(name=name, nodes=kinds) for name in "ab"]
+    jobs = [
+        Job(submit=2, run=3, nodes=2, cores_per_node=2, partitions="a,b"),
+        Job(submit=2, run=1, nodes=1, cores_per_node=3, partitions="a"),
+        Job(submit=3, run=3, nodes=1, cores_per_node=1, partitions="a,b"),
+        Job(submit=0, run=4, nodes=3, cores_per_node=2, partitions="a"),
+    ]
+    assert simulate(ClusterSpec(partitions=parts), jobs, "easy").jobs["start"].tolist() == [2, 4, 3, 0]
+
+
+def test_easy_does_not_look_for_places_to_hold_while_no_partition_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def counted(*given: Any) -> Any:
+        looked.append(1)
+        return settled(*given)
+
+    monkeypatch.setattr(backfilling, "settled", counted)
+    jobs = [Job(submit=n, run=1000, processors=2, partitions="any") for n in range(60)]
+    starts = [start for start, _ in ran(spec(2, 2, 2), jobs, "easy")]
+    assert starts == [n % 3 + 1000 * (n // 3) for n in range(60)]
+    assert len(looked) <= 2 * len(jobs)  # not for each submission, start and end
