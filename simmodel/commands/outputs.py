@@ -78,8 +78,9 @@ def watched(simulation: Simulation, port: float | None) -> Iterator[None]:
         print(f"the run is shown at {view.url}", file=sys.stderr, flush=True)
         yield
         if sys.stdin.isatty() and sys.stderr.isatty():  # somebody sees the line and can press the keys
-            print(f"the run is over; its page is served until Ctrl-C at {view.url}", file=sys.stderr, flush=True)
-            view.stay()
+            with suppress(KeyboardInterrupt):
+                print(f"the run is over; its page is served until Ctrl-C at {view.url}", file=sys.stderr, flush=True)
+                view.stay()
 
 
 def label(log: str) -> str:

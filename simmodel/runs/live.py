@@ -18,7 +18,7 @@ from secrets import token_urlsafe
 from threading import Condition
 from time import monotonic, process_time, thread_time
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.serving import HOST, LocalHandler, LocalServer
@@ -357,15 +357,14 @@ class LiveView(Audience, Observer):
             self._system.env.unobserve(self)
             self._server.close()
 
-    def stay(self) -> None:
-        """Serve the page of the result until Ctrl-C: also to those who come only now."""
+    def stay(self) -> NoReturn:
+        """Serve the page of the result, also to those who come only now, until Ctrl-C raises ``KeyboardInterrupt``."""
         self._over = True
-        with suppress(KeyboardInterrupt):
-            self._make_page()
-            self.publish(self.state())
-            with self._changed:
-                while True:
-                    self._changed.wait()
+        self._make_page()
+        self.publish(self.state())
+        with self._changed:
+            while True:
+                self._changed.wait()
 
     def __enter__(self) -> LiveView:
         return self

@@ -274,8 +274,10 @@ def test_a_page_is_served_after_its_run_until_it_is_interrupted() -> None:
         "with simulation.serve() as view:\n"
         "    simulation.run()\n"
         "    print(view.port, view.token, flush=True)\n"
-        "    view.stay()\n"
-        "print('gone')\n"
+        "    try:\n"
+        "        view.stay()\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted')\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
@@ -291,7 +293,7 @@ def test_a_page_is_served_after_its_run_until_it_is_interrupted() -> None:
         data.request("GET", f"/{token}/data")
         assert read_data(data.getresponse().read()).column("status") == ["completed"]
         run.send_signal(signal.SIGINT)
-        assert run.stdout.read() == "gone\n"
+        assert run.stdout.read() == "interrupted\n"
         assert run.wait(60) == 0
 
 
