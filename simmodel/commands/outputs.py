@@ -64,7 +64,7 @@ def page(text: str = "the run") -> Declared:
 def live() -> Declared:
     """Declare ``--live``."""
     port = number("a port from 0 to 65535", lambda value: 0 <= value <= 65535 and value == int(value))
-    text = "serve the page of the run on this machine while it lasts, on a terminal until Ctrl-C (default: any free port)"
+    text = "serve the page of the run on this machine while it lasts, on a terminal to Ctrl-C (default: any free port)"
     return argument("--live [PORT]", text, port, nargs="?", const=0.0)
 
 

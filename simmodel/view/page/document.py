@@ -30,9 +30,7 @@ __all__ = ["Column", "Page", "live_document"]
 _MISSING = -(2**31)  # for nan among whole numbers
 _POINTS = 20_000  # of a line; longer ones are averaged
 _AVERAGES = 4_000
-_ORIGIN = (
-    "0 {unit} on this page is {at:,.12g} {unit} of the log, in which --at, --until, --schedule and explain count"
-)
+_ORIGIN = "0 {unit} on this page is {at:,.12g} {unit} of the log, in which --at, --until, --schedule and explain count"
 _LONG = 200_000  # characters of a scenario that is not indented
 Column = tuple[str, str, Any]
 """A column of a table: its name, its kind (number, bytes, seconds, instant or text) and its values."""
