@@ -71,26 +71,26 @@ def run(options: argparse.Namespace) -> None:
     )
     with watched(simulation, options.live):
         simulation.run()
-    result = simulation.result()
-    if options.stream is not None:
-        said = [result.summary(), f"  jobs written to {options.stream}"]
-        write_and_say(options, said, json=result.to_json)
-        return
-    said = [result.summary()]
-    begin = min(result.jobs["submit"].tolist(), default=0.0)
-    if simulation.env.now < begin:
-        said.append(f"  no job is submitted before {begin:.15g} s: --until and --at are instants of the log")
-    write_and_say(
-        options,
-        said,
-        schedule=result.schedule_csv,
-        json=result.to_json,
-        db=lambda path: result.to_sqlite(path, force=options.force),
-        trace=result.to_perfetto,
-        plot=picture(lambda: result.plot.overview()),
-        html=result.to_html,
-        snapshot=lambda path: simulation.snapshot().to_json(path),
-    )
+        result = simulation.result()
+        if options.stream is not None:
+            said = [result.summary(), f"  jobs written to {options.stream}"]
+            write_and_say(options, said, json=result.to_json)
+            return
+        said = [result.summary()]
+        begin = min(result.jobs["submit"].tolist(), default=0.0)
+        if simulation.env.now < begin:
+            said.append(f"  no job is submitted before {begin:.15g} s: --until and --at are instants of the log")
+        write_and_say(
+            options,
+            said,
+            schedule=result.schedule_csv,
+            json=result.to_json,
+            db=lambda path: result.to_sqlite(path, force=options.force),
+            trace=result.to_perfetto,
+            plot=picture(lambda: result.plot.overview()),
+            html=result.to_html,
+            snapshot=lambda path: simulation.snapshot().to_json(path),
+        )
 
 
 def _refuse_with_stream(options: argparse.Namespace) -> None:

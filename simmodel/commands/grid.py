@@ -91,31 +91,31 @@ def run(options: argparse.Namespace) -> None:
         name=f"{grid.name} under {broker}",
         stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
     )
-    data = _data_set(options, simulation.system, broker)
-    links = None if options.plot is None and options.html is None else _record_links(simulation.system)
-    try:
-        with watched(simulation, options.live):
+    with watched(simulation, options.live):
+        data = _data_set(options, simulation.system, broker)
+        links = None if options.plot is None and options.html is None else _record_links(simulation.system)
+        try:
             simulation.run()
-    except BaseException:
+        except BaseException:
+            if data is not None:
+                data.leave()
+            raise
+        said = []
         if data is not None:
-            data.leave()
-        raise
-    said = []
-    if data is not None:
-        data.close()
-        where = [str(path) for path in (options.db, options.csv) if path is not None]
-        counts = ", ".join(f"{count:,} rows of {name}" for name, count in data.written.items())
-        said.append(f"  data set ({options.schema}) written to {' and '.join(where)}: {counts}")
-    result = simulation.result()
-    if options.stream is not None:
-        said.append(f"  jobs written to {options.stream}")
-    write_and_say(
-        options,
-        [result.summary(), *said],
-        json=result.to_json,
-        plot=picture(lambda: result.plot.overview(links)),
-        html=lambda path: result.to_html(path, links=links),
-    )
+            data.close()
+            where = [str(path) for path in (options.db, options.csv) if path is not None]
+            counts = ", ".join(f"{count:,} rows of {name}" for name, count in data.written.items())
+            said.append(f"  data set ({options.schema}) written to {' and '.join(where)}: {counts}")
+        result = simulation.result()
+        if options.stream is not None:
+            said.append(f"  jobs written to {options.stream}")
+        write_and_say(
+            options,
+            [result.summary(), *said],
+            json=result.to_json,
+            plot=picture(lambda: result.plot.overview(links)),
+            html=lambda path: result.to_html(path, links=links),
+        )
 
 
 def _record_links(grid: Any) -> NetworkRecorder | None:

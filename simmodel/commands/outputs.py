@@ -64,19 +64,23 @@ def page(text: str = "the run") -> Declared:
 def live() -> Declared:
     """Declare ``--live``."""
     port = number("a port from 0 to 65535", lambda value: 0 <= value <= 65535 and value == int(value))
-    text = "serve the page of the run on this machine while it lasts (default: any free port)"
+    text = "serve the page of the run on this machine while it lasts, on a terminal to Ctrl-C (default: any free port)"
     return argument("--live [PORT]", text, port, nargs="?", const=0.0)
 
 
 @contextmanager
 def watched(simulation: Simulation, port: float | None) -> Iterator[None]:
-    """Serve a run while it lasts, if it shall be, and say where."""
+    """Serve a run, if it shall be, and say where: while the block lasts, and on a terminal then on until Ctrl-C."""
     if port is None:
         yield
         return
     with simulation.serve(int(port)) as view:
         print(f"the run is shown at {view.url}", file=sys.stderr, flush=True)
         yield
+        if sys.stdin.isatty() and sys.stderr.isatty():  # somebody sees the line and can press the keys
+            with suppress(KeyboardInterrupt):
+                print(f"the run is over; its page is served until Ctrl-C at {view.url}", file=sys.stderr, flush=True)
+                view.stay()
 
 
 def label(log: str) -> str:

@@ -18,7 +18,7 @@ from secrets import token_urlsafe
 from threading import Condition
 from time import monotonic, process_time, thread_time
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.serving import HOST, LocalHandler, LocalServer
@@ -265,11 +265,20 @@ class LiveView(Audience, Observer):
         return float(self._system.env.now), self._system.version
 
     def state(self) -> dict[str, Any]:
-        """Return what the run is doing: instant, cores in use, jobs; (name, in use, all, waiting) of each place."""
+        """Return what the run is doing: instant, cores in use, jobs; (name, in use, all, waiting) of each place.
+
+        The fourth is ``None`` for a place without a queue: a processor, whose tasks wait for the machine.
+        """
         system = self._system
-        queues = {each.name: len(each.view.waiting) for each in system.all_below()}
+        below = [each for each in system.all_below() if each is not system]
+        queues: dict[object, int] = {each.name: len(each.view.waiting) for each in below}
         places = [
-            (str(each.name), int(each.capacity - each.free), int(each.capacity), queues.get(each.name, 0))
+            (
+                str(each.name),
+                int(each.capacity - each.free),
+                int(each.capacity),
+                queues[each.name] if each.name in queues else system.waiting_for(each),
+            )
             for each in system.places
         ]
         now = float(system.env.now)
@@ -279,7 +288,7 @@ class LiveView(Audience, Observer):
             "used": sum(used for _, used, *_ in places),
             "capacity": sum(size for _, _, size, _ in places),
             "running": len(system.running),
-            "waiting": sum(queues.values()),
+            "waiting": sum(queues.values()) + len(system.view.waiting),
             "ended": self._ended,
             "beat": self._beats,
             "places": places,
@@ -331,7 +340,7 @@ class LiveView(Audience, Observer):
 
     def close(self, *, wait: bool = True) -> None:
         """Publish the last page, wait a little for those who watch to have it, and end the server."""
-        if self._watching and wait:
+        if self._watching and wait and not self._over:
             self._over = True
             self._wanted, watched = True, self._watching
             self._say()
@@ -347,6 +356,15 @@ class LiveView(Audience, Observer):
             self._observe_each(False)
             self._system.env.unobserve(self)
             self._server.close()
+
+    def stay(self) -> NoReturn:
+        """Serve the page of the result, also to those who come only now, until Ctrl-C raises ``KeyboardInterrupt``."""
+        self._over = True
+        self._make_page()
+        self.publish(self.state())
+        with self._changed:
+            while True:
+                self._changed.wait()
 
     def __enter__(self) -> LiveView:
         return self

@@ -358,6 +358,10 @@ class System(Generic[Live]):
         """The largest number of processors that one job or task can use."""
         return max(int(place.capacity) for place in self.places)
 
+    def waiting_for(self, _place: Any) -> int | None:
+        """Return how much work waits for one of its places; ``None``: work waits for the system, and for no place."""
+        return None
+
     def all_below(self) -> Iterator[System[Any]]:
         """Yield the systems below this one, lowest first, then this one."""
         yield self

@@ -52,9 +52,11 @@ class Stopped:
     def note(self, report: Report) -> None:
         """Add a sentence to a report, if there are any."""
         if self.stopped:
+            share = f"{100 * self.lost / self.work:.1f}"
+            without = "" if share == "0.0" else f", without {share} % of all work"
             report.note(
                 f"{self.stopped:,} of {self.jobs:,} jobs run longer than they request: stopped at their requested "
-                f"time, without {100 * self.lost / self.work:.1f} % of all work (overrun='continue' lets them end)"
+                f"time{without} (overrun='continue' lets them end)"
             )
 
 

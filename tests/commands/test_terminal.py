@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -173,3 +174,38 @@ def test_an_interrupt_of_the_parent_ends_its_workers(folder: Path, command: list
             time.sleep(0.05)
         assert not alive(process)
     assert took < 30  # of the 600 s that the workers block; about a tenth of a second on an idle machine
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
+@pytest.mark.parametrize(
+    "command",
+    [["batch", "probe-4"], ["grid", "tiers-30", "--broker", "least-loaded", "--until", "100"]],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize("on_a_terminal", [True, False])
+def test_a_live_page_outlasts_its_run_on_a_terminal_alone(command: list[str], on_a_terminal: bool) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "simmodel", *command, "--live"],
+        stdin=theirs if on_a_terminal else subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        start_new_session=True,
+    ) as run:
+        os.close(theirs)
+        said = ""
+        while "until Ctrl-C" not in said:
+            try:
+                read = os.read(ours, 4096).decode()
+            except OSError:  # the other side has been closed
+                break
+            if not read:
+                break
+            said += read
+        assert "the run is shown at http://127.0.0.1:" in said
+        assert ("the run is over; its page is served until Ctrl-C" in said) == on_a_terminal
+        if on_a_terminal:
+            run.send_signal(signal.SIGINT)
+        assert run.wait(60) == 0
+    os.close(ours)

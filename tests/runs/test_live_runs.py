@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from simmodel import InputError, Job, Result, simulate, start
+from simmodel.platform import ClusterSpec, PartitionSpec
 from simmodel.runs.live import LiveView
 from simmodel.runs.simulation import Simulation
 from tests.helpers.read_pages import Read, read_data
@@ -245,6 +246,55 @@ def test_the_whole_page_is_made_on_request() -> None:
         assert message["version"]
         assert len(watcher.page().column("job")) == 60
         thread.join()
+
+
+@pytest.mark.parametrize("platform", [8, "two partitions"])
+def test_the_jobs_that_wait_for_a_place_are_counted_at_that_place(platform: Any) -> None:
+    if platform == "two partitions":
+        parts = [PartitionSpec(name=name, processors=4) for name in ("left", "right")]
+        platform = ClusterSpec(partitions=parts)
+    simulation = start(platform, [Job(id=i, processors=4, run=10) for i in range(9)], "fcfs")
+    with simulation.serve() as view:
+        simulation.run(until=5)
+        state = view.state()
+    waiting = [waiting for *_, waiting in state["places"]]
+    assert sum(waiting) == state["waiting"] > 0
+
+
+def test_a_processor_has_no_queue_of_its_own() -> None:
+    simulation = start("hetsim-slow", "layered:n=20", "hrr")
+    with simulation.serve() as view:
+        assert {waiting for *_, waiting in view.state()["places"]} == {None}
+
+
+def test_a_page_is_served_after_its_run_until_it_is_interrupted() -> None:
+    code = (
+        "from simmodel import Job, start\n"
+        "simulation = start(8, [Job(id=1, run=35)], 'easy')\n"
+        "with simulation.serve() as view:\n"
+        "    simulation.run()\n"
+        "    print(view.port, view.token, flush=True)\n"
+        "    try:\n"
+        "        view.stay()\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        port, token = run.stdout.readline().split()
+        events = HTTPConnection("127.0.0.1", int(port), timeout=60)
+        events.request("GET", f"/{token}/events")  # somebody who comes after the run
+        answer = events.getresponse()
+        message = json.loads(answer.readline()[6:])
+        while not message["over"]:
+            assert answer.readline() == b"\n"
+            message = json.loads(answer.readline()[6:])
+        data = HTTPConnection("127.0.0.1", int(port), timeout=60)
+        data.request("GET", f"/{token}/data")
+        assert read_data(data.getresponse().read()).column("status") == ["completed"]
+        run.send_signal(signal.SIGINT)
+        assert run.stdout.read() == "interrupted\n"
+        assert run.wait(60) == 0
 
 
 WATCH = """

@@ -499,6 +499,10 @@ class Cluster(System[LiveJob]):
         """The waiting jobs, in the order of the queue."""
         return self.queueing.waiting
 
+    def waiting_for(self, place: Any) -> int:
+        """Return how many jobs wait for a place of the cluster."""
+        return len(self.waiting.at(place))
+
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence per waiting job."""
         yield from self.queueing.waiting_report()

@@ -30,9 +30,10 @@ __all__ = ["Column", "Page", "live_document"]
 _MISSING = -(2**31)  # for nan among whole numbers
 _POINTS = 20_000  # of a line; longer ones are averaged
 _AVERAGES = 4_000
+_ORIGIN = "0 {unit} on this page is {at:,.12g} {unit} of the log, in which --at, --until, --schedule and explain count"
 _LONG = 200_000  # characters of a scenario that is not indented
 Column = tuple[str, str, Any]
-"""A column of a table: its name, its kind (number, seconds, instant or text) and its values."""
+"""A column of a table: its name, its kind (number, bytes, seconds, instant or text) and its values."""
 
 
 class Page:
@@ -49,7 +50,7 @@ class Page:
     facts, notes
         pairs of label and text; sentences
     scenario
-        the document from which the run can be repeated, or an empty one
+        the document from which the run can be repeated, or an empty one; ``None``: the page is not that of a log
 
     >>> page = Page("two jobs", "on 4 processors", 0.0, 30.0, facts=[("utilisation", "66.7 %")])
     >>> page.table("jobs", "job", [("job", "number", [1, 2]), ("wait", "seconds", [0.0, 10.0])])
@@ -82,6 +83,7 @@ class Page:
             "facts": [list(each) for each in facts],
             "notes": list(notes),
             "scenario": _written(scenario) if scenario else "",
+            "origin": "" if scenario is None or not started else _ORIGIN.format(unit=unit, at=float(started)),
             "panels": [],
             "explained": {},
             "footer": f"made by simmodel {versions()['simmodel']}",
@@ -374,7 +376,8 @@ def _document(title: str, data: str, script: str, sources: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{allowed}">\n'
         f"<title>{html.escape(title.encode('utf-8', 'replace').decode()[:200])}</title>\n"
         f'<style>\n{_part("page.css")}</style>\n</head>\n<body>\n<div id="live"></div>\n'
-        '<main id="page"><p>This page draws itself with a script; it needs a browser with scripts.</p></main>\n'
+        '<main id="page"><noscript>This page draws itself with a script; it needs a browser with scripts.</noscript>'
+        "</main>\n"
         f'<script type="text/plain" id="data">{data}</script>\n'
         f"<script>\n{_part('page.js')}\n{script}\n</script>\n</body>\n</html>\n"
     )

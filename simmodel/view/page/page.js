@@ -270,6 +270,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       super(parent, panel.title, 96, axis);
       this.panel = panel;
       this.lines = panel.lines.map((line, i) => ({ ...line, times: numbers(line.times), values: numbers(line.values), shown: line.grey ? "grey" : `c${(i + panel.shift) % COLOURS.length}` }));
+      this.several = panel.lines.filter((line) => !line.grey).length > 1;
       this.top = Math.max(panel.top || 0, ...this.lines.map((line) => line.most)) * 1.05 || 1;
       this.said.append(el("span", {}, name(panel.title, 300)));
       this.values = this.lines.map((line) => {
@@ -288,7 +289,10 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       for (const line of this.lines) {
         const { times, values } = line, colour = ink(line.shown);
         const begin = Math.max(0, lowerBound(times, view.from) - 1), end = Math.min(times.length, lowerBound(times, view.to) + 1);
-        if (end - begin > 3 * this.inner) { this.columns(pen, line, colour, begin, end); continue; }
+        if (end - begin > 3 * this.inner) {
+          if (this.several) this.averages(pen, line, colour, begin, end); else this.columns(pen, line, colour, begin, end);
+          continue;
+        }
         pen.beginPath();
         let last = null;
         for (let i = begin; i < end; i++) {
@@ -311,6 +315,25 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
           pen.globalAlpha = 1;
         }
       }
+    }
+    averages(pen, line, colour, begin, end) { // of several runs, so that none covers another: the mean of each few pixels
+      const { times, values } = line, wide = 4, until = Math.min(this.wide, this.x(line.until));
+      pen.beginPath();
+      for (let x = this.margin, i = begin; x < until; x += wide) {
+        const from = Math.max(this.instant(x), times[begin]), to = Math.min(this.instant(x + wide), line.until);
+        let sum = 0;
+        while (i + 1 < end && times[i + 1] <= from) i++;
+        for (let at = from; at < to; ) {
+          const next = i + 1 < end ? Math.min(to, times[i + 1]) : to;
+          sum += values[i] * (next - at);
+          at = next;
+          if (at < to) i++;
+        }
+        if (to > from) pen.lineTo(x + wide / 2, this.y(sum / (to - from)));
+      }
+      pen.strokeStyle = colour;
+      pen.lineWidth = 1.2;
+      pen.stroke();
     }
     columns(pen, line, colour, begin, end) { // more steps than pixels: from the least to the most in each
       const { times, values } = line, until = Math.min(this.wide, this.x(line.until));
@@ -350,6 +373,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   // ---------------------------------------------------------------- the table, and what is picked
   const table = head.table && { ...head.table, columns: head.table.columns.map(read) };
   const column = (which) => table?.columns.find((each) => each.name === which);
+  const heading = (each) => (each.kind === "bytes" ? `${each.name}, B` : each.name);
   const cell = (each, row) => (each.words ? each.words[each.values[row]] : (KINDS[each.kind] || number)(each.values[row]));
   const key = table && table.columns[0];
   const details = head.details && { row: numbers(head.details.row), columns: head.details.columns.map(read) };
@@ -364,7 +388,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       const facts = el("dl");
       for (const each of table.columns) {
         const text = cell(each, row);
-        if (text !== "") facts.append(el("div", {}, el("dt", {}, name(each.name)), el("dd", { title: each.words ? null : String(each.values[row]) }, name(text, 20000))));
+        if (text !== "") facts.append(el("div", {}, el("dt", {}, name(heading(each))), el("dd", { title: each.words ? null : String(each.values[row]) }, name(text, 20000))));
       }
       const close = el("button", { text: "close", onclick: () => pick(-1) });
       panel.append(el("div", { class: "bar" }, el("h2", {}, `${table.one} `, name(cell(key, row))), close), facts);
@@ -391,7 +415,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       search.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => this.search(search.value), 120); });
       this.note = el("span", { class: "said", role: "status" });
       parent.append(el("div", { class: "bar" }, el("h2", { text: table.title }), this.note, search));
-      this.heads = table.columns.map((each, i) => el("th", { class: each.words ? "text" : "", scope: "col", "aria-sort": "none" }, el("button", { text: each.name, title: each.unit || null, onclick: () => this.sort(i) })));
+      this.heads = table.columns.map((each, i) => el("th", { class: each.words ? "text" : "", scope: "col", "aria-sort": "none" }, el("button", { text: heading(each), onclick: () => this.sort(i) })));
       this.body = el("tbody");
       this.above = el("tr", { "aria-hidden": "true" }, el("td", { colspan: this.heads.length, style: "padding:0;border:0" }));
       this.below = this.above.cloneNode(true);
@@ -833,13 +857,20 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   }
 
   // ---------------------------------------------------------------- distributions, and flows between places
+  const NICE = [[0, "0 s"], [1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [21600, "6 h"], [86400, "1 d"], [604800, "1 week"], [2592000, "30 d"], [31536000, "1 year"]];
   function curve(parent, panel) { // a cumulative distribution by its quantiles
     const shares = panel.curves[0].values.length - 1, W = 420, H = 180, most = Math.max(1e-12, ...panel.curves.map((each) => each.values.at(-1)));
     const x = (v) => 40 + (Math.log1p(Math.max(0, v)) / Math.log1p(most)) * (W - 56), y = (k) => 8 + (1 - k / shares) * (H - 34);
     const picture = el("svg:svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": panel.title, style: "width:100%;max-width:560px;font:11px system-ui" });
     for (const k of [0, 0.5, 1]) picture.append(el("svg:line", { x1: 40, x2: W - 16, y1: y(k * shares), y2: y(k * shares), stroke: "var(--pale)" }), el("svg:text", { x: 34, y: y(k * shares) + 4, "text-anchor": "end", fill: "var(--grey)", text: `${100 * k} %` }));
     const text = (v) => (panel.kind === "seconds" ? duration(v) : number(Number(v.toPrecision(2))));
-    for (const share of [0, 0.25, 0.5, 0.75, 1]) { const v = Math.expm1(share * Math.log1p(most)); picture.append(el("svg:text", { x: x(v), y: H - 8, "text-anchor": share === 1 ? "end" : share ? "middle" : "start", fill: "var(--grey)", text: text(panel.kind === "seconds" && v >= 10 ? Math.round(v) : v) })); }
+    const steps = panel.kind === "seconds" && head.unit === "s" ? NICE : [0, 0.25, 0.5, 0.75, 1].map((share) => { const v = Math.expm1(share * Math.log1p(most)); return [v, text(v)]; });
+    let right = -Infinity; // of the last label
+    for (const [v, label] of steps) {
+      if (v > most || x(v) - right < 22) continue;
+      picture.append(el("svg:line", { x1: x(v), x2: x(v), y1: y(shares), y2: y(0) + 4, stroke: "var(--pale)" }), el("svg:text", { x: x(v), y: H - 8, "text-anchor": x(v) > W - 40 ? "end" : v ? "middle" : "start", fill: "var(--grey)", text: label }));
+      right = x(v) + 3 * label.length;
+    }
     panel.curves.forEach((each, i) => picture.append(el("svg:polyline", { points: each.values.map((v, k) => `${x(v).toFixed(1)},${y(k).toFixed(1)}`).join(" "), fill: "none", stroke: `var(--c${i % COLOURS.length})`, "stroke-width": 1.8 })));
     const holder = el("div", { class: "chart" }, el("div", { class: "said" }, el("span", {}, name(panel.title, 200)), ...(panel.curves.length > 1 ? panel.curves.map((each, i) => el("span", { class: "key" }, el("i", { style: `background:var(--c${i % COLOURS.length})` }), name(each.label))) : [])), picture);
     behind(holder, ["share", ...panel.curves.map((each) => each.label)], 11, (k) => [`${10 * k} %`, ...panel.curves.map((each) => text(each.values[Math.round((k * shares) / 10)]))]);
@@ -847,7 +878,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   }
   function grid(parent, panel) { // a table that is short enough to be shown whole
     const body = el("tbody", {}, ...panel.rows.map((row) => el("tr", {}, ...row.map((text, i) => el(i ? "td" : "th", i ? {} : { class: "text", scope: "row" }, name(text))))));
-    parent.append(el("div", { class: "chart" }, el("div", { class: "said" }, name(panel.title, 200)), el("div", { class: "behind", style: "max-height:none" }, el("table", {}, el("thead", {}, el("tr", {}, ...panel.columns.map((text, i) => el("th", { class: i ? "" : "text", scope: "col" }, name(text))))), body))));
+    parent.append(el("div", { class: "chart" }, el("div", { class: "said" }, name(panel.title, 200)), el("div", { class: "beside-each-other", tabindex: "0" }, el("table", {}, el("thead", {}, el("tr", {}, ...panel.columns.map((text, i) => el("th", { class: i ? "" : "text", scope: "col" }, name(text))))), body))));
   }
 
   // ---------------------------------------------------------------- the page
@@ -873,7 +904,9 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
     else shown[each.type](place, each);
   });
   if (table) rowsOf = new Rows(part(table.title));
-  if (head.scenario) { const made = part("scenario"); made.append(el("details", {}, el("summary", { text: "the scenario, from which the run can be repeated" }), el("pre", { text: head.scenario }))); }
+  const about = head.scenario || head.origin ? part("scenario") : null;
+  if (head.origin) about.append(el("p", { class: "origin", text: head.origin }));
+  if (head.scenario) { about.append(el("details", {}, el("summary", { text: "the scenario, from which the run can be repeated" }), el("pre", { text: head.scenario }))); }
   root.append(el("footer", { text: head.footer }));
   if (kept.span && (kept.view[0] > kept.span[0] || kept.view[1] < kept.span[1])) look(...kept.view);
   for (const gantt of gantts) {

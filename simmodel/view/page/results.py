@@ -37,22 +37,31 @@ __all__ = ["comparison_page", "expected_page", "grid_page", "job_page", "machine
 
 _INSTANTS = ("submit", "start", "end", "eligible", "assigned", "queued", "executing", "finished")
 _SECONDS = ("wait", "run", "requested", "turnaround", "lost", "checkpointing")
+_BYTES = ("used_memory", "requested_memory", "bytes_in", "bytes_out")
 _FLOWS = 40  # rows of the table of flows
 _LINKS, _PAIRS = 2_000, 300  # lines of a map: links, or pairs of sites
 
 
 def _kind(name: str, values: Any) -> str:
-    """Return how a column is shown: text, instant, seconds or number."""
+    """Return how a column is shown: text, instant, seconds, bytes or number."""
     if isinstance(values, Words) or np.asarray(values).dtype.kind not in "iufb":
         return "text"
+    if name in _BYTES:
+        return "bytes"
     return "instant" if name in _INSTANTS else "seconds" if name in _SECONDS else "number"
 
 
 def _columns(table: Table, key: str) -> list[Column]:
-    """Return the columns of a table, the key first, without those that repeat another; what is no number is a text."""
+    """Return the columns of a table, the key first, without those that repeat another or have no value."""
     said = [other for name, other in _SAID if name in table and other in table and _equal(table[name], table[other])]
     names = [key, *(name for name in table.names if name != key and name not in said)]
-    return [(name, _kind(name, table[name]), table[name]) for name in names]
+    columns = [(name, _kind(name, table[name]), table[name]) for name in names]
+    return [each for each in columns if each[1] not in ("number", "bytes") or _has_values(each[2])]
+
+
+def _has_values(values: Any) -> bool:
+    array = np.asarray(values)
+    return not len(array) or array.dtype.kind != "f" or not bool(np.isnan(array).all())
 
 
 _SAID = (("processors", "requested_processors"), ("run", "recorded_run"))  # columns, and those that may repeat them
@@ -409,12 +418,12 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
         raise InputError("needs the records of runs of jobs: compare them with results=True", place="to_html")
     notes = dict.fromkeys(line for each in results for line in each.report.lines())
     begin, end = min(each.started for each in results), max(each.ended for each in results)
-    page = Page(name, counted(len(results), "run"), begin, end, notes=notes)
+    page = Page(name, counted(len(results), "run"), begin, end, notes=notes, scenario={})
     rows = [dict(metric_rows(summary(each))) for each in results]
     labels = dict.fromkeys(label for row in rows for label in row)
     cells = [[label, *(row.get(label, "") for row in rows)] for label in labels]
     cells.append(
-        [f"mean wait less that under {results[0].name}", "", *(_less(each, results[0]) for each in results[1:])]
+        [f"difference of mean waits from {results[0].name}", "", *(_more(each, results[0]) for each in results[1:])]
     )
     page.grid("metrics", ("", *(each.name for each in results)), cells)
     jobs = list(dict.fromkeys(job for each in results for job in each.jobs["job"].tolist()))
@@ -444,18 +453,22 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
     return page
 
 
-def _less(result: JobRecord, other: JobRecord) -> str:
-    """Return the mean difference of the waits of the same jobs, with its interval if that can be known."""
+def _more(result: JobRecord, other: JobRecord) -> str:
+    """Return how much longer the same jobs wait on average, with its sign, and its interval if that can be known."""
     known = dict(zip(other.jobs["job"].tolist(), other.jobs["wait"].tolist(), strict=True))
     order = np.argsort(result.jobs["submit"], kind="stable")
     before = np.array([known.get(job, np.nan) for job in result.jobs["job"][order].tolist()])
-    less = result.jobs["wait"][order] - before
-    less = less[np.isfinite(less)]
-    if not len(less):
+    more = result.jobs["wait"][order] - before
+    more = more[np.isfinite(more)]
+    if not len(more):
         return ""
-    interval = batch_means(less)
-    half = "(interval not known)" if interval is None else f"± {duration(interval.half_width)}"
-    return f"{duration(float(less.mean()))} {half}"
+    mean = float(more.mean())
+    text = ("+" if mean > 0 else "−" if mean < 0 else "") + duration(abs(mean))
+    interval = batch_means(more)
+    if interval is None:
+        return f"{text} (interval not known)"
+    decided = "" if mean == 0 or abs(mean) > interval.half_width else " (not decided)"
+    return f"{text} ± {duration(interval.half_width)}{decided}"
 
 
 _ABOUT = ("job", "submit", "processors", "requested", "user")

@@ -184,9 +184,11 @@ def test_the_page_of_a_comparison() -> None:
         at = grid["columns"].index(result.name)
         assert {row[0]: row[at] for row in grid["rows"][:-1]} == rows
     first, *others = found
+    assert grid["rows"][-1][0] == "difference of mean waits from fcfs"
     for result, shown in zip(others, grid["rows"][-1][2:], strict=True):
-        less = result.jobs["wait"] - first.jobs["wait"]  # four jobs: too few for an interval
-        assert shown == f"{duration(less.mean())} (interval not known)"
+        more = float((result.jobs["wait"] - first.jobs["wait"]).mean())  # four jobs: too few for an interval
+        sign = "" if more == 0 else "+" if more > 0 else "−"
+        assert shown == f"{sign}{duration(abs(more))} (interval not known)"
     measured = compare(None, "probe-4", ["fcfs", "easy"]).results[0].metrics()
     with pytest.raises(InputError, match="results=True"):
         comparison_page([measured], "measured")
@@ -197,10 +199,39 @@ def test_a_comparison_of_many_jobs_has_an_interval_of_the_difference() -> None:
 
     jobs = Workload({"submit": np.arange(6000) * 100.0, "run": np.full(6000, 90.0), "processors": np.full(6000, 4)})
     rng = np.random.default_rng(1)
-    late = Result(jobs=simulate(4, jobs, "fcfs").jobs.with_columns(wait=rng.exponential(60, 6000)), name="late")
-    page = read_page(comparison_page([simulate(4, jobs, "fcfs"), late], "two").html())
-    shown = page.panel("metrics")["rows"][-1][2]
-    assert re.fullmatch(r"(59|1 min).* ± [1-3](\.\d+)? s", shown), shown
+    first = simulate(4, jobs, "fcfs")
+
+    def with_waits(wait: Any) -> Result:
+        return Result(jobs=first.jobs.with_columns(wait=wait), name="other")
+
+    def shown(some: Result, other: Result) -> str:
+        found: str = read_page(comparison_page([some, other], "two").html()).panel("metrics")["rows"][-1][2]
+        return found
+
+    late = with_waits(rng.exponential(60, 6000))
+    assert re.fullmatch(r"\+(59|1 min).* ± [1-3](\.\d+)? s", shown(first, late))
+    assert re.fullmatch(r"−(59|1 min).* ± [1-3](\.\d+)? s", shown(late, first))
+    noise = with_waits(late.jobs["wait"] + rng.normal(0, 50, 6000) + 0.1)
+    assert re.fullmatch(r"[+−]\S+ s ± [1-3](\.\d+)? s \(not decided\)", shown(late, noise))
+
+
+def test_times_of_a_log_that_starts_late_are_explained() -> None:
+    def origin(submit: float) -> str:
+        found: str = page_of(simulate(4, [Job(id=1, submit=submit, run=5)], "fcfs")).head["origin"]
+        return found
+
+    assert origin(599_850).startswith("0 s on this page is 599,850 s of the log")
+    assert origin(0) == ""
+
+
+def test_columns_without_a_value_are_left_out_and_bytes_are_named() -> None:
+    missing = np.full(2, np.nan)
+    columns: dict[str, Any] = {"submit": [0, 1], "run": [5, 5], "processors": [1, 1]}
+    columns |= {"used_memory": [2048.0, np.nan], "requested_memory": missing}
+    page = page_of(simulate(4, Workload(columns), "fcfs"))
+    kinds = {column["name"]: column.get("kind") for column in page.head["table"]["columns"]}
+    assert kinds["used_memory"] == "bytes"
+    assert "requested_memory" not in kinds
 
 
 def test_waits_that_are_asked_for_are_explained(tmp_path: Path) -> None:
