@@ -22,6 +22,7 @@ from docutils import nodes
 from pygments.lexers.special import TextLexer
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 
 ROOT = Path(__file__).parents[1]
@@ -167,6 +168,22 @@ def folders(app: Sphinx, doctree: nodes.document) -> None:
             link.replace_self(link.children)
 
 
+def full_size(app: Sphinx, doctree: nodes.document) -> None:
+    """Give each picture a height, which changes nothing: Sphinx links pictures of a given size to the file."""
+    for picture in doctree.findall(nodes.image):
+        picture.setdefault("height", "auto")
+
+
+def exported(app: Sphinx, env: BuildEnvironment, link: addnodes.pending_xref, text: nodes.Element) -> nodes.Node | None:
+    """Resolve a reference to an exported name by its module, or by its name alone: its entry is that of its package."""
+    module, _, name = link["reftarget"].rpartition(".")
+    for package, names in HOMES.items():
+        if module in ("", names.get(name)) and name in names:
+            domain, where = env.get_domain("py"), f"{package}.{name}"
+            return domain.resolve_xref(env, link["refdoc"], app.builder, link["reftype"], where, link, text)
+    return None
+
+
 def no_members_in_contents(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
     """Leave members out of the contents in the margin, which then are the exported names."""
     if kind in ("method", "attribute", "property"):
@@ -180,6 +197,8 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", default_values)
     app.connect("source-read", reference)
     app.connect("doctree-read", folders)
+    app.connect("doctree-read", full_size)
+    app.connect("missing-reference", exported)
     app.connect("object-description-transform", no_members_in_contents)
     for name in ("csv", "swf"):
         app.add_lexer(name, TextLexer)
