@@ -55,6 +55,9 @@ napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False  # they would take "user, group" for a type and a name
 napoleon_custom_sections = [("Attributes", "params_style"), ("Columns", "params_style")]
 
+BESIDE = {"simmodel.policies": "The names of all policies, by kind: :doc:`/docs/policies`.\n"}
+"""A line of the page of a package about another page."""
+
 _UNDERLINE = re.compile(r"-{3,}")
 _FIELDS = re.compile(r"\*{0,2}[\w.]+(, \*{0,2}[\w.]+)*")
 
@@ -154,6 +157,7 @@ def reference(app: Sphinx, docname: str, content: list[str]) -> None:
     content[0] = "\n".join(
         [
             f"{package}\n{'=' * len(package)}\n\n.. automodule:: {package}\n   :no-members:\n",
+            BESIDE.get(package, ""),
             ".. list-table::\n   :class: summary\n",
             *rows,
             "",
