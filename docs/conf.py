@@ -22,7 +22,9 @@ from docutils import nodes
 from pygments.lexers.special import TextLexer
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.osutil import relative_uri
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -53,6 +55,9 @@ napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False  # they would take "user, group" for a type and a name
 napoleon_custom_sections = [("Attributes", "params_style"), ("Columns", "params_style")]
 
+BESIDE = {"simmodel.policies": "The names of all policies, by kind: :doc:`/docs/policies`.\n"}
+"""A line of the page of a package about another page."""
+
 _UNDERLINE = re.compile(r"-{3,}")
 _FIELDS = re.compile(r"\*{0,2}[\w.]+(, \*{0,2}[\w.]+)*")
 
@@ -72,6 +77,7 @@ HOMES = {
     ".".join(stub.parent.relative_to(ROOT).parts): homes(stub) for stub in sorted(ROOT.glob("simmodel/**/__init__.pyi"))
 }
 """The exported names of each package, with the module that each comes from."""
+WHOLE_NAMES = {f"{home}.{name}" for names in HOMES.values() for name, home in names.items()}
 CLASSES = {getattr(import_module(package), name) for package, names in HOMES.items() for name in names}
 
 
@@ -125,6 +131,12 @@ def entry(package: str, name: str) -> str:
     return f".. autoclass:: {name}\n{bases}   :inherited-members: {', '.join(sorted(elsewhere))}\n"
 
 
+def explained_elsewhere(package: str) -> list[str]:
+    """Return the functions to which the first sentences of exported names refer, and that are not exported."""
+    sentences = " ".join(summary(package, name) for name in HOMES[package])
+    return [found for found in re.findall(r"see :func:`~([\w.]+)`", sentences) if found not in WHOLE_NAMES]
+
+
 def is_own(cls: type) -> bool:
     """Whether a class is one of simmodel's."""
     return cls.__module__.startswith("simmodel")
@@ -145,10 +157,12 @@ def reference(app: Sphinx, docname: str, content: list[str]) -> None:
     content[0] = "\n".join(
         [
             f"{package}\n{'=' * len(package)}\n\n.. automodule:: {package}\n   :no-members:\n",
+            BESIDE.get(package, ""),
             ".. list-table::\n   :class: summary\n",
             *rows,
             "",
             *entries,
+            *(f".. autofunction:: {function}\n" for function in explained_elsewhere(package)),
         ]
     )
 
@@ -167,6 +181,31 @@ def folders(app: Sphinx, doctree: nodes.document) -> None:
             link.replace_self(link.children)
 
 
+def full_size(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Make each picture a link to its file, which a browser shows at full size."""
+    here = app.builder.get_target_uri(docname)
+    for picture in list(doctree.findall(nodes.image)):
+        if picture["uri"] in app.env.images and not isinstance(picture.parent, nodes.reference):
+            file = app.env.images[picture["uri"]][1]
+            link = nodes.reference(refuri=relative_uri(here, f"{app.builder.imagedir}/{file}"), internal=True)
+            picture.replace_self(link)
+            link += picture
+
+
+def exported(app: Sphinx, env: BuildEnvironment, link: addnodes.pending_xref, text: nodes.Element) -> nodes.Node | None:
+    """Resolve a reference to an exported name by its module, or by its name alone: its entry is that of its package."""
+    domain, sought = env.get_domain("py"), link["reftarget"] + "."
+    for package, names in HOMES.items():
+        for name, home in names.items():
+            for start in (f"{name}.", f"{home}.{name}."):
+                if sought.startswith(start):
+                    where = f"{package}.{name}.{sought.removeprefix(start)}".rstrip(".")
+                    found = domain.resolve_xref(env, link["refdoc"], app.builder, link["reftype"], where, link, text)
+                    if found is not None:
+                        return found
+    return None
+
+
 def no_members_in_contents(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
     """Leave members out of the contents in the margin, which then are the exported names."""
     if kind in ("method", "attribute", "property"):
@@ -180,6 +219,8 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", default_values)
     app.connect("source-read", reference)
     app.connect("doctree-read", folders)
+    app.connect("doctree-resolved", full_size)
+    app.connect("missing-reference", exported)
     app.connect("object-description-transform", no_members_in_contents)
     for name in ("csv", "swf"):
         app.add_lexer(name, TextLexer)

@@ -12,9 +12,13 @@ import pytest
 
 import simmodel
 from simmodel import Broker, Cluster, Environment, Grid, Job, Machine, TaskSet, load_platform
+from simmodel.cli import main
 from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
 from simmodel.platform import GridSpec, SiteSpec
 from simmodel.scheduling import Estimate, Load, Place, View
+from simmodel.scheduling.built_in import BUILT_IN
+from simmodel.scheduling.policy_base import Decides
+from simmodel.scheduling.registry import policy_names
 from simmodel.work.livetask import LiveData
 from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.package_imports import MODULES, ROWS
@@ -158,6 +162,40 @@ def test_the_glossary_has_one_entry_for_each_term() -> None:
     names = [row[0] for row in TERMS]
     assert len(names) > 80
     assert len(set(names)) == len(names)
+
+
+# ---------------------------------------------------------------------- policies
+
+POLICIES = PAGES["docs/policies.md"]
+KINDS_OF_POLICIES: dict[str, Decides] = {
+    "Jobs of a cluster": "jobs",
+    "Tasks of a machine": "tasks",
+    "Jobs of a broker or a grid": "systems",
+    "Files of a grid": "data",
+}
+
+
+@pytest.mark.parametrize("heading", KINDS_OF_POLICIES)
+def test_the_tables_of_policies_have_all_built_in_ones_of_their_kind(heading: str) -> None:
+    known = {name: line for name, line in policy_names(KINDS_OF_POLICIES[heading]).items() if name in BUILT_IN}
+    expected = [[f"`{name}`", line.replace("|", r"\|")] for name, line in known.items()]
+    found = [[cell.strip("| ") for cell in row] for row in POLICIES.table(heading)]
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", ["policies", "brokers"])
+def test_every_policy_that_a_command_lists_is_on_the_page_of_policies(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["list", kind]) == 0
+    listed = [re.split(" {2,}", line)[0] for line in capsys.readouterr().out.splitlines() if line[0] != " "]
+    assert len(listed) > 15
+    assert [name for name in listed if f"`{name}`" not in POLICIES.text] == []
+
+
+def test_every_built_in_policy_is_in_a_table() -> None:
+    in_tables = {row[0].strip("`") for heading in KINDS_OF_POLICIES for row in POLICIES.table(heading)}
+    assert in_tables == BUILT_IN.keys()
 
 
 # ---------------------------------------------------------------------- changelog

@@ -90,6 +90,19 @@ def check_entries(site: Path, pages: dict[Path, Html]) -> None:
         assert without <= linked
 
 
+def check_links_of_the_reference_and_of_pictures(site: Path, pages: dict[Path, Html]) -> None:
+    policies = pages[site / "simmodel/policies/__init__.html"]
+    assert "../../docs/policies.html" in policies.links
+    planners = "simmodel.policies.planners.list_scheduling"
+    assert {f"#{planners}.{name}" for name in ("heft", "cpop", "peft")} <= {*policies.links}
+    runs = pages[site / "simmodel/experiments/__init__.html"]
+    assert "../runs/__init__.html#simmodel.runs.simulate" in runs.links  # the docstring: simmodel.runs.simulating
+    gallery = pages[site / "docs/gallery.html"]
+    pictures = [link for link in gallery.loaded if "_images/" in link]
+    assert len(pictures) > 10
+    assert {*pictures} <= {*gallery.links}  # to the file, at full size
+
+
 @pytest.mark.long  # tests/project/test_readme.py checks the links of the sources
 def test_the_site_is_built_without_a_warning_and_none_of_its_links_is_dead(tmp_path: Path) -> None:
     for name in ("sphinx", "furo", "myst_nb"):
@@ -99,5 +112,6 @@ def test_the_site_is_built_without_a_warning_and_none_of_its_links_is_dead(tmp_p
     check_links(site, pages)
     check_nothing_is_loaded_from_the_network(site, pages)
     check_entries(site, pages)
+    check_links_of_the_reference_and_of_pictures(site, pages)
     sources = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/*.ipynb")]
     assert [path.name for path in sources if (site / path.relative_to(ROOT)).with_suffix(".html") not in pages] == []
