@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 117_815, "files": 563}
+SIZES = {"lines": 117_812, "files": 563}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
