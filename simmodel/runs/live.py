@@ -270,15 +270,9 @@ class LiveView(Audience, Observer):
         The fourth is ``None`` for a place without a queue: a processor, whose tasks wait for the machine.
         """
         system = self._system
-        below = [each for each in system.all_below() if each is not system]
-        queues: dict[object, int] = {each.name: len(each.view.waiting) for each in below}
+        queues = system.waiting_by_place()
         places = [
-            (
-                str(each.name),
-                int(each.capacity - each.free),
-                int(each.capacity),
-                queues[each.name] if each.name in queues else system.waiting_for(each),
-            )
+            (str(each.name), int(each.capacity - each.free), int(each.capacity), queues.get(str(each.name)))
             for each in system.places
         ]
         now = float(system.env.now)
@@ -288,7 +282,7 @@ class LiveView(Audience, Observer):
             "used": sum(used for _, used, *_ in places),
             "capacity": sum(size for _, _, size, _ in places),
             "running": len(system.running),
-            "waiting": sum(queues.values()) + len(system.view.waiting),
+            "waiting": sum(len(each.view.waiting) for each in system.all_below()),
             "ended": self._ended,
             "beat": self._beats,
             "places": places,

@@ -256,8 +256,8 @@ class ColumnIndex:
             return None
         best = int(scores.argmin())
         if not scores[best] < np.inf:
-            if np.isnan(scores[best]):
-                raise not_a_key(self.jobs[best if rows is None else int(rows[best])], "None or nan")
+            if np.isnan(scores[best]) and (job := self.jobs[best if rows is None else int(rows[best])]) is not None:
+                raise not_a_key(job, "None or nan")
             return None
         return self.jobs[best if rows is None else int(rows[best])]
 

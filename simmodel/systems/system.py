@@ -358,9 +358,9 @@ class System(Generic[Live]):
         """The largest number of processors that one job or task can use."""
         return max(int(place.capacity) for place in self.places)
 
-    def waiting_for(self, _place: Any) -> int | None:
-        """Return how much work waits for one of its places; ``None``: work waits for the system, and for no place."""
-        return None
+    def waiting_by_place(self) -> dict[str, int]:
+        """Return how much work waits at each of its places, by name; without places that have no queue of their own."""
+        return {str(each.name): len(each.view.waiting) for each in self.all_below() if each is not self}
 
     def all_below(self) -> Iterator[System[Any]]:
         """Yield the systems below this one, lowest first, then this one."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -184,6 +183,8 @@ def test_an_interrupt_of_the_parent_ends_its_workers(folder: Path, command: list
 )
 @pytest.mark.parametrize("on_a_terminal", [True, False])
 def test_a_live_page_outlasts_its_run_on_a_terminal_alone(command: list[str], on_a_terminal: bool) -> None:
+    import pty
+
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "simmodel", *command, "--live"],

@@ -142,6 +142,8 @@ def test_jobs_cut_at_their_request_are_noted_with_their_share_of_work():
     text = "1 of 4 jobs run longer than they request: stopped at their requested time, without 12.5 % of all work"
     assert any(line.startswith(text) for line in result.report.lines())
     assert text in result.summary()
+    (note,) = simulate(4, [Job(run=1e6, requested=1e6), Job(run=2, requested=1)]).report.notes
+    assert note.startswith("1 of 2 jobs run longer than they request: stopped at their requested time (overrun=")
     assert not simulate(4, log(requested=[5, 20, 10, 10]), overrun="continue").report.notes
 
 

@@ -499,9 +499,9 @@ class Cluster(System[LiveJob]):
         """The waiting jobs, in the order of the queue."""
         return self.queueing.waiting
 
-    def waiting_for(self, place: Any) -> int:
-        """Return how many jobs wait for a place of the cluster."""
-        return len(self.waiting.at(place))
+    def waiting_by_place(self) -> dict[str, int]:
+        """Return how many jobs wait for each partition, by name."""
+        return {str(each.name): len(self.waiting.at(each)) for each in self.places}
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence per waiting job."""

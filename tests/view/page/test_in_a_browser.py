@@ -245,6 +245,57 @@ def test_a_narrow_page_is_not_wider_than_its_window(page: Any) -> None:
     assert page.execute_script("return window.simmodelPage.gantts[0].canvas.width") > 600  # sharp
 
 
+@pytest.mark.parametrize("width", [1400, 390])
+def test_metrics_of_many_runs_are_seen_beside_their_names(browser: Any, tmp_path: Path, width: int) -> None:
+    found = compare(None, "lublin-128-week", ["easy", "fcfs", "largest+easy", "conservative"])
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 1000},
+    )
+    page = shown(browser, tmp_path / "run.html", found.to_html)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    box, head, last, table = page.execute_script(
+        "const box = document.querySelector('.beside-each-other'), row = box.querySelector('tbody tr');"
+        "box.scrollLeft = 10000;"
+        "return [box, row.firstChild, row.lastChild, box.firstChild].map((e) => e.getBoundingClientRect().toJSON())"
+    )
+    assert head["left"] >= box["left"] - 1  # its name stays
+    assert head["width"] < box["width"] / 2
+    assert last["right"] <= box["right"] + 1
+    assert (table["width"] <= box["width"] + 1) == (width == 1400)
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_lines_of_several_runs_are_means_of_a_few_pixels(browser: Any, tmp_path: Path) -> None:
+    jobs = [Job(id=i, submit=2 * i, processors=4, run=1) for i in range(9000)]  # 4 processors busy half of the time
+    found = compare(4, jobs, ["fcfs", "easy"])
+    page = shown(browser, tmp_path / "run.html", found.to_html)
+    heights = page.execute_script(
+        "const chart = window.simmodelPage.charts.find((c) => c.panel.title === 'busy processors'), found = [];"
+        "const pen = { beginPath() {}, stroke() {}, lineTo(x, y) { found.push(y / chart.plot); } };"
+        "const line = chart.lines[0];"
+        "chart.averages(pen, line, '#000', 0, line.times.length); return [chart.top, found]"
+    )
+    top, ys = heights
+    assert len(ys) > 100
+    means = [top * (1 - y) for y in ys]
+    assert min(means) > 1.5
+    assert max(means) < 2.5
+
+
+def test_waits_are_marked_at_round_times(page: Any) -> None:
+    texts = "[...document.querySelectorAll('[aria-label^=\"waits of\"] text')].map((e) => e.textContent)"
+    assert page.execute_script(f"return {texts}")[3:] == [
+        "0 s",
+        "10 s",
+        "1 min",
+        "10 min",
+        "1 h",
+        "6 h",
+        "1 d",
+    ]
+
+
 def test_each_picture_has_a_name_and_a_table_behind_it(page: Any) -> None:
     pictures = page.execute_script(
         "return [...document.querySelectorAll('[role=img]')].map((e) => [e.getAttribute('aria-label'),"
@@ -429,6 +480,27 @@ def test_a_run_that_is_killed_leaves_its_page(browser: Any) -> None:
         run.kill()
         wait("document.querySelector('.now').textContent.startsWith('the run is gone')")
     assert browser.execute_script("return window.simmodelPage.table.columns[0].values.length") == 1000
+    browser.get_log("browser")
+
+
+def test_a_run_draws_its_cores_and_its_queue_from_the_first_message_on(browser: Any) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    simulation = start(8, [Job(id=i, processors=5, run=35) for i in range(30)], "easy", name="watched")
+    simulation.run(until=40)
+    with simulation.serve(refresh=0.1) as view:
+        browser.get(view.url)
+        assert "browser with scripts" not in browser.execute_script("return document.body.innerText")
+        for waiting in (28, 27):
+            view.publish(view.state())
+            there = f"document.querySelector('#page')?.innerText.includes('now {waiting},')"
+            WebDriverWait(browser, 60, 0.05).until(lambda driver, there=there: driver.execute_script(f"return {there}"))
+            simulation.run(until=simulation.env.now + 35)
+        points = browser.execute_script(
+            "return [...document.querySelectorAll('#page polyline')].map((e) => e.getAttribute('points').split(' '))"
+        )
+        assert [len(each) for each in points] == [2, 2]
+        assert texts(browser, "#page tbody tr") == [["batch", "5", "8", "27"]]
     browser.get_log("browser")
 
 
