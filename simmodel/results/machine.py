@@ -227,4 +227,4 @@ class MachineResult(Stored, TaskRecord):
     def _repr_html_(self) -> str:
         from simmodel.view.html import machine_html
 
-        return machine_html(self)
+        return machine_html(self) + self._framed()

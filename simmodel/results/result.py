@@ -203,7 +203,7 @@ class Result(Stored, JobRecord):
     def _repr_html_(self) -> str:
         from simmodel.view.html import result_html
 
-        return result_html(self)
+        return result_html(self) + self._framed()
 
 
 def recorded_result(workload: Workload, *, processors: int | None = None) -> Result:

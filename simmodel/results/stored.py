@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Common", "Stored"]
 
+_IN_A_NOTEBOOK = 5_000  # pieces of work: some 300 kB
+
 
 class Common(TypedDict):
     """The fields that all stored results have."""
@@ -126,6 +128,12 @@ class Stored:
     def page(self, explained: Mapping[int, str] | None = None) -> Page:
         """Return the page of the run, with why work waited for the numbers of some rows."""
         raise NotImplementedError
+
+    def _framed(self) -> str:
+        """Return the page of the run as HTML for a notebook, where a click opens it; empty for more than 5,000 rows."""
+        if len(self.ids()) > _IN_A_NOTEBOOK:
+            return ""
+        return f"<details><summary>zoom, search, click</summary>{self.page()._repr_html_()}</details>"
 
     def to_html(self, path: str | Path, *, explain: Iterable[int | str] = ()) -> None:
         """Write one HTML file that shows the run and needs nothing else: to zoom into, to search and to print.

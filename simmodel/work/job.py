@@ -1008,7 +1008,6 @@ class Run(Occurrence):
 class Queued(Protocol):
     """The part of a waiting job that decides on its position in a queue, and on its place in an index."""
 
-    id: int | str
     width: int
     planned: float
     priority: float
@@ -1034,4 +1033,4 @@ def not_a_key(job: Queued, value: object) -> PolicyError:
     """Return the error that the key of an order is ``None`` or nan for a job."""
     text = f"the key of the order is {value}, which cannot be compared"
     hint = "a waiting job has no run and no start, and no policy knows its run time; `requested` is its requested time"
-    return PolicyError(f"{text}: {hint}", work=f"job {job.id}")
+    return PolicyError(f"{text}: {hint}", work=f"job {job.id}" if isinstance(job, LiveJob) else "")

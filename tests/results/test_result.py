@@ -158,6 +158,8 @@ def test_summary_and_html_tell_the_main_numbers():
     assert "2 microseconds" in text
     assert "a &lt;b&gt;" in result._repr_html_()
     assert "<svg" in result._repr_html_()
+    assert "<details><summary>zoom, search, click</summary><iframe" in result._repr_html_()
+    assert "<iframe" not in schedule([(0, 0, 10, 1)] * 5001, processors=5001)._repr_html_()
 
 
 def test_reference_schedule_of_a_real_log_gives_its_published_metrics():
