@@ -469,7 +469,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
     }
     get scale() { return Math.max(1, (this.total * this.tall) / 8e6); } // browsers limit how tall an element is
     paint() {
-      const shown = Math.ceil(this.box.clientHeight / this.tall) + 2;
+      const shown = Math.ceil((this.box.clientHeight || 480) / this.tall) + 2;
       const begin = Math.max(0, Math.min(this.total - shown + 2, Math.floor((this.box.scrollTop * this.scale) / this.tall)));
       const end = Math.min(this.total, begin + shown), rows = [];
       for (let place = begin; place < end; place++) {
@@ -500,7 +500,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   const shade = (v) => { const x = Math.min(0.9999, Math.max(0, v)) * 4, i = Math.floor(x); return SEQUENCE[i].map((c, k) => Math.round(c + (SEQUENCE[i + 1][k] - c) * (x - i))); };
   class Gantt extends Chart {
     constructor(parent, panel) {
-      super(parent, panel.title, Math.round(Math.min(innerHeight * 0.48, Math.max(150, Math.min(380, (panel.labels?.length || 60) * 22)))), true);
+      super(parent, panel.title, Math.round(Math.min((innerHeight || 760) * 0.48, Math.max(150, Math.min(380, (panel.labels?.length || 60) * 22)))), true);
       this.panel = panel;
       const low = numbers(panel.low), high = numbers(panel.high), row = numbers(panel.row);
       const begun = numbers(panel.start) || Float64Array.from(row, (i) => column("start").values[i]);

@@ -539,3 +539,24 @@ def test_a_run_is_watched_paused_stepped_and_seen_to_its_end(browser: Any) -> No
     ends = browser.execute_script("return [...window.simmodelPage.table.columns.find((c) => c.name === 'end').values]")
     assert ends == record.jobs["end"].tolist()
     assert browser.execute_script("return window.simmodelPage.rows.input.value") == "job 0"  # what was looked for stays
+
+
+def test_a_result_in_a_notebook_opens_its_page_at_a_click(browser: Any, week: Result, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    path = tmp_path / "cell.html"
+    path.write_text(f"<!doctype html><meta charset='utf-8'><body>{week._repr_html_()}", "utf-8")
+    browser.get(path.as_uri())
+    frame = browser.find_element(By.TAG_NAME, "iframe")
+    assert not frame.is_displayed()
+    browser.find_element(By.TAG_NAME, "summary").click()
+    browser.switch_to.frame(frame)
+    try:
+        WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(READY))
+        settle(browser)
+        height = "return window.simmodelPage.gantts[0].canvas.getBoundingClientRect().height"
+        assert browser.execute_script(height) > 200
+        assert len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) > 10
+    finally:
+        browser.switch_to.default_content()
