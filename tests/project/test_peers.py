@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -37,12 +38,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     write_swf(log.replace(run=whole["run"] + 1), folder / "drawn.swf")
     (folder / "late.py").write_text(LATE, "utf-8")
     (folder / "broken.py").write_text("raise SystemExit('the licence has expired')", "utf-8")
-    program = f"{sys.executable} {folder / 'late.py'} {{log}} {{policy}} {{schedule}}"
+    python = shlex.quote(sys.executable)
+    program = f"{python} {shlex.quote(str(folder / 'late.py'))} {{log}} {{policy}} {{schedule}}"
     peers = {
         "Late": f"{program} 1",
         "Punctual": f"{program} 0",
-        "Broken": f"{sys.executable} {folder / 'broken.py'}",
-        "Lost": str(folder / "lost"),
+        "Broken": f"{python} {shlex.quote(str(folder / 'broken.py'))}",
+        "Lost": shlex.quote(str(folder / "lost")),
     }
     options = [part for name, command in peers.items() for part in ("--peer", f"{name}={command}")]
     benchmark = [sys.executable, str(ROOT / "benchmarks/peers.py"), "--logs", str(folder / "drawn.swf"), *options]
