@@ -17,6 +17,11 @@ PLACEMENTS = Entries[Any](
         "spread": "simmodel.resources.pools.placements:SPREAD",
         "exclusive-by-switch": "simmodel.resources.pools.placements:EXCLUSIVE_BY_SWITCH",
         "contiguous": "simmodel.resources.ready.contiguous:Contiguous",
+        "hilbert": "simmodel.resources.ready.on_networks:Hilbert",
+        "group-first": "simmodel.resources.ready.on_networks:GroupFirst",
+        "random-groups": "simmodel.resources.ready.on_networks:RandomGroups",
+        "hybrid": "simmodel.resources.ready.on_networks:Hybrid",
+        "fewest-hops": "simmodel.resources.ready.on_networks:FewestHops",
     },
     group="simmodel.placements",
 )

@@ -478,7 +478,8 @@ class FatTree(Interconnect):
 
     def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
         below = [sources // each != destinations // each for each in self._below[:-1]]
-        return 2 * np.sum(below, axis=0, dtype=np.intp)
+        total: Numbers = np.asarray(np.sum(below, axis=0, dtype=np.intp))
+        return 2 * total
 
     def _first(self, level: int) -> int:
         """Return the number of the first point of a level."""
@@ -782,7 +783,8 @@ class Star(Tree):
         return Tree.link(self, name)
 
     def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
-        return Tree._hops(self, sources, destinations) + ((sources != destinations) & (self.backbone is not None))
+        passes: Numbers = ((sources != destinations) & (self.backbone is not None)).astype(np.intp)
+        return Tree._hops(self, sources, destinations) + passes
 
     def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
         steps = Tree._trace(self, sources, destinations)

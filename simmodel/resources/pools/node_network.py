@@ -103,7 +103,8 @@ class NodeNetwork:
         """
         a, b = np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)
         if self._matrix is not None:
-            return self._matrix[a, b].astype(np.intp)
+            kept: Numbers = self._matrix[a, b].astype(np.intp)
+            return kept
         return self._measure.hops(self.hosts[a], self.hosts[b])
 
     def all_hops(self) -> Numbers:
