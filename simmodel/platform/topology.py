@@ -80,6 +80,12 @@ def _wholes(value: str | Iterable[object], place: str) -> tuple[int, ...]:
     return found
 
 
+def _among(crossed: Callable[[Numbers, Numbers], Numbers], hosts: Numbers) -> Numbers:
+    parts = np.array_split(hosts, len(hosts) * len(hosts) // 2**18 + 1)
+    links = np.unique(np.concatenate([np.unique(crossed(part[:, None], hosts)) for part in parts]))
+    return links[links >= 0]
+
+
 _POINTS = 1 << 26
 """More than the hosts, switches and routers of any topology: the numbers of links have those of their two ends."""
 
@@ -206,6 +212,10 @@ class Interconnect(Fields):
         steps = np.array([*self._trace(a, b)], dtype=np.intp).reshape(-1, *a.shape)
         steps[:, a == b] = -1
         return steps
+
+    def among(self, hosts: ArrayLike, /) -> Numbers:
+        """Return the links between any two of some hosts, ascending, by number as :meth:`crossed` has them."""
+        return _among(self.crossed, np.asarray(hosts, dtype=np.intp))
 
     def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
         """Return the numbers of the first links of routes, of the second ones and so on."""
@@ -372,6 +382,20 @@ class Torus(Interconnect):
                 steps.append(np.where(i < count, link, -1))
             here, step = base + to * step, step * size
         return steps
+
+    def among(self, hosts: ArrayLike, /) -> Numbers:
+        """Return the links between any two of some hosts, by dimension: of a route's part in one, only its ends matter.
+
+        The part leads from a host with the later coordinates of the source to one with the earlier coordinates of the
+        destination.
+        """
+        every, step, found = np.asarray(hosts, dtype=np.intp), 1, [np.array([-1])]
+        for size in self.dimensions:
+            a, b = np.unique(every // step)[:, None], np.unique(every % (step * size))
+            found.append(np.unique(self.crossed(a * step + b % step, a // size * size * step + b)))
+            step *= size
+        links = np.unique(np.concatenate(found))
+        return links[links >= 0]
 
     def via(self, source: int, middle: int, destination: int) -> list[str]:
         """Return the links of a route that passes a host in the middle."""
@@ -657,6 +681,15 @@ class Dragonfly(Interconnect):
         steps.append(np.where(same, -1, blue))
         steps += (np.where(same, -1, each) for each in self._turns(other, back, (to, last), ~same))
         return [*steps, self._ids(destinations, self._at_router(other, to, last), down=True)]
+
+    def among(self, hosts: ArrayLike, /) -> Numbers:
+        """Return the links between any two of some hosts: their own, and those between their routers."""
+        every = np.unique(np.asarray(hosts, dtype=np.intp))
+        first = np.unique(every // self.nodes) * self.nodes
+        own = self.crossed(every, np.roll(every, 1))[[0, -1]]
+        inner = _among(lambda a, b: self.crossed(a, b)[1:-1], first)
+        links = np.union1d(own, inner)
+        return links[links >= 0]
 
     def _at_router(self, group: Numbers, chassis: Numbers, router: Numbers) -> Numbers:
         """Return the numbers of routers among the points."""

@@ -20,8 +20,6 @@ from simmodel.resources.pools.placements import NodeChoice, Table, until_enough
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.platform.topology import Torus
-
     Numbers = NDArray[np.intp]
     Amounts = NDArray[np.float64]
 
@@ -37,9 +35,9 @@ class Contiguous(NodeChoice):
 
     def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
         """Return the nodes of the shortest piece with enough nodes, or of a block, first; ties: the lowest number."""
-        network, torus = _torus(table)
-        if torus is not None:
-            best = _block(network, torus, candidates, count)
+        network = _on_torus(table)
+        if network is not None:
+            best = _block(network, candidates, count)
             assert best is not None
         else:
             best = min((piece for piece in _pieces(candidates) if len(piece) >= count), key=len)
@@ -47,9 +45,9 @@ class Contiguous(NodeChoice):
 
     def cores(self, table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
         """Return the fewest adjacent nodes with enough cores; ties go to the lowest number."""
-        network, torus = _torus(table)
-        if torus is not None:
-            best = _block_of_cores(network, torus, candidates, free[0], processors)
+        network = _on_torus(table)
+        if network is not None:
+            best = _block_of_cores(network, candidates, free[0], processors)
             assert best is not None
             return until_enough(best, free[0][np.searchsorted(candidates, best)], processors)
         found: tuple[int, int] | None = None
@@ -71,9 +69,9 @@ class Contiguous(NodeChoice):
 
     def enough(self, table: Table, candidates: Numbers, amounts: Amounts, needed: int) -> bool:
         """Return whether a piece is large enough."""
-        network, torus = _torus(table)
-        if torus is not None:
-            return _block_of_cores(network, torus, candidates, amounts, needed) is not None
+        network = _on_torus(table)
+        if network is not None:
+            return _block_of_cores(network, candidates, amounts, needed) is not None
         ends = np.flatnonzero(np.diff(candidates) != 1) + 1
         return bool(max(map(np.sum, np.split(amounts, ends)), default=0) >= needed)
 
@@ -82,15 +80,12 @@ def _pieces(candidates: Numbers) -> list[Numbers]:
     return np.split(candidates, np.flatnonzero(np.diff(candidates) != 1) + 1)
 
 
-def _torus(table: Table) -> tuple[NodeNetwork, Torus] | tuple[None, None]:
-    network = table.network
-    torus = None if network is None else network.torus
-    return (None, None) if network is None or torus is None else (network, torus)
+def _on_torus(table: Table) -> NodeNetwork | None:
+    """Return the network of the nodes if it is a torus or a mesh."""
+    return table.network if table.network is not None and table.network.torus is not None else None
 
 
-def _block_of_cores(
-    network: NodeNetwork, torus: Torus, candidates: Numbers, amounts: Amounts, needed: int
-) -> Numbers | None:
+def _block_of_cores(network: NodeNetwork, candidates: Numbers, amounts: Amounts, needed: int) -> Numbers | None:
     """Return the nodes of a block that have enough in sum; of all levels of amounts the highest for which there is one.
 
     At a level each node counts as much as the level, so that more free nodes never spoil a block.
@@ -98,14 +93,16 @@ def _block_of_cores(
     for level in np.unique(amounts)[::-1].tolist():
         able = candidates[amounts >= level]
         count = int(-(-needed // level)) if level > 0 else len(candidates) + 1
-        found = _block(network, torus, able, count) if count <= len(able) else None
+        found = _block(network, able, count) if count <= len(able) else None
         if found is not None:
             return found
     return None
 
 
-def _block(network: NodeNetwork, torus: Torus, candidates: Numbers, count: int) -> Numbers | None:
+def _block(network: NodeNetwork, candidates: Numbers, count: int) -> Numbers | None:
     """Return ``count`` nodes of a block, in order, all of them candidates; ``None`` if there is no such block."""
+    torus = network.torus
+    assert torus is not None
     sizes = torus.dimensions
     free = np.zeros(len(network), dtype=bool)
     free[network.hosts[candidates]] = True
@@ -121,9 +118,10 @@ def _block(network: NodeNetwork, torus: Torus, candidates: Numbers, count: int) 
             start = np.array(np.unravel_index(int(np.argmax(fits.T)), fits.T.shape))[::-1]
             cells = np.array(np.unravel_index(np.arange(count), sides, order="F")) + start[:, None]
             hosts = np.ravel_multi_index(tuple(cells), sizes, mode="wrap", order="F")
-            node = np.empty(len(network), dtype=np.intp)
+            node: Numbers = np.empty(len(network), dtype=np.intp)
             node[network.hosts] = np.arange(len(network))
-            return node[hosts]
+            found: Numbers = node[hosts]
+            return found
     return None
 
 

@@ -70,8 +70,9 @@ class Hilbert(OnNetwork):
     def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
         """Return the stretch of the curve with enough candidates that is shortest first; ties: the first one."""
         network = table.network
-        assert network is not None and network.torus is not None
-        along = _curve(network.torus.dimensions)[network.hosts[candidates]]
+        assert network is not None
+        assert network.torus is not None
+        along: Numbers = _curve(network.torus.dimensions)[network.hosts[candidates]]
         order = np.argsort(along)
         spans = along[order[count - 1 :]] - along[order[: len(order) - count + 1]]
         first = int(np.argmin(spans))
@@ -98,7 +99,7 @@ def _curve(sizes: tuple[int, ...]) -> Numbers:
     for place in places:
         flipped ^= np.where(at[-1] & place, place - 1, 0)
     at ^= flipped
-    index = np.zeros_like(flipped)
+    index: Numbers = np.zeros_like(flipped)
     for bit in range(bits - 1, -1, -1):
         for each in at:
             index = index << 1 | (each >> bit & 1)
@@ -117,8 +118,10 @@ class InGroups(OnNetwork):
 
     def groups(self, table: Table) -> Numbers:
         """Return the number of the group of each node."""
-        assert table.network is not None and table.network.groups is not None
-        return table.network.groups
+        network = table.network
+        assert network is not None
+        assert network.groups is not None
+        return network.groups
 
 
 class GroupFirst(InGroups):
@@ -171,7 +174,7 @@ class Hybrid(GroupFirst):
 
 
 class FewestHops(OnNetwork):
-    """the nodes next to each other: from the one with the nearest free ones on, each of the fewest hops to the others"""
+    """nodes next to each other: from the one with the nearest free ones on, each of the fewest hops to the others"""
 
     def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
         """Return the nodes that grow from the candidate whose nearest ones are of the fewest hops; ties: by number."""
