@@ -1001,6 +1001,8 @@ def given_topology(value: str | Path | Topology | None, place: str) -> Topology 
 def numbers_of_hosts(topology: Topology, names: Sequence[str]) -> list[int]:
     """Return the number of the host that each of some nodes is: the host of its name, or else that of its position.
 
+    A topology whose hosts have names of their own may have more hosts than there are nodes.
+
     Raises
     ------
     InputError
@@ -1013,10 +1015,12 @@ def numbers_of_hosts(topology: Topology, names: Sequence[str]) -> list[int]:
     """
     numbers = {host: number for number, host in enumerate(topology.hosts)}
     strange = [name for name in names if name not in numbers]
-    if not strange:
+    inner = topology.of if isinstance(topology, Valiant) else topology
+    named = not isinstance(inner, Interconnect) or bool(inner.names)
+    if not strange and (named or len(names) == len(numbers)):
         return [numbers[name] for name in names]
-    if len(strange) < len(names):
-        raise InputError(f"must have the node {strange[0]!r} among its hosts, as it has {names[0]!r}", place="network")
+    if named and 0 < len(strange) < len(names):
+        raise InputError(f"must have the node {strange[0]!r} among its hosts, as it has others", place="network")
     if len(names) != len(numbers):
         raise InputError(f"must have a host for each of {len(names):,} nodes, got {len(numbers):,}", place="network")
     return list(range(len(names)))

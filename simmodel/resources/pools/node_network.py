@@ -94,9 +94,9 @@ class NodeNetwork:
 
     @property
     def torus(self) -> Torus | None:
-        """The torus or mesh all of whose hosts are nodes, or ``None``."""
+        """The torus or mesh, or ``None``."""
         found = self.regular
-        return found if isinstance(found, Torus) and len(self) == len(found.hosts) else None
+        return found if isinstance(found, Torus) else None
 
     @property
     def groups(self) -> Numbers | None:

@@ -36,7 +36,7 @@ SEEDS = 4096
 class OnNetwork(NodeChoice):
     """The base class of placements that need a network."""
 
-    needs: ClassVar[str] = "a network"
+    needs: ClassVar[str] = "given"
 
     @classmethod
     def supports(cls, network: NodeNetwork) -> bool:
@@ -48,7 +48,7 @@ class OnNetwork(NodeChoice):
         """Return that the partition lacks the network that it needs, or ``None``."""
         if spec.network is not None and cls.supports(NodeNetwork.of(spec.network, spec.node_names)):
             return None
-        return f"needs {cls.needs} as the network of the partition"
+        return f"needs a partition whose network is {cls.needs}"
 
     def cores(self, table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
         """Return the nodes that it would choose if all had as many free cores as the best, and more if needed."""
@@ -74,7 +74,7 @@ class Hilbert(OnNetwork):
         assert network.torus is not None
         along: Numbers = _curve(network.torus.dimensions)[network.hosts[candidates]]
         order = np.argsort(along)
-        spans = along[order[count - 1 :]] - along[order[: len(order) - count + 1]]
+        spans: Numbers = along[order[count - 1 :]] - along[order[: len(order) - count + 1]]
         first = int(np.argmin(spans))
         return candidates[np.concatenate([order[first : first + count], order[:first], order[first + count :]])]
 
