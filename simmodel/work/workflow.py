@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from math import ceil, inf
 from numbers import Real
@@ -379,6 +379,34 @@ class Workflow:
             raise ValueError("change: must keep the ids of tasks")
         return new
 
+    def labelled(self, label: str, shared: Collection[str] = ()) -> Workflow:
+        """Return the workflow with ``label:`` before its ids and the names of its data objects, except shared ones.
+
+        >>> flow = Workflow([Task(id=1), Task(id=2)], [(1, 2, 500)]).labelled("a")
+        >>> flow.name, list(flow.tasks), list(flow.files)
+        ('a', ['a:1', 'a:2'], ['a:1->2'])
+        """
+        names = {name: name if name in shared else f"{label}:{name}" for name in self.files}
+        return Workflow(
+            [
+                attrs.evolve(
+                    task,
+                    id=f"{label}:{task.id}",
+                    inputs=[names[each] for each in task.inputs],
+                    outputs=[names[each] for each in task.outputs],
+                )
+                for task in self
+            ],
+            [(f"{label}:{parent}", f"{label}:{child}") for parent, child in self._pairs],
+            [DataObject(names[file.name], file.size) for file in self.files.values()],
+            name=label,
+            header=self.header,
+            report=self.report,
+            machines=self.machines,
+            makespan=self.makespan,
+            cpu_only=self.cpu_only,
+        )
+
     def offloaded(self, where: Mapping[str, tuple[str | Iterable[str], float]]) -> Workflow:
         """Return the workflow in which some tasks may run on accelerators, too.
 
@@ -419,10 +447,11 @@ class Workflow:
 
         return self.map(moved)
 
-    def jobs(self, *, nodes: bool = False, memory: bool = False) -> list[Job]:
+    def jobs(self, *, nodes: bool = False, memory: bool = False, files: bool = False) -> list[Job]:
         """Return the tasks as batch jobs, submitted at 0: each waits for the success of its parents.
 
-        A job has the id, name, run time, cores (rounded up) and priority of its task. Data move in no time.
+        A job has the id, name, run time, cores (rounded up) and priority of its task. Data move in no time, unless the
+        jobs have files and run in a grid.
 
         Parameters
         ----------
@@ -430,6 +459,8 @@ class Workflow:
             whether each job requests its cores on one node, instead of any processors
         memory
             whether it requests the memory of its task too, on that node
+        files
+            whether it reads and writes the data objects of its task, as files of a grid
 
         Raises
         ------
@@ -453,6 +484,8 @@ class Workflow:
             asked: dict[str, Any] = {"nodes": 1, "cores_per_node": cores} if nodes else {"processors": cores}
             if memory:
                 asked["memory_per_node"] = task.memory
+            if files:
+                asked |= {"inputs": task.inputs, "outputs": dict.fromkeys(self.writes(task.id))}
             waits = [Dependency(parent, after="success") for parent in self._parents[task.id]]
             found.append(
                 Job(id=task.id, name=task.name, run=task.run, priority=task.priority, dependencies=waits, **asked)
