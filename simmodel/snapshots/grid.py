@@ -315,9 +315,9 @@ class GridSnapshot(BrokerSnapshot):
             if new not in waiting:
                 raise InputError(f"must be the row of a waiting job, got {new}", place=f"new[{i}]")
         blocked = {each.row for each in self.blocked}
-        for i, (row, _) in enumerate(self.plan):
-            if row not in blocked:
-                raise InputError(f"must be the row of a job that waits for others, got {row}", place=f"plan[{i}]")
+        for i, (job, _) in enumerate(self.plan):
+            if job not in blocked:
+                raise InputError(f"must be the row of a job that waits for others, got {job}", place=f"plan[{i}]")
         for part, found in parts.items():
             for i, (site, jobs) in enumerate(found):
                 if site is not None and site >= len(names):

@@ -14,7 +14,7 @@ import attrs
 from simmodel.foundation.errors import InputError, Plain, unknown
 from simmodel.systems.system import Live
 from simmodel.work.chunks import ChunkedWorkload
-from simmodel.work.given_work import JobsGiven, TimedWorkflow, are_workflows, as_workload, told_apart
+from simmodel.work.given_work import JobsGiven, are_workflows, as_workload, told_apart
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 

@@ -104,8 +104,9 @@ def are_workflows(given: object) -> TypeGuard[Sequence[TimedWorkflow]]:
     >>> are_workflows([(5.0, Workflow([]))]), are_workflows((5.0, Workflow([])))
     (True, False)
     """
-    several = isinstance(given, Sequence) and len(given) > 0 and not _is_workflow(given)
-    return several and all(map(_is_workflow, given))
+    if not isinstance(given, Sequence) or _is_workflow(given):
+        return False
+    return len(given) > 0 and all(_is_workflow(each) for each in given)
 
 
 def told_apart(flows: Sequence[TimedWorkflow]) -> list[TimedWorkflow]:

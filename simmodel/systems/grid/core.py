@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -249,12 +249,19 @@ class GridCore(Broker):
         site: Site = place  # type: ignore[assignment]
         if work.state == "blocked":
             self.planned[work] = site
+            self._send_ahead(work.inputs, site)
             return
         grant = None if allocation is None else grant_on(site, allocation, work)
         self.assign(work, site)
         if grant is not None:
             work.remember().bind(grant)
         self.hand(work, site)
+
+    def _send_ahead(self, files: Iterable[str], site: Site) -> None:
+        """Send files to the site of a job that waits for others, as its planner expects."""
+        for file in files:
+            if self.data.replicas(file):
+                self.data.transfer(file, None, site, cause=self.scheduler.policy_name)
 
     def eligible(self, job: BrokeredJob) -> None:
         """Add a blocked job to the queue; one with a plan goes to its planned site, unless this takes no jobs now."""
@@ -370,6 +377,9 @@ class GridCore(Broker):
             waiter.succeed(job)
         for hook in self._on_finished:
             hook(job, site)
+        for child, _ in job.family.waiting.get((job.id, "end"), ()) if self.planned else ():
+            if (planned := self.planned.get(child)) is not None:
+                self._send_ahead([file.name for file in job.outputs if file.name in child.inputs], planned)
         self._over(job)
         if self.queue.count:  # the site may take another one
             self.scheduler.wake()

@@ -66,8 +66,8 @@ def _parents(tasks: list[BrokeredJob]) -> list[tuple[tuple[int, float], ...]]:
     for job in tasks:
         edges: dict[int, float] = {}
         for each in () if job.spec is None else job.spec.dependencies:
-            parent: BrokeredJob | None = job.family.known.get(each.job)  # type: ignore[assignment]
-            if parent is not None and parent in position:
+            parent = job.family.known.get(each.job)
+            if parent in position:
                 moved = [file.size for file in parent.outputs if file.name in job.inputs]
                 edges[position[parent]] = float(sum(moved))
         found.append(tuple(edges.items()))
