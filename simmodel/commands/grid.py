@@ -160,14 +160,15 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
         ready = f"{name}-day"  # the jobs of a ready grid
         return grid, load_workload(ready) if ready in bundled_names("workloads") else None, ""
     gflops = {site.name: grid.core_speed for site in grid.sites}
-    if _are_cgsims(options.jobs):
+    flow = Path(options.jobs).is_file() and is_workflow(Path(options.jobs))
+    if not flow and _are_cgsims(options.jobs):
         jobs = read_cgsim_jobs(
             options.jobs, gflops=gflops, reference=grid.core_speed, skip_bad_rows=options.skip_bad_rows
         )
         return grid, jobs, ""
     if options.skip_bad_rows:
         raise InputError(f"--skip-bad-rows needs jobs of CGSim, got {options.jobs}")
-    return grid, options.jobs if is_workflow(options.jobs) else load_workload(options.jobs), ""
+    return grid, options.jobs if flow else load_workload(options.jobs), ""
 
 
 def _are_cgsims(jobs: str) -> bool:

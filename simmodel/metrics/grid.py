@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
     from simmodel.work.given_work import TimedWorkflow
 
-__all__ = ["SITE_COLUMNS", "SiteSums", "by_site", "by_workflow", "geometric_mean_error", "recorded_errors", "site_lines"]
+__all__ = [
+    "SITE_COLUMNS",
+    "SiteSums",
+    "by_site",
+    "by_workflow",
+    "geometric_mean_error",
+    "recorded_errors",
+    "site_lines",
+]
 
 
 def by_site(record: JobRecord) -> Table:
