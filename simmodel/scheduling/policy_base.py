@@ -28,7 +28,7 @@ class Policy:
         its name in results and errors; default: the name of the class
     decides
         its kind of decision: when ``"jobs"`` start on the nodes of a cluster; which processor of a machine takes each
-        of its ``"tasks"``; ``"plans"``: where all tasks of a workflow run, before they are ready; which of several
+        of its ``"tasks"``; ``"plans"``: which place takes each task of a workflow, before it is ready; which of several
         ``"places"`` with queues (processors or systems) takes each piece of work; which of several ``"systems"`` takes
         each job; ``"data"``: which files of a grid are moved; ``"anything"``: any of these
     plans

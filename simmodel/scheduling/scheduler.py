@@ -106,7 +106,7 @@ _DECIDES = {
     "jobs": "when jobs start on the nodes of a cluster",
     "tasks": "which processor of a machine takes each task",
     "places": "which processor or system takes each piece of work",
-    "plans": "where all tasks of a workflow run, before they are ready",
+    "plans": "which place takes each task of a workflow, before it is ready",
     "systems": "which system takes each job",
     "data": "which files of a grid are moved",
 }

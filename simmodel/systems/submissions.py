@@ -234,7 +234,7 @@ def _logs(given: GivenWork, homes: Sequence[str], of_nodes: Collection[str], see
         if len(given) > len(homes):
             raise InputError(f"must be at most {len(homes)}, one per place, got {len(given)}", place="workloads")
         pairs = list(zip(homes, given, strict=False))
-    works = _told_apart([each for _, each in pairs])
+    works = [each for _, each in pairs] if len(pairs) == 1 else _told_apart([each for _, each in pairs])
     logs = [workload_of(each, of_nodes, seed) for each in works]
     sources = [str(each) if isinstance(each, (str, Path)) else None for _, each in pairs]
     return [

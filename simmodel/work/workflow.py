@@ -364,17 +364,8 @@ class Workflow:
         >>> double.total_work(), double.edges[0].size
         (10, 5000)
         """
-        new = Workflow(
-            map(change, self),
-            self._pairs,
-            self.files.values() if data == 1 else [DataObject(f.name, f.size * data) for f in self.files.values()],
-            name=name or self.name,
-            header=self.header,
-            report=self.report,
-            machines=self.machines,
-            makespan=self.makespan,
-            cpu_only=self.cpu_only,
-        )
+        files = self.files.values() if data == 1 else [DataObject(f.name, f.size * data) for f in self.files.values()]
+        new = self._like(map(change, self), self._pairs, files, name or self.name)
         if list(new.tasks) != list(self.tasks):
             raise ValueError("change: must keep the ids of tasks")
         return new
@@ -387,25 +378,21 @@ class Workflow:
         ('a', ['a:1', 'a:2'], ['a:1->2'])
         """
         names = {name: name if name in shared else f"{label}:{name}" for name in self.files}
-        return Workflow(
-            [
-                attrs.evolve(
-                    task,
-                    id=f"{label}:{task.id}",
-                    inputs=[names[each] for each in task.inputs],
-                    outputs=[names[each] for each in task.outputs],
-                )
-                for task in self
-            ],
-            [(f"{label}:{parent}", f"{label}:{child}") for parent, child in self._pairs],
-            [DataObject(names[file.name], file.size) for file in self.files.values()],
-            name=label,
-            header=self.header,
-            report=self.report,
-            machines=self.machines,
-            makespan=self.makespan,
-            cpu_only=self.cpu_only,
-        )
+
+        def moved(task: Task) -> Task:
+            reads, writes = ([names[each] for each in files] for files in (task.inputs, task.outputs))
+            return attrs.evolve(task, id=f"{label}:{task.id}", inputs=reads, outputs=writes)
+
+        pairs = [(f"{label}:{parent}", f"{label}:{child}") for parent, child in self._pairs]
+        files = [DataObject(names[file.name], file.size) for file in self.files.values()]
+        return self._like(map(moved, self), pairs, files, label)
+
+    def _like(
+        self, tasks: Iterable[Task], pairs: Iterable[GivenEdge], files: Iterable[DataObject], name: str
+    ) -> Workflow:
+        """Return a workflow with the properties of this one."""
+        about: dict[str, Any] = {"header": self.header, "report": self.report, "cpu_only": self.cpu_only}
+        return Workflow(tasks, pairs, files, name=name, machines=self.machines, makespan=self.makespan, **about)
 
     def offloaded(self, where: Mapping[str, tuple[str | Iterable[str], float]]) -> Workflow:
         """Return the workflow in which some tasks may run on accelerators, too.

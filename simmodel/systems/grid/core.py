@@ -27,6 +27,7 @@ from simmodel.work.job import OVER, Job
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.tables import Change
+    from simmodel.scheduling.problem import Problem
     from simmodel.scheduling.protocol import Estimate, Place, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
@@ -99,7 +100,7 @@ class GridCore(Broker):
         self.view.estimator, self.view.simulated = self._quick_estimate, self._simulated_estimate
         self.view.files = self.data.catalogue
         self.view.takes = self._takes_jobs
-        self.view.problem = partial(problem_of_sites, self)
+        self.view.problem = self._problem
         self.of_nodes = asked_of_sites(spec)
         self.planned: dict[BrokeredJob, Site] = {}  # where jobs go that a planner has decided on, once they are ready
         self._written: set[str] = set()  # the files that tasks of workflows write
@@ -135,6 +136,13 @@ class GridCore(Broker):
 
     def _draw_pause(self, cycle: DelaySpec) -> float:
         return cycle.draw(self.env.rng(f"{self.name}.cycle"))
+
+    def _problem(self, jobs: Iterable[BrokeredJob] | None = None) -> Problem:
+        """Return the planning problem of jobs, by default of those without a site or a planned one."""
+        if jobs is None:
+            blocked = (job for job in self.blocked() if job not in self.planned)
+            jobs = sorted([*self.queue, *blocked], key=lambda job: job.row)
+        return problem_of_sites(jobs, self.places, self.data, self.planned, float(self.env._now))
 
     def _takes_jobs(self) -> bool:
         return self.dispatching and any(site.open for site in self.places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -11,34 +11,31 @@ from simmodel.systems.grid.data import FAR
 
 if TYPE_CHECKING:
     from simmodel.systems.destination import BrokeredJob
-    from simmodel.systems.grid.core import GridCore
+    from simmodel.systems.grid.data import DataManager
     from simmodel.systems.grid.site import Site
 
 __all__ = ["problem_of_sites"]
 
 
-def problem_of_sites(grid: GridCore, jobs: Iterable[BrokeredJob] | None = None) -> Problem:
-    """Return the planning problem of some jobs on the sites that take jobs now.
+def problem_of_sites(
+    jobs: Iterable[BrokeredJob],
+    sites: Sequence[Site],
+    data: DataManager,
+    planned: Mapping[BrokeredJob, Site],
+    now: float,
+) -> Problem:
+    """Return the planning problem of jobs on the sites that take jobs now; those that none takes are left out.
 
     A site is a processor with all its cores, of their mean speed. An edge carries the bytes of the files that the
     parent writes and the child reads, at the rate of idle links; other inputs come from the nearest replica. A site is
     busy for its backlog, and for the jobs that are planned there, per core.
-
-    Parameters
-    ----------
-    jobs
-        default: all that wait for a site or, without a plan, for other jobs; those that no site takes now are left out
     """
-    if jobs is None:
-        blocked = (job for job in grid.blocked() if job not in grid.planned)
-        jobs = sorted([*grid.queue, *blocked], key=lambda job: job.row)
-    sites, now = grid.places, float(grid.env._now)
     runs = {job: [_run(job, site) if site.can_run(job) else inf for site in sites] for job in jobs}
     tasks = [job for job in runs if min(runs[job]) < inf]
     busy = dict.fromkeys(sites, 0.0)
-    for job, site in grid.planned.items():
+    for job, site in planned.items():
         busy[site] += job.processors * _run(job, site)
-    ways = [[grid.data.way(source, site) for site in sites] for source in sites]
+    ways = [[data.way(source, site) for site in sites] for source in sites]
     return Problem(
         [runs[job] for job in tasks],
         _parents(tasks),
@@ -47,7 +44,7 @@ def problem_of_sites(grid: GridCore, jobs: Iterable[BrokeredJob] | None = None) 
         pools=range(len(sites)),
         now=now,
         available=[now + min(site.expected_wait(1) + busy[site] / site.capacity, FAR) for site in sites],
-        arrival=[[now + _seconds_of_inputs(grid, job, site) for site in sites] for job in tasks],
+        arrival=[[now + _seconds_of_inputs(data, job, site) for site in sites] for job in tasks],
         cores=[job.processors for job in tasks],
         capacity=[site.capacity for site in sites],
         tasks=tasks,
@@ -74,6 +71,6 @@ def _parents(tasks: list[BrokeredJob]) -> list[tuple[tuple[int, float], ...]]:
     return found
 
 
-def _seconds_of_inputs(grid: GridCore, job: BrokeredJob, site: Site) -> float:
+def _seconds_of_inputs(data: DataManager, job: BrokeredJob, site: Site) -> float:
     """Return how long the inputs that exist take to a site on idle links (s), one after another."""
-    return min(sum([grid.data.seconds(file, site) for file in job.inputs if grid.data.replicas(file)]), FAR)
+    return min(sum([data.seconds(file, site) for file in job.inputs if data.replicas(file)]), FAR)

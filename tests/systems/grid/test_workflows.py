@@ -400,7 +400,7 @@ def test_a_job_may_wait_for_the_start_of_one_with_files():
 
 def test_planners_need_the_sites_of_a_grid():
     with pytest.raises(
-        InputError, match=r"policy 'heft' decides where all tasks of a workflow run, before they are ready"
+        InputError, match=r"policy 'heft' decides which place takes each task of a workflow, before it is ready"
     ):
         simulate({"a": 4, "b": 4}, diamond(), "heft")
     with pytest.raises(InputError, match=r"policy 'heft-setup' decides which processor of a machine takes each task"):
