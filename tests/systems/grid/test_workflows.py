@@ -204,7 +204,8 @@ def test_montage_is_planned(montage, broker):
 )
 @pytest.mark.parametrize("broker", ["data-locality", "round-robin", "heft"])
 def test_real_workflows_over_hosts(name, broker):
-    flow = load_workflow(data_file(name))
+    repair = {"repair": True} if "Epigenomics_997" in name else {}  # sizes that overflowed 32 bits
+    flow = load_workflow(data_file(name), **repair)
     found = simulate(sites(hosts=[NodeSpec(count=4, cores=8)], bandwidth=125e6), flow, broker)
     check_order(flow, found)
     least, _ = moved(flow, found, dict.fromkeys([file.name for file in flow.inputs], "a"))
