@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     examples=(
         "simmodel grid tiers-30 --broker least-loaded --plot grid.png",
         "simmodel grid tiers-30 --broker data-locality --data-policy prefetch --db events.sqlite",
-        "simmodel grid tiers-30 --workload montage.dax --broker heft",
     ),
 )
 def run(options: argparse.Namespace) -> None:
