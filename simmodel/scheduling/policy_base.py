@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decides", "DecidingObject", "FunctionPolicy", "Policy", "parameters_of"]
 
-Decides = Literal["jobs", "tasks", "places", "systems", "data", "anything"]
+Decides = Literal["jobs", "tasks", "plans", "places", "systems", "data", "anything"]
 Place = TypeVar("Place")
 
 
@@ -28,9 +28,9 @@ class Policy:
         its name in results and errors; default: the name of the class
     decides
         its kind of decision: when ``"jobs"`` start on the nodes of a cluster; which processor of a machine takes each
-        of its ``"tasks"``; which of several ``"places"`` with queues (processors or systems) takes each piece of work;
-        which of several ``"systems"`` takes each job; ``"data"``: which files of a grid are moved; ``"anything"``: any
-        of these
+        of its ``"tasks"``; ``"plans"``: which place takes each task of a workflow, before it is ready; which of several
+        ``"places"`` with queues (processors or systems) takes each piece of work; which of several ``"systems"`` takes
+        each job; ``"data"``: which files of a grid are moved; ``"anything"``: any of these
     plans
         whether it plans tasks before they are ready: a machine then asks it when they are submitted
     preempts

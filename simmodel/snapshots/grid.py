@@ -218,6 +218,8 @@ class GridSnapshot(BrokerSnapshot):
         further outages to come: see :meth:`assuming`
     links
         the state of the models of links, by link
+    plan
+        the jobs that wait for other jobs, each with the site that a planner has decided on
 
     ``simulate(snapshot)`` and :meth:`Grid.from_snapshot <simmodel.systems.grid.system.Grid.from_snapshot>` continue
     from it.
@@ -245,6 +247,7 @@ class GridSnapshot(BrokerSnapshot):
     order: tuple[tuple[int | str, ...], ...] = ()
     assumed: tuple[SiteOutageSpec, ...] = ()
     links: tuple[tuple[str, Any], ...] = ()
+    plan: tuple[tuple[Count, Count], ...] = ()
 
     @property
     def tally(self) -> tuple[int, int]:
@@ -303,6 +306,7 @@ class GridSnapshot(BrokerSnapshot):
             "rooms": [(site, ()) for _, site in self.rooms],
             "stranded": [(site, ()) for _, site in self.stranded],
             "tries": [(each.site, ()) for each in self.tries],
+            "plan": [(site, ()) for _, site in self.plan],
             "traces": [(each.site, ()) for each in self.traces],
             "data.assigned": [(each.site, (each.row,)) for each in self.data.assigned],
         }
@@ -310,6 +314,10 @@ class GridSnapshot(BrokerSnapshot):
         for i, new in enumerate(self.new):
             if new not in waiting:
                 raise InputError(f"must be the row of a waiting job, got {new}", place=f"new[{i}]")
+        blocked = {each.row for each in self.blocked}
+        for i, (job, _) in enumerate(self.plan):
+            if job not in blocked:
+                raise InputError(f"must be the row of a job that waits for others, got {job}", place=f"plan[{i}]")
         for part, found in parts.items():
             for i, (site, jobs) in enumerate(found):
                 if site is not None and site >= len(names):

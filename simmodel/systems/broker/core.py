@@ -28,6 +28,7 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
+    from simmodel.scheduling.policy_base import Decides
     from simmodel.work.live import LiveWork
 
 __all__ = ["BrokerCore", "BrokerQueue", "Coming"]
@@ -152,6 +153,8 @@ class BrokerCore(System[BrokeredJob]):
     """A broker without replay, snapshots and results: see :class:`~simmodel.systems.broker.system.Broker`."""
 
     kind = "broker"
+    asks: ClassVar[tuple[Decides, ...]] = ("places", "systems")
+    """The kinds of decision that it asks its policy for."""
     own_homes: ClassVar[bool] = False
     """Whether the jobs of a workload have homes of their own, in its column ``site``."""
     places: tuple[Destination, ...]
@@ -185,7 +188,7 @@ class BrokerCore(System[BrokeredJob]):
         self.queue = BrokerQueue(env)
         self.view = View(env, self.queue, self.places, f"{name}.policy")
         self.view.estimator = self._estimate
-        self.scheduler = Scheduler(env, policy, self.view, self, name, self.rank, self.timing.by_event)
+        self.scheduler = Scheduler(env, policy, self.view, self, name, self.rank, self.timing.by_event, self.asks)
         self._destinations = self.scheduler.policy.destinations
         self._changed: Callable[[], None] = self.scheduler.decide if self.timing.by_event else self.scheduler.wake
         self.changed = []
@@ -485,7 +488,7 @@ class BrokerCore(System[BrokeredJob]):
 
         Brokers below report the jobs that they have accepted themselves.
         """
-        if type(live) is BrokeredJob:
+        if isinstance(live, BrokeredJob):
             return live if live.family.owner is self else None
         job = self._below.get(live)
         if job is not None:

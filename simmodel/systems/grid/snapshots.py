@@ -57,6 +57,7 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
         stays=stays,
         past=grid.outages.state(),
         order=tuple(item.key for item in agenda(grid)),
+        plan=tuple((job.row, site.number) for job, site in grid.planned.items()),
     )
 
 
@@ -89,7 +90,8 @@ def restore_grid(
         if isinstance(error, InputError):
             raise
         raise InputError(f"the parts of the snapshot contradict each other: {clipped(error)}") from None
-    remember_all(grid, snapshot)
+    if remember_all(grid, snapshot):
+        grid.planned |= {grid.restored[row]: grid.places[site] for row, site in snapshot.plan}
     return grid
 
 
