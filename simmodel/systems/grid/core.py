@@ -104,6 +104,7 @@ class GridCore(Broker):
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
         if begin:
             self.outages.restore()
+            self.outages.failures.begin()
         self._on_assigned: tuple[Callable[..., object], ...] = ()
         self._on_queued: tuple[Callable[..., object], ...] = ()
         self._on_finished: tuple[Callable[..., object], ...] = ()
@@ -405,8 +406,8 @@ class GridCore(Broker):
 
     @property
     def endless(self) -> bool:
-        """Whether events may continue after all work has ended: outages, and instants of a data policy."""
-        return bool(self.spec.outages or self.data_scheduler.alarms) or super().endless
+        """Whether events may continue after all work has ended: outages, failures, and a data policy's instants."""
+        return bool(self.spec.outages or self.spec.failures or self.data_scheduler.alarms) or super().endless
 
 
 def site_policies(spec: GridSpec, given: GivenPolicies) -> dict[str, PolicyLike]:

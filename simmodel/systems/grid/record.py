@@ -12,6 +12,7 @@ from simmodel.results.grid import GridResult
 from simmodel.systems.broker.ledger import CARRIED
 from simmodel.systems.grid.ledger import INSTANTS
 from simmodel.work.table import Table
+from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ def result_of(grid: GridCore, name: str, jobs: Table, runs: Table | None, **span
         changes=change_table(grid.changes),
         flows=_flows(grid),
         processors=sum(int(site.capacity) for site in grid.places),
-        report=grid.report,
+        report=grid.report + Report(notes=grid.outages.failures.notes()),
         decisions=grid.scheduler.timing(),
         reasons=reason_table(grid.scheduler.reasons),
         **options,
