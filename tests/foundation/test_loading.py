@@ -35,7 +35,7 @@ from simmodel.formats.named_columns import read_columns
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import Limits, current_limits, limits, parse_json, parse_toml, read_bytes, read_lines
 from simmodel.futures.executors import run_all
-from simmodel.futures.workers import map_on, worker_pool
+from simmodel.foundation.workers import map_on, worker_pool
 from simmodel.generators.settings import generate
 from simmodel.platform import from_dict
 from simmodel.snapshots import Snapshot

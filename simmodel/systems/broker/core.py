@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
@@ -17,6 +17,7 @@ from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.arrivals import Arrivals, check_specs, name_of
+from simmodel.systems.broker.apart import Part, why_coupled
 from simmodel.systems.broker.ledger import Fate, Ledger
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
@@ -27,6 +28,9 @@ from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from simmodel.environment import Call, ToCome
     from simmodel.work.live import LiveWork
 
@@ -102,21 +106,26 @@ class Source(Arrivals[Coming]):
         self.callbacks = self._callbacks
         self.number = self._plan(self, at if at > now else now, self.priority)
 
+    def live(self, coming: Coming) -> BrokeredJob:
+        """Return the live job of a row."""
+        row, at, processors, limit, length, unrequested, name, user, home, spec = coming
+        if spec is not None:
+            job = self.broker.live(spec, row, home, self.family)
+            job.widen(processors)
+        else:
+            job = BrokeredJob(name, row, at, processors, limit, length, self.family)
+            job.user, job.home, job.unrequested = user, home, unrequested
+        return job
+
     def _fire(self, _event: object) -> None:
-        broker, jobs, i, family = self.broker, self._jobs, self._i, self.family
+        broker, jobs, i = self.broker, self._jobs, self._i
         at = jobs[i].submit
         each = broker.timing.by_event
         self.number = INFINITY
         while True:
-            row, _, processors, limit, length, unrequested, name, user, home, spec = jobs[i]
-            if spec is not None:
-                job = broker.live(spec, row, home, family)
-                job.widen(processors)
-                if isinstance(job, BrokeredSet):
-                    broker.ledger.alone.append(job)
-            else:
-                job = BrokeredJob(name, row, at, processors, limit, length, family)
-                job.user, job.home, job.unrequested = user, home, unrequested
+            job = self.live(jobs[i])
+            if isinstance(job, BrokeredSet):
+                broker.ledger.alone.append(job)
             i += 1
             if i == len(jobs):
                 jobs, i = self._next_block(), 0
@@ -312,6 +321,32 @@ class BrokerCore(System[BrokeredJob]):
         self._active += count
         if count:
             self.sources.append(Source(self, blocks, family))
+
+    def expect_only(self, kept: Callable[[Source], Sequence[Coming]]) -> None:
+        """Expect some of the jobs to come of each source, and not the others."""
+        sources, self.sources = self.sources, []
+        for source in sources:
+            if source.pending:
+                self._active -= len(source.left())
+                self.env.withdraw(source)
+        for source in sources:
+            jobs = kept(source)
+            self.expect(len(jobs), [jobs], source.family)
+
+    def why_coupled(self) -> str | None:
+        """Return why its places cannot be simulated apart from each other, or ``None``."""
+        return why_coupled(self)
+
+    def part(self, places: Collection[str], _rows: NDArray[np.int64]) -> Part:
+        """Return the part of the record that some places have, of the jobs in these rows."""
+        here = [self.named[name] for name in places]
+        return Part({place.name: (place.system.result(place.name), place.handed) for place in here})
+
+    def join(self, parts: Sequence[Part]) -> None:
+        """Take the parts of the record that other processes have."""
+        for part in parts:
+            for name, (result, handed) in part.places.items():
+                self.named[name].elsewhere, self.named[name].handed = result, handed
 
     def before_block(self) -> None:
         """Prepare for a block of arriving jobs before it is made: a record on its way to disk is written."""

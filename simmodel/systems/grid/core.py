@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.grid import DelaySpec, GridSpec
+from simmodel.systems.broker.apart import Part
 from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -101,6 +102,7 @@ class GridCore(Broker):
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
         self.chunks: ChunkedReplay | None = None  # the workload that it reads
         self.changes: list[Change] = []  # of the cores in service at the sites
+        self.elsewhere: tuple[Part, ...] = ()  # the parts of the record that other processes have
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
         if begin:
             self.outages.restore()
@@ -352,6 +354,21 @@ class GridCore(Broker):
             return
         self.changes.append((float(self.env.now), place.name, cause, int(site.system.places[0].up), ()))
         super().place_changed(place, cause)
+
+    # ------------------------------------------------------------------ sites in several processes
+
+    def why_coupled(self) -> str | None:
+        """Return why its sites cannot be simulated apart from each other, or ``None``."""
+        spec = self.spec
+        parts = {"outages": spec.outages, "failures": spec.failures, "a cycle": spec.cycle}
+        parts |= {"sites with a limit": any(site.limit is not None for site in spec.sites)}
+        parts |= {"sites with an overhead": any(site.overhead is not None for site in spec.sites)}
+        found = next((what for what, there in parts.items() if there), None)
+        return super().why_coupled() if found is None else f"the grid has {found}"
+
+    def join(self, parts: Sequence[Part]) -> None:
+        """Take the parts of the record that other processes have."""
+        self.elsewhere = tuple(parts)
 
     # ------------------------------------------------------------------ switches
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from simmodel.systems.broker.apart import Part
     from simmodel.systems.grid.core import GridCore
     from simmodel.systems.grid.ledger import Try
 
@@ -31,7 +32,23 @@ def grid_result(grid: GridCore, name: str) -> GridResult:
     """Return the result so far of a grid."""
     jobs = job_table(grid, grid.ledger.submitted(), np.arange(grid.submitted))
     runs = run_table(grid, jobs, np.arange(grid.submitted), grid.ledger.tries) if grid.ledger.tries else None
-    return result_of(grid, name, jobs, None if runs is None else runs[1])
+    span = {"ended": float(grid.env.now)} if any(part.unfinished for part in grid.elsewhere) else {}
+    for part in grid.elsewhere:
+        jobs = _with_part(jobs, part)
+    return result_of(grid, name, jobs, None if runs is None else runs[1], **span)
+
+
+def _with_part(jobs: Table, part: Part) -> Table:
+    """Return jobs with the rows that another process has."""
+    columns: dict[str, Any] = {}
+    assert part.jobs is not None
+    for name, column in jobs.items():
+        if name in part.jobs:
+            values = part.jobs[name]
+            column = column.astype(np.result_type(column, values))
+            column[part.rows] = values
+        columns[name] = column
+    return Table(columns)
 
 
 def result_of(grid: GridCore, name: str, jobs: Table, runs: Table | None, **span: float) -> GridResult:
