@@ -56,6 +56,8 @@ def run_apart(scenario: Scenario, processes: int, *, progress: bool = False, nam
     if not isinstance(broker, BrokerCore):
         raise InputError(f"must be 1 for a {broker.kind}, which is simulated as a whole", place="processes")
     reason = broker.why_coupled()
+    if reason is None and broker.endless and simulation.until is None:
+        reason = "some have outages or failures, which go on until the whole run ends (until= says when)"
     if reason is not None:
         message = f"must be 1: the places of {broker.name} depend on each other: {reason}"
         raise InputError(message, place="processes")
