@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING
 
@@ -12,35 +11,22 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError, SimmodelError, shown
 from simmodel.foundation.workers import map_on, stop_workers, worker_pool
-from simmodel.runs.simulation import Simulation
-from simmodel.systems.broker.apart import keep_share
 from simmodel.systems.broker.core import BrokerCore
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from simmodel.results.result import Result
     from simmodel.runs.scenario import Scenario
-    from simmodel.systems.broker.apart import Part
+    from simmodel.systems.broker.core import Part
+    from simmodel.systems.destination import Destination
 
 __all__ = ["run_apart", "simulate_share"]
 
 
 def run_apart(scenario: Scenario, processes: int, *, progress: bool = False, name: str | None = None) -> Result:
-    """Run a scenario of a broker in several processes; the record is that of one process.
+    """Run a scenario of a broker in several processes, of which this is one; the record is that of one process.
 
-    Each process makes all choices of the broker, and simulates the jobs of its own places.
-
-    Parameters
-    ----------
-    scenario
-        of a broker or a grid
-    processes
-        at most as many as there are places; this process is one of them
-    progress
-        whether to show a progress bar: of the jobs that this process simulates
-    name
-        as for :func:`~simmodel.runs.simulating.simulate`
+    Each process makes all choices of the broker, and simulates the jobs of its own places; parameters as of
+    :func:`~simmodel.runs.simulating.simulate`.
 
     Raises
     ------
@@ -59,21 +45,19 @@ def run_apart(scenario: Scenario, processes: int, *, progress: bool = False, nam
     if reason is None and broker.endless and simulation.until is None:
         reason = "some have outages or failures, which go on until the whole run ends (until= says when)"
     if reason is not None:
-        message = f"must be 1: the places of {broker.name} depend on each other: {reason}"
-        raise InputError(message, place="processes")
-    own, *others = _shares(broker, processes)
-    if not others:
-        whole: Result = scenario.run(progress=progress, name=name)
-        return whole
-    seeded = attrs.evolve(scenario, seed=broker.env.seed)
+        raise InputError(f"must be 1: the places of {broker.name} depend on each other: {reason}", place="processes")
+    shares: list[list[Destination]] = [[] for _ in range(min(processes, len(broker.places)))]
+    for place in sorted(broker.places, key=lambda place: -place.capacity):
+        min(shares, key=lambda share: sum(each.capacity for each in share)).append(place)
+    own, *others = [[place.name for place in share] for share in shares]
     try:
-        sent = pickle.dumps(seeded, protocol=5)
+        sent = pickle.dumps(attrs.evolve(scenario, seed=broker.env.seed), protocol=5)
     except Exception as error:
         raise InputError(f"must be 1: the scenario cannot be sent: {error}", place="processes") from None
-    pool = worker_pool(len(others))
+    pool = worker_pool(max(1, len(others)))  # its processes begin with their first task
     try:
-        parts = map_on(pool, simulate_share, [(sent, each) for each in others])
-        keep_share(broker, own, first=True)
+        parts = map_on(pool, simulate_share, [(sent, names) for names in others])
+        broker.keep_share(own, first=True)
         if progress:
             simulation.show_progress(", ".join(own), broker.unfinished)
         simulation.run()
@@ -89,26 +73,12 @@ def run_apart(scenario: Scenario, processes: int, *, progress: bool = False, nam
     return result
 
 
-def _shares(broker: BrokerCore, processes: int) -> list[list[str]]:
-    """Return the names of the places of each process, whose processors are about the same."""
-    shares: list[list[str]] = [[] for _ in range(min(processes, len(broker.places)))]
-    sizes = [0] * len(shares)
-    for place in sorted(broker.places, key=lambda place: -place.capacity):
-        least = sizes.index(min(sizes))
-        shares[least].append(place.name)
-        sizes[least] += place.capacity
-    return shares
-
-
-def simulate_share(task: tuple[bytes, Sequence[str]]) -> Part:
-    """Simulate some places in this process."""
-    sent, mine = task
-    scenario: Scenario = pickle.loads(sent)
-    simulation: Simulation = scenario.start()
-    broker = simulation.system
-    assert isinstance(broker, BrokerCore)
-    chosen = keep_share(broker, mine, first=False)
+def simulate_share(task: tuple[bytes, list[str]]) -> Part:
+    """Simulate the places with some names of a pickled scenario; return their part of the record."""
+    sent, names = task
+    simulation = pickle.loads(sent).start()
+    broker: BrokerCore = simulation.system
+    chosen = broker.keep_share(names, first=False)
     simulation.run()
-    numbers = [i for i, place in enumerate(broker.places) if place.name in mine]
-    rows: NDArray[np.int64] = np.flatnonzero(np.isin(chosen, numbers))
-    return broker.part(mine, rows)
+    numbers = [i for i, place in enumerate(broker.places) if place.name in names]
+    return broker.part(names, np.flatnonzero(np.isin(chosen, numbers)))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
-from simmodel.futures.executors import run_all
 from simmodel.foundation.workers import end_with_parent
+from simmodel.futures.executors import run_all
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 

@@ -29,7 +29,6 @@ from simmodel.platform import (
 from simmodel.policies.mapping import RoundRobin
 from simmodel.runs.apart import run_apart, simulate_share
 from simmodel.runs.scenario import Scenario
-from simmodel.systems.broker.apart import keep_share
 from tests.helpers.paths import ROOT
 
 
@@ -59,7 +58,7 @@ def in_parts(scenario, groups):
     broker = simulation.system
     assert broker.why_coupled() is None
     own, *others = groups
-    keep_share(broker, own, first=True)
+    broker.keep_share(own, first=True)
     simulation.run()
     sent = pickle.dumps(scenario)
     broker.join([pickle.loads(pickle.dumps(simulate_share((sent, names)))) for names in others])
@@ -176,14 +175,20 @@ def body(env, work, grant):
 @pytest.mark.parametrize(
     ("platform", "work", "policy", "options", "reason"),
     [
-        (TWO, LOG, "least-loaded", {}, "policy least-loaded may look at what happens at its places"),
-        (TWO, LOG, "sgs-t", {}, "policy sgs-t may look at what happens at its places"),
-        (TWO, LOG, Nosy(), {}, "policy round-robin may look at what happens at its places"),
-        (TWO, LOG, lambda view: (), {}, "may look at what happens at its places"),
+        (TWO, LOG, "least-loaded", {}, "policy least-loaded may look at what happens there"),
+        (TWO, LOG, "sgs-t", {}, "policy sgs-t may look at what happens there"),
+        (TWO, LOG, Nosy(), {}, "policy round-robin may look at what happens there"),
+        (TWO, LOG, lambda view: (), {}, "may look at what happens there"),
         (TWO, [LOG, LOG], "round-robin", {}, "policy round-robin takes the jobs of several workloads in turn"),
-        (TWO, CHAIN, "random", {}, "job 2 waits for others"),
-        (TWO, [Job(id=7, run=1, body=body)], "random", {}, "job 7 has a body, which may look at anything"),
-        (GridSpec(sites=SITES), [Job(id=3, run=1, inputs=["f"])], "random", {}, "job 3 has files, which move between"),
+        (TWO, CHAIN, "random", {}, "job 2 has dependencies, files or a body"),
+        (TWO, [Job(id=7, run=1, body=body)], "random", {}, "job 7 has dependencies, files or a body"),
+        (
+            GridSpec(sites=SITES),
+            [Job(id=3, run=1, inputs=["f"])],
+            "random",
+            {},
+            "job 3 has dependencies, files",
+        ),
         (
             GridSpec(sites=SITES, outages=[SiteOutageSpec(site="a", at=1, until=2)]),
             LOG,
@@ -199,8 +204,20 @@ def body(env, work, grant):
             "the grid has failures",
         ),
         (GridSpec(sites=SITES, cycle=60), LOG, "random", {}, "the grid has a cycle"),
-        (GridSpec(sites=[attrs.evolve(SITES[0], limit=3), SITES[1]]), LOG, "random", {}, "sites with a limit"),
-        (GridSpec(sites=[attrs.evolve(SITES[0], overhead=3), SITES[1]]), LOG, "random", {}, "sites with an overhead"),
+        (
+            GridSpec(sites=[attrs.evolve(SITES[0], limit=3), SITES[1]]),
+            LOG,
+            "random",
+            {},
+            "has limits of sites",
+        ),
+        (
+            GridSpec(sites=[attrs.evolve(SITES[0], overhead=3), SITES[1]]),
+            LOG,
+            "random",
+            {},
+            "has overheads of sites",
+        ),
         (
             {"a": attrs.evolve(TWO["a"], failures=[FailureModel(mean_time_between_failures=9)]), "b": 8},
             LOG,
@@ -281,7 +298,7 @@ def test_processes_that_are_spawned_do_the_same(tmp_path):
 def test_choosing_draws_the_numbers_that_the_policy_would_draw():
     scenario = Scenario.of(TWO, LOG, "random", seed=3)
     simulation = scenario.start()
-    chosen = keep_share(simulation.system, ["a", "b"], first=True)
+    chosen = simulation.system.keep_share(["a", "b"], first=True)
     rng = Environment(seed=3).rng("broker.policy")
     wide = LOG["processors"] > 4
     expected = [0 * rng.random() if each else int(2 * rng.random()) for each in wide[LOG["processors"] <= 8]]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, unknown
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.scheduling.checks import not_here
-from simmodel.scheduling.protocol import Estimate, Place, View
+from simmodel.scheduling.protocol import Estimate, Place, Start, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.arrivals import Arrivals, check_specs, name_of
-from simmodel.systems.broker.apart import Part, why_coupled
 from simmodel.systems.broker.ledger import Fate, Ledger
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
@@ -28,13 +30,14 @@ from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from simmodel.environment import Call, ToCome
+    from simmodel.results.result import Result
     from simmodel.work.live import LiveWork
+    from simmodel.work.table import Table
 
-__all__ = ["BrokerCore", "BrokerQueue", "Coming"]
+__all__ = ["BrokerCore", "BrokerQueue", "Coming", "Part"]
 
 Home: TypeAlias = "System[Any] | Destination | str | None"
 """The home of work: a system or its name."""
@@ -60,6 +63,18 @@ class Coming(NamedTuple):
     user: int | str | None = None
     home: Destination | None = None
     spec: Job | TaskSet | None = None
+
+
+class Part(NamedTuple):
+    """The part of a record that one process has: the result of each place and its jobs, as in ``Destination.handed``.
+
+    Of a grid its jobs, their rows, and whether any has not ended.
+    """
+
+    places: Mapping[str, tuple[Result, list[tuple[int, int]]]]
+    rows: NDArray[np.int64] | None = None
+    jobs: Table | None = None
+    unfinished: bool = False
 
 
 class BrokerQueue(WaitingQueue):
@@ -322,25 +337,52 @@ class BrokerCore(System[BrokeredJob]):
         if count:
             self.sources.append(Source(self, blocks, family))
 
-    def expect_only(self, kept: Callable[[Source], Sequence[Coming]]) -> None:
-        """Expect some of the jobs to come of each source, and not the others."""
-        sources, self.sources = self.sources, []
-        for source in sources:
-            if source.pending:
-                self._active -= len(source.left())
-                self.env.withdraw(source)
-        for source in sources:
-            jobs = kept(source)
-            self.expect(len(jobs), [jobs], source.family)
+    # ------------------------------------------------------------------ places in several processes
 
     def why_coupled(self) -> str | None:
         """Return why its places cannot be simulated apart from each other, or ``None``."""
-        return why_coupled(self)
+        policy = self.scheduler.policy
+        if self.work != "jobs":
+            return "they run tasks, not jobs"
+        if not policy.blind:
+            return f"policy {policy.name} may look at what happens there"
+        if len(self.sources) > 1 and not policy.at_home:
+            return f"policy {policy.name} takes the jobs of several workloads in turn"
+        for job in chain.from_iterable(source.left() for source in self.sources):
+            if isinstance(job.spec, Job) and job.spec.coupled:
+                return f"job {job.id} has dependencies, files or a body"
+        return None
+
+    def keep_share(self, mine: Collection[str], *, first: bool) -> NDArray[np.int16]:
+        """Choose a place for each job to come, and keep those of the places of these names only.
+
+        With ``first``, the jobs that no place can run are kept, too. Returns the number of the place of each job, by
+        row; -1: none.
+        """
+        places, sources = self.places, self.sources
+        number = {place: i for i, place in enumerate(places)}
+        keep = {number[self.named[name]] for name in mine} | ({-1} if first else set())
+        chosen = np.full(self.submitted, -1, dtype=np.int16)
+        self.sources = []
+        for source in sources:
+            coming = source.left()
+            if coming:
+                self._active -= len(coming)
+                self.env.withdraw(source)
+            jobs = map(source.live, coming)
+            able = (job for job in jobs if any(place.why_not(job) is None for place in self.allowed(job.home)))
+            view = View(self.env, able, places, f"{self.name}.policy")
+            for decision in self.scheduler.policy.decide(view) or ():
+                assert isinstance(decision, Start)
+                chosen[decision.work.row] = number[decision.place]
+            kept = [job for job in coming if int(chosen[job.row]) in keep]
+            self.expect(len(kept), [kept], source.family)
+        self.scheduler.answer_by(lambda view: (Start(job, places[chosen[job.row]]) for job in view.waiting))
+        return chosen
 
     def part(self, places: Collection[str], _rows: NDArray[np.int64]) -> Part:
         """Return the part of the record that some places have, of the jobs in these rows."""
-        here = [self.named[name] for name in places]
-        return Part({place.name: (place.system.result(place.name), place.handed) for place in here})
+        return Part({name: (self.named[name].system.result(name), self.named[name].handed) for name in places})
 
     def join(self, parts: Sequence[Part]) -> None:
         """Take the parts of the record that other processes have."""

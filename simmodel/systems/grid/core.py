@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.grid import DelaySpec, GridSpec
-from simmodel.systems.broker.apart import Part
+from simmodel.systems.broker.core import Part
 from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -360,11 +360,11 @@ class GridCore(Broker):
     def why_coupled(self) -> str | None:
         """Return why its sites cannot be simulated apart from each other, or ``None``."""
         spec = self.spec
-        parts = {"outages": spec.outages, "failures": spec.failures, "a cycle": spec.cycle}
-        parts |= {"sites with a limit": any(site.limit is not None for site in spec.sites)}
-        parts |= {"sites with an overhead": any(site.overhead is not None for site in spec.sites)}
-        found = next((what for what, there in parts.items() if there), None)
-        return super().why_coupled() if found is None else f"the grid has {found}"
+        found = {"outages": spec.outages, "failures": spec.failures, "a cycle": spec.cycle}
+        found["limits of sites"] = any(site.limit is not None for site in spec.sites)
+        found["overheads of sites"] = any(site.overhead is not None for site in spec.sites)
+        there = [what for what, given in found.items() if given]
+        return f"the grid has {there[0]}" if there else super().why_coupled()
 
     def join(self, parts: Sequence[Part]) -> None:
         """Take the parts of the record that other processes have."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from simmodel.systems.broker.apart import Part
+    from simmodel.systems.broker.core import Part
     from simmodel.systems.grid.core import GridCore
     from simmodel.systems.grid.ledger import Try
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.records.streamed_recorder import EVERY
-from simmodel.systems.broker.apart import Part
+from simmodel.systems.broker.core import Part
 from simmodel.systems.grid.core import GridCore
 from simmodel.systems.grid.record import grid_result, place_table
 from simmodel.systems.grid.snapshots import capture_grid, restore_grid
