@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 119_650, "files": 568}
+SIZES = {"lines": 120_260, "files": 571}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
