@@ -41,6 +41,9 @@ class Policy:
         whether it may draw random numbers, so that runs depend on the seed
     at_home
         whether each job runs at its home, so that it must have one
+    blind
+        whether its choices depend on the jobs alone and on nothing that happens at the places, so that these may be
+        simulated apart; of the class that says so, not of those derived from it
 
     >>> from simmodel import Start
     >>> class Widest(Policy):
@@ -63,9 +66,11 @@ class Policy:
     tries_every_submission: bool = False
     draws: bool = True
     at_home: bool = False
+    blind: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls.blind = vars(cls).get("blind", False)
         given = "name" in vars(cls) or "name" in vars(cls).get("__annotations__", ())
         if not given and cls.name in ("", *(base.__name__ for base in cls.__mro__)):
             cls.name = cls.__name__

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.grid import DelaySpec, GridSpec
+from simmodel.systems.broker.core import Part
 from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -111,9 +112,11 @@ class GridCore(Broker):
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
         self.chunks: ChunkedReplay | None = None  # the workload that it reads
         self.changes: list[Change] = []  # of the cores in service at the sites
+        self.elsewhere: tuple[Part, ...] = ()  # the parts of the record that other processes have
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
         if begin:
             self.outages.restore()
+            self.outages.failures.begin()
         self._on_assigned: tuple[Callable[..., object], ...] = ()
         self._on_queued: tuple[Callable[..., object], ...] = ()
         self._on_finished: tuple[Callable[..., object], ...] = ()
@@ -418,6 +421,21 @@ class GridCore(Broker):
         self.changes.append((float(self.env.now), place.name, cause, int(site.system.places[0].up), ()))
         super().place_changed(place, cause)
 
+    # ------------------------------------------------------------------ sites in several processes
+
+    def why_coupled(self) -> str | None:
+        """Return why its sites cannot be simulated apart from each other, or ``None``."""
+        spec = self.spec
+        found = {"outages": spec.outages, "failures": spec.failures, "a cycle": spec.cycle}
+        found["limits of sites"] = any(site.limit is not None for site in spec.sites)
+        found["overheads of sites"] = any(site.overhead is not None for site in spec.sites)
+        there = [what for what, given in found.items() if given]
+        return f"the grid has {there[0]}" if there else super().why_coupled()
+
+    def join(self, parts: Sequence[Part]) -> None:
+        """Take the parts of the record that other processes have."""
+        self.elsewhere = tuple(parts)
+
     # ------------------------------------------------------------------ switches
 
     def stop_dispatch(self) -> None:
@@ -471,8 +489,8 @@ class GridCore(Broker):
 
     @property
     def endless(self) -> bool:
-        """Whether events may continue after all work has ended: outages, and instants of a data policy."""
-        return bool(self.spec.outages or self.data_scheduler.alarms) or super().endless
+        """Whether events may continue after all work has ended: outages, failures, and a data policy's instants."""
+        return bool(self.spec.outages or self.spec.failures or self.data_scheduler.alarms) or super().endless
 
 
 def asked_of_sites(spec: GridSpec) -> frozenset[str]:
