@@ -83,7 +83,9 @@ class Easy(Policy):
                 return at_each_place(view, self._at)
             if view.waiting.count == 1 and not self.promises:
                 (entries,) = set(view.choices.values())
-                return [new_start((each, each.place, None, None, None)) for each in entries if each.place.fits(each)][:1]
+                return [new_start((each, each.place, None, None, None)) for each in entries if each.place.fits(each)][
+                    :1
+                ]
             roomy = self._roomy(view)
             return chain(self._start_firsts(view, roomy), at_each_place(view, self._at)) if roomy else ()
         place = places[0]
