@@ -197,7 +197,7 @@ def test_processes_and_threads_change_nothing(week: ClusterSnapshot) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
-@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_dask_changes_nothing(week: ClusterSnapshot, processes: bool, tmp_path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'simmodel[scale]'")
     here = what_if(week, POLICIES)
