@@ -52,7 +52,7 @@ def obstacle(job: LiveJob, entries: Sequence[LiveJob] = ()) -> str:
     return "order" if "order" in found else found[0]
 
 
-def _at(place: Pool, job: LiveJob) -> str:
+def _at(place: Any, job: LiveJob) -> str:
     if place.fits(job):
         return "order"
     if place.part_of is not None and not place.holds:

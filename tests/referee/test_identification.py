@@ -6,7 +6,7 @@ import pytest
 from simmodel.foundation.errors import InputError
 from simmodel.referee import identify
 from simmodel.referee.identification import CANDIDATES
-from simmodel.referee.samples import stretches_of
+from simmodel.referee.verification import stretches_of
 from tests.helpers.drawn_schedules import MODES, drawn_log, schedule_by
 
 MADE_BY = ("fcfs", "sjf", "easy", "sjf+easy", "conservative", "best-fit")
