@@ -15,7 +15,7 @@ MADE_BY = ("fcfs", "sjf", "easy", "sjf+easy", "conservative", "best-fit")
 @pytest.mark.parametrize("policy", MADE_BY)
 def test_the_policy_of_a_schedule_is_found(policy: str) -> None:
     for seed, mode in enumerate(MODES):
-        log = drawn_log(seed, 150)
+        log = drawn_log(seed, 100)
         found = identify(log, schedule_by(log, policy, **mode), candidates=CANDIDATES, **mode)
         assert found.best == policy
         assert found.shares[policy] == 1.0
