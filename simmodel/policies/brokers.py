@@ -25,9 +25,13 @@ __all__ = ["LOADS", "DataLocality", "LeastLoaded", "Panda", "ShortestWait", "Sil
 
 LOADS: dict[str, Callable[[Any], float]] = {
     "work": work_a_processor,
-    "processors": lambda place: (place.capacity - place.free + place.queued_processors) / place.capacity,
-    "jobs": lambda place: (place.queued + place.runs) / place.capacity,
+    "processors": lambda place: _each(place.capacity - place.free + place.queued_processors, place.capacity),
+    "jobs": lambda place: _each(place.queued + place.runs, place.capacity),
 }
+
+
+def _each(amount: float, capacity: float) -> float:
+    return amount / capacity if capacity else float("inf")
 
 
 class LeastLoaded(IndexedLowest):
@@ -59,12 +63,13 @@ class LeastLoaded(IndexedLowest):
         self.load = load
 
     def indexed(self, view: View) -> bool:
-        """Return whether the load is the work: the other loads are not in the columns."""
-        return self.load == "work" and type(self) is LeastLoaded
+        """Return whether this is the policy itself."""
+        return type(self) is LeastLoaded
 
     def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the numbers of the places with the lowest load, or the first of them."""
-        return index.lowest(view.env._now, among, first=self.ties == "first")
+        figure = None if self.load == "work" else LOADS[self.load]  # that of work changes with time, too
+        return index.lowest(view.env._now, among, first=self.ties == "first", figure=figure)
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the load of each place per processor."""
