@@ -1,0 +1,265 @@
+"""What an agent sees of a cluster: the first waiting jobs as rows, free processors, and when running jobs will end."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from math import inf, log1p
+from typing import TYPE_CHECKING
+
+import numpy as np
+from gymnasium import spaces
+
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.units import in_seconds
+from simmodel.learn.coding import Columns, Observe
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.running import Entry
+    from simmodel.scheduling.protocol import View
+    from simmodel.work.job import LiveJob
+
+__all__ = ["JOB_COLUMNS", "JobWindow"]
+
+JOB_COLUMNS = ("waits", "processors", "requested", "work", "waited", "fits")
+"""Of each row: 1 (0: no job); share of the processors; requested time and processor seconds, -1 without a request;
+time waited; whether it fits in the free processors. Times and work are on a logarithmic scale from 0 to 1."""
+_LOWEST = (0.0, 0.0, -1.0, -1.0, 0.0, 0.0)
+_WAITED, _FITS = 4, 5
+
+
+class JobWindow(Observe):
+    """Shows the first waiting jobs of a cluster with one place, its free processors and the ends of running jobs.
+
+    The arrays are ``jobs``, of shape (window, 6) with :data:`JOB_COLUMNS`, and ``cluster``: the free share of the
+    processors, the number of waiting jobs, and the shares that running jobs are expected to free within each of
+    ``ends`` spans of time, from a minute to ``longest``; the last span has no end and includes jobs without a request.
+    An index that follows the queue keeps the rows, so that an observation costs the same for any number of jobs.
+
+    Parameters
+    ----------
+    window
+        rows
+    ends
+        spans of time
+    longest
+        the time that counts 1 on the logarithmic scale, as are all longer ones: s, or a text such as ``"30d"``
+    reserves
+        whether ``cluster`` has the reservation of :class:`~simmodel.learn.games.ReserveAndFill` too: whether there is
+        one, its share of the processors, the time until it can start as expected, and the share left free then
+
+    Attributes
+    ----------
+    reserved
+        the job that is next and does not fit, if any
+
+    >>> from simmodel import Job, start
+    >>> view = start(4, [Job(processors=3, run=5, requested=60), Job(processors=1, run=9)]).next_decision()
+    >>> JobWindow(3, ends=2)(view)["jobs"].astype(float).round(2).tolist()[:2]
+    [[1.0, 0.75, 0.28, 0.18, 0.0, 1.0], [1.0, 0.25, -1.0, -1.0, 0.0, 1.0]]
+    """
+
+    def __init__(
+        self, window: int = 128, *, ends: int = 16, longest: float | str = "30d", reserves: bool = False
+    ) -> None:
+        seconds = in_seconds(longest)
+        for name, value in (("window", window), ("ends", ends)):
+            if not (isinstance(value, int) and value > 0):
+                raise InputError(f"must be a whole number >= 1, got {value!r}", place=name)
+        if isinstance(seconds, str) or not 60 < seconds < inf:
+            raise InputError(f"must be > 60 s, got {longest!r}", place="longest")
+        self.window, self.ends, self.longest, self.reserves = window, ends, longest, reserves
+        names = ["free", "waiting", *(f"ends {i}" for i in range(ends))]
+        names += ["reserved", "reserved processors", "reserved for", "left beside"] if reserves else []
+        self.space = spaces.Dict(  # type: ignore[assignment]
+            {"cluster": Columns(names), "jobs": Columns(JOB_COLUMNS, window, _LOWEST)}
+        )
+        self._scale = 1.0 / log1p(seconds)
+        self._edges = np.geomspace(60.0, seconds, ends)[:-1]
+        self._view: View | None = None
+        self._at = self._version = -1.0
+        self.reserved: LiveJob | None = None
+
+    def follow(self, view: View) -> None:
+        """Fill the rows from a view, and keep them up to date from now on."""
+        if len(view.places) != 1 or view.places[0].queues:
+            raise InputError("must have one place, a cluster without partitions", place="system")
+        self._view = view
+        self._place: Pool = view.places[0]
+        self._capacity = max(1, self._place.capacity)
+        self._rows = _Rows(self.window, self._capacity, self._scale)
+        self._ends = _Ends(self._place)
+        view.waiting.keep(self._rows)
+        self._cluster = np.zeros(self.space["cluster"].shape, dtype=np.float32)  # type: ignore[index]
+        self._at = self._version = -1.0
+
+    def jobs(self, view: View) -> list[LiveJob]:
+        """Return the jobs of the rows, in order of arrival."""
+        if view is not self._view:
+            self.follow(view)
+        return self._rows.jobs
+
+    def __call__(self, view: View) -> dict[str, NDArray[np.float32]]:
+        """Return the arrays."""
+        n, now = len(self.jobs(view)), view.now
+        rows = self._rows
+        moved = now != self._at
+        if moved:
+            waited = now - rows.submits[:n]
+            np.log1p(waited, out=waited)
+            waited *= self._scale
+            np.minimum(waited, 1.0, out=rows.table[:n, _WAITED])
+            self._at = now
+        place, cluster = self._place, self._cluster
+        np.less_equal(rows.widths[:n], place.free, out=rows.table[:n, _FITS])
+        cluster[1] = min(1.0, log1p(view.waiting.count) * _CROWD)
+        if moved or place.version != self._version:
+            self._version = place.version
+            cluster[0] = max(0, place.free) / self._capacity
+            cluster[2 : 2 + self.ends] = self._ends.histogram(now, self._edges)
+            cluster[2 : 2 + self.ends] /= self._capacity
+            np.minimum(cluster, 1.0, out=cluster)
+        if self.reserves:
+            cluster[-4:] = self._reservation(now)
+        return {"cluster": cluster.copy(), "jobs": rows.table.copy()}
+
+    def _reservation(self, now: float) -> tuple[float, float, float, float]:
+        job = self.reserved
+        if job is None:
+            return 0.0, 0.0, 0.0, 0.0
+        at, extra = self.earliest(job)
+        width = min(1.0, job.width / self._capacity)
+        return 1.0, width, min(1.0, log1p(max(0.0, at - now)) * self._scale), min(1.0, extra / self._capacity)
+
+    def earliest(self, job: LiveJob) -> tuple[float, int]:
+        """Return when a job that does not fit now will (s), as running jobs have requested, and the processors left then.
+
+        Running jobs without a request may not end: the instant is infinite if too few others do.
+        """
+        place = self._place
+        return self._ends.when_free(job.width - place.free, place.env.now)
+
+    def backfillable(self, view: View) -> NDArray[np.bool_]:
+        """Return which rows have a job that fits now and does not delay the reserved one, as the jobs have requested."""
+        n, job = len(self.jobs(view)), self.reserved
+        found = np.zeros(self.window, dtype=np.bool_)
+        if job is not None and n:
+            at, extra = self.earliest(job)
+            widths = self._rows.widths[:n]
+            beside = (self._rows.requests[:n] <= at - view.now) | (widths <= extra)
+            found[:n] = beside & (widths <= self._place.free)
+        return found
+
+
+_CROWD = 1 / log1p(100_000)  # so many waiting jobs count 1
+
+
+class _Rows:
+    """The first waiting jobs in order of arrival, as columns."""
+
+    def __init__(self, size: int, capacity: int, scale: float) -> None:
+        self._size, self._capacity, self._scale = size, capacity, scale
+        self.jobs: list[LiveJob] = []
+        self.table = np.zeros((size, len(JOB_COLUMNS)), dtype=np.float32)
+        self.submits, self.requests = np.zeros((2, size))
+        self.widths = np.zeros(size, dtype=np.int64)
+
+    def _put(self, row: int, job: LiveJob) -> None:
+        scale, requested, width = self._scale, job.requested, job.width
+        known = requested < inf
+        self.table[row] = (
+            1.0,
+            min(1.0, width / self._capacity),
+            min(1.0, log1p(requested) * scale) if known else -1.0,
+            min(1.0, log1p(requested * width) * 0.5 * scale) if known else -1.0,
+            min(1.0, log1p(job.place.env.now - job.submit) * scale),
+            0.0,
+        )
+        self.submits[row] = job.submit
+        self.requests[row] = requested
+        self.widths[row] = width
+
+    def _move(self, begin: int, end: int, by: int) -> None:
+        for column in (self.table, self.submits, self.requests, self.widths):
+            column[begin + by : end + by] = column[begin:end]
+
+    def add(self, job: LiveJob) -> None:
+        """Add a job of the queue."""
+        jobs, n = self.jobs, len(self.jobs)
+        key = (job.submit, job.seq)
+        if not n or (jobs[-1].submit, jobs[-1].seq) < key:
+            if n < self._size:
+                jobs.append(job)
+                self._put(n, job)
+            return
+        row = bisect_left(jobs, key, key=lambda each: (each.submit, each.seq))
+        jobs.insert(row, job)
+        del jobs[self._size :]
+        self._move(row, len(jobs) - 1, 1)
+        self._put(row, job)
+
+    def remove(self, job: LiveJob) -> None:
+        """Remove a job of the queue, which has left it."""
+        jobs, n = self.jobs, len(self.jobs)
+        last = jobs[-1]
+        if n == self._size and (last.submit, last.seq) < (job.submit, job.seq):
+            return
+        row = jobs.index(job)
+        del jobs[row]
+        self._move(row + 1, n, -1)
+        after = last.later if n == self._size else None
+        if after is None:
+            self.table[n - 1] = 0.0
+        else:
+            jobs.append(after)
+            self._put(n - 1, after)
+
+
+class _Ends:
+    """The expected ends of running jobs and their processors, as columns in no order."""
+
+    def __init__(self, place: Pool) -> None:
+        self._rows: dict[int, int] = {}
+        self._numbers: list[int] = []
+        self._ends, self._processors = np.zeros((2, 64))
+        for entry in place.running.entries():
+            self.started(entry)
+        place.running.watch(self)
+
+    def started(self, entry: Entry) -> None:
+        """Add an execution."""
+        end, number, processors, run = entry
+        row = self._rows[number] = len(self._numbers)
+        if row == len(self._ends):
+            self._ends, self._processors = (np.concatenate([each, each]) for each in (self._ends, self._processors))
+        self._numbers.append(number)
+        self._ends[row] = end if run.job.requested < inf else inf  # else the end is that of the run, the future
+        self._processors[row] = processors
+
+    def ended(self, entry: Entry) -> None:
+        """Remove an execution."""
+        row, last = self._rows.pop(entry[1]), self._numbers.pop()
+        if last != entry[1]:
+            end = len(self._numbers)
+            self._numbers[row], self._rows[last] = last, row
+            self._ends[row], self._processors[row] = self._ends[end], self._processors[end]
+
+    def histogram(self, now: float, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the processors that come free within each span of time (s) from now on."""
+        n = len(self._numbers)
+        spans = edges.searchsorted(self._ends[:n] - now)
+        return np.bincount(spans, self._processors[:n], len(edges) + 1)
+
+    def when_free(self, missing: int, now: float) -> tuple[float, int]:
+        """Return the instant (s) at which so many more processors are free, and the surplus then."""
+        n = len(self._numbers)
+        ends = np.maximum(self._ends[:n], now)
+        order = ends.argsort()
+        ends, gathered = ends[order], self._processors[:n][order].cumsum()
+        i = int(gathered.searchsorted(missing))
+        if i == n or ends[i] == inf:
+            return inf, 0
+        last = int(ends.searchsorted(ends[i], "right")) - 1
+        return float(ends[i]), int(gathered[last]) - missing
