@@ -1,3 +1,4 @@
+from .agents import AgentPolicy as AgentPolicy, agent_policy as agent_policy
 from .coding import Act as Act, Columns as Columns, Observe as Observe
 from .environment import SchedulingEnv as SchedulingEnv
 from .episodes import Episodes as Episodes, Filter as Filter, split_by_time as split_by_time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.foundation.errors import Plain
+    from simmodel.scheduling.policy_base import Decides
     from simmodel.scheduling.protocol import Decision, View
 
 __all__ = ["Act", "Action", "Choice", "Columns", "FunctionAct", "FunctionObserve", "Mask", "Observation", "Observe"]
@@ -22,7 +23,7 @@ __all__ = ["Act", "Action", "Choice", "Columns", "FunctionAct", "FunctionObserve
 Observation: TypeAlias = "NDArray[np.generic] | Mapping[str, NDArray[np.generic]]"
 Action: TypeAlias = "int | np.integer | NDArray[np.generic]"
 Mask: TypeAlias = "NDArray[np.bool_]"
-O = TypeVar("O", bound="Observe")
+Shown = TypeVar("Shown", bound="Observe")
 
 
 class Columns(spaces.Box):
@@ -41,7 +42,8 @@ class Columns(spaces.Box):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Columns) and self.names == other.names and super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(self.names)
 
 
 class Choice(spaces.Discrete):
@@ -55,7 +57,7 @@ class Choice(spaces.Discrete):
 
     allowed: Mask | None = None
 
-    def sample(self, mask: Mask | None = None, probability: NDArray[np.float64] | None = None) -> np.int64:
+    def sample(self, mask: NDArray[np.int8] | None = None, probability: NDArray[np.int8] | None = None) -> np.int64:
         """Return the number of an action."""
         if mask is None and probability is None and self.allowed is not None:
             mask = self.allowed.astype(np.int8)
@@ -73,7 +75,7 @@ class Observe:
         the space of its arrays; it depends on the parameters alone
     """
 
-    space: spaces.Space[Observation]
+    space: spaces.Space[Any]
 
     def __call__(self, view: View) -> Observation:
         """Return the observation, in arrays of its own."""
@@ -84,7 +86,7 @@ class Observe:
         return type(self)(**parameters_of(self))
 
 
-class Act(Generic[O]):
+class Act(Generic[Shown]):
     """Decodes the action of an agent into decisions; subclasses set ``space`` and implement ``__call__``.
 
     Parameters
@@ -96,11 +98,14 @@ class Act(Generic[O]):
     ----------
     space
         the space of the actions
+    decides
+        its kind of decision: see :class:`~simmodel.scheduling.policy_base.Policy`
     """
 
-    space: spaces.Space[Action]
+    space: spaces.Space[Any]
+    decides: Decides = "anything"
 
-    def __init__(self, shown: O) -> None:
+    def __init__(self, shown: Shown) -> None:
         self.shown = shown
 
     def __call__(self, view: View, action: Action) -> Iterable[Decision]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium
@@ -211,7 +210,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         system = kind.restore(Environment(snapshot.now, snapshot.seed), snapshot)
         copy = SchedulingEnv(self.system, self.observe, self.act, self.reward)
         copy._begin(Simulation(system, until=self.simulation.until))
-        copy.np_random_seed, copy._np_random = self.np_random_seed, _copied(self.np_random)
+        copy.np_random = _copied(self.np_random)
         assert copy.simulation is not None
         copy.view = copy.simulation.next_decision()
         assert copy.view is not None

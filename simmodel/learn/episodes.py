@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -74,17 +75,18 @@ class Episodes:
         span: Span | None = None,
         warm: Sequence[Snapshot] = (),
         accept: Filter | None = None,
-        **options: object,
+        **options: Any,
     ) -> None:
         self.platform, self.workload, self.jobs, self.span = platform, workload, jobs, span
         self.warm, self.accept, self.options = warm, accept, options
         self._log: Workload | None = None
-        drawn = isinstance(workload, str) and is_generator(workload)
         if jobs is None and span is None:
             return
-        if drawn:
+        if workload is None:
+            raise InputError("missing: jobs and span are those of a log", place="workload")
+        if isinstance(workload, str) and is_generator(workload):
             raise InputError("must be None for a generator, whose parameters set the jobs", place="jobs, span")
-        self._log = log = _within(read_workload(workload), span)  # type: ignore[arg-type]
+        self._log = log = _within(read_workload(workload), span)
         if jobs is not None and not 1 <= jobs <= len(log):
             raise InputError(
                 f"must be from 1 to {len(log)}, the jobs of {log.name} in the span, got {jobs!r}", place="jobs"
@@ -168,7 +170,7 @@ def _seconds(span: Span) -> tuple[float, float]:
 
 
 def split_by_time(
-    platform: GivenPlatform, workload: GivenWork, spans: Mapping[str, Span], **options: object
+    platform: GivenPlatform, workload: GivenWork, spans: Mapping[str, Span], **options: Any
 ) -> dict[str, Episodes]:
     """Return the episodes of several spans of a log, such as to train, validate and test.
 
@@ -182,8 +184,8 @@ def split_by_time(
     [1]
     """
     found = sorted((*_seconds(span), name) for name, span in spans.items())
-    for (_, end, name), (begin, _, other) in zip(found, found[1:], strict=False):
+    for (_, end, name), (begin, _, other) in pairwise(found):
         if begin < end:
             raise InputError(f"{name} and {other} overlap from {begin:g} to {end:g} s", place="spans")
     log = read_workload(workload)
-    return {name: Episodes(platform, log, span=span, **options) for name, span in spans.items()}  # type: ignore[arg-type]
+    return {name: Episodes(platform, log, span=span, **options) for name, span in spans.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -49,6 +49,8 @@ class ChooseNext(Act[JobWindow]):
         an unknown kind of backfilling
     """
 
+    decides = "jobs"
+
     def __init__(
         self,
         shown: JobWindow,
@@ -74,7 +76,7 @@ class ChooseNext(Act[JobWindow]):
 
     def asks(self, view: View) -> bool:
         """Whether no job is next, and one waits that may be chosen at this decision."""
-        return self.shown.reserved is None and not self._closed and view.waiting.count > 0
+        return self.shown.reserved is None and not self._closed and bool(view.waiting)
 
     def mask(self, view: View) -> Mask:
         """Return which rows have a job."""
@@ -84,10 +86,11 @@ class ChooseNext(Act[JobWindow]):
     def __call__(self, view: View, action: Action) -> Iterable[Decision]:
         """Start a job, or note that it is next."""
         jobs = self.shown.jobs(view)
-        if action >= len(jobs):  # to wait
+        row = int(action)
+        if row >= len(jobs):  # to wait
             self._closed = True
             return ()
-        return self._try(view, jobs[int(action)])
+        return self._try(view, jobs[row])
 
     def resume(self, view: View) -> Iterable[Decision]:
         """Start the job that is next, if it fits by now."""
@@ -122,9 +125,9 @@ class ChooseNext(Act[JobWindow]):
 class ReserveAndFill(ChooseNext):
     """An action is a row, on two levels, as in DRAS (Fan et al., IEEE TPDS 33(12), 2022).
 
-    First the job that is next: it starts if it fits, otherwise it gets a reservation, at the instant at which it fits if
-    all running jobs end as requested. Then, while it waits, each job to backfill that does not delay it; the last action
-    ends the filling until the next event.
+    First the job that is next: it starts if it fits, otherwise it gets a reservation, at the instant at which it fits
+    if all running jobs end as requested. Then, while it waits, each job to backfill that does not delay it; the last
+    action ends the filling until the next event.
 
     >>> ReserveAndFill(JobWindow(4, reserves=True)).space.n
     np.int64(5)
@@ -136,8 +139,9 @@ class ReserveAndFill(ChooseNext):
     def asks(self, view: View) -> bool:
         """Whether a job may be reserved or backfilled."""
         if self.shown.reserved is None:
-            return view.waiting.count > 0
-        return not self._closed and bool(self.shown.backfillable(view).any())
+            return bool(view.waiting)
+        some: bool = self.shown.backfillable(view).any().item()
+        return some and not self._closed
 
     def mask(self, view: View) -> Mask:
         """Return which rows have a job, or one that may be backfilled."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.learn.environment import SchedulingEnv
 from simmodel.learn.episodes import Episodes
@@ -34,7 +34,7 @@ def batch_env(
     longest: float | str = "30d",
     reward: ObjectiveLike | Reward = "bounded_slowdown_mean",
     when: When = "end",
-    **episodes: object,
+    **episodes: Any,
 ) -> SchedulingEnv:
     """Return the environment ``simmodel/Batch-v0``: which of the first waiting jobs is next.
 
@@ -68,7 +68,7 @@ def backfill_env(
     longest: float | str = "30d",
     reward: ObjectiveLike | Reward = "bounded_slowdown_mean",
     when: When = "end",
-    **episodes: object,
+    **episodes: Any,
 ) -> SchedulingEnv:
     """Return the environment ``simmodel/Backfill-v0``: which job gets a reservation, then which ones fill the gaps.
 
@@ -78,8 +78,8 @@ def backfill_env(
     return SchedulingEnv(_drawn(platform, workload, episodes), shown, ReserveAndFill(shown), _rewarded(reward, when))
 
 
-def _drawn(platform: GivenPlatform | Episodes, workload: GivenWork | None, options: dict[str, object]) -> Episodes:
-    return platform if isinstance(platform, Episodes) else Episodes(platform, workload, **options)  # type: ignore[arg-type]
+def _drawn(platform: GivenPlatform | Episodes, workload: GivenWork | None, options: dict[str, Any]) -> Episodes:
+    return platform if isinstance(platform, Episodes) else Episodes(platform, workload, **options)
 
 
 def _rewarded(reward: ObjectiveLike | Reward, when: When) -> Reward:

@@ -73,9 +73,8 @@ class JobWindow(Observe):
         self.window, self.ends, self.longest, self.reserves = window, ends, longest, reserves
         names = ["free", "waiting", *(f"ends {i}" for i in range(ends))]
         names += ["reserved", "reserved processors", "reserved for", "left beside"] if reserves else []
-        self.space = spaces.Dict(  # type: ignore[assignment]
-            {"cluster": Columns(names), "jobs": Columns(JOB_COLUMNS, window, _LOWEST)}
-        )
+        self.space = spaces.Dict({"cluster": Columns(names), "jobs": Columns(JOB_COLUMNS, window, _LOWEST)})
+        self._figures = len(names)
         self._scale = 1.0 / log1p(seconds)
         self._edges = np.geomspace(60.0, seconds, ends)[:-1]
         self._view: View | None = None
@@ -92,7 +91,7 @@ class JobWindow(Observe):
         self._rows = _Rows(self.window, self._capacity, self._scale)
         self._ends = _Ends(self._place)
         view.waiting.keep(self._rows)
-        self._cluster = np.zeros(self.space["cluster"].shape, dtype=np.float32)  # type: ignore[index]
+        self._cluster = np.zeros(self._figures, dtype=np.float32)
         self._at = self._version = -1.0
 
     def jobs(self, view: View) -> list[LiveJob]:
@@ -134,7 +133,7 @@ class JobWindow(Observe):
         return 1.0, width, min(1.0, log1p(max(0.0, at - now)) * self._scale), min(1.0, extra / self._capacity)
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
-        """Return when a job that does not fit now will (s), as running jobs have requested, and the processors left then.
+        """Return when a job that does not fit now will (s), by the requests of running jobs, and the processors left.
 
         Running jobs without a request may not end: the instant is infinite if too few others do.
         """
@@ -142,7 +141,7 @@ class JobWindow(Observe):
         return self._ends.when_free(job.width - place.free, place.env.now)
 
     def backfillable(self, view: View) -> NDArray[np.bool_]:
-        """Return which rows have a job that fits now and does not delay the reserved one, as the jobs have requested."""
+        """Return which rows have a job that fits now and does not delay the reserved one, by their requests."""
         n, job = len(self.jobs(view)), self.reserved
         found = np.zeros(self.window, dtype=np.bool_)
         if job is not None and n:
@@ -250,7 +249,8 @@ class _Ends:
         """Return the processors that come free within each span of time (s) from now on."""
         n = len(self._numbers)
         spans = edges.searchsorted(self._ends[:n] - now)
-        return np.bincount(spans, self._processors[:n], len(edges) + 1)
+        found: NDArray[np.float64] = np.bincount(spans, self._processors[:n], len(edges) + 1).astype(np.float64)
+        return found
 
     def when_free(self, missing: int, now: float) -> tuple[float, int]:
         """Return the instant (s) at which so many more processors are free, and the surplus then."""
