@@ -71,8 +71,9 @@ class AgentPolicy(Policy):
             self._remembered = None
         yield from act.resume(view)
         while act.asks(view):
-            action = self.action(observe(view), act.mask(view))
-            act.check(view, action)
+            mask = act.mask(view)
+            action = self.action(observe(view), mask)
+            act.check(action, mask)
             yield from act(view, action)
 
     def action(self, observation: Observation, mask: Mask | None) -> Action:

@@ -27,7 +27,7 @@ Shown = TypeVar("Shown", bound="Observe")
 
 
 class Columns(spaces.Box):
-    """A box of real numbers whose last axis has names, which agents of other features do not share.
+    """A box of numbers up to 1 whose last axis has names: those of other features are another space.
 
     >>> Columns(["free", "waiting"], low=[0, -1]) == Columns(["free", "running"], low=[0, -1])
     False
@@ -35,8 +35,7 @@ class Columns(spaces.Box):
 
     def __init__(self, names: Sequence[str], rows: int | None = None, low: Sequence[float] | float = 0.0) -> None:
         shape = (len(names),) if rows is None else (rows, len(names))
-        lows = np.broadcast_to(np.asarray(low, dtype=np.float32), shape)
-        super().__init__(lows, np.ones(shape, dtype=np.float32), dtype=np.float32)
+        super().__init__(np.broadcast_to(np.float32(low), shape), np.ones(shape, dtype=np.float32), dtype=np.float32)
         self.names = tuple(names)
 
     def __eq__(self, other: object) -> bool:
@@ -47,15 +46,13 @@ class Columns(spaces.Box):
 
 
 class Choice(spaces.Discrete):
-    """The numbers of actions; without a mask of its own, ``sample()`` draws among those that are allowed now.
-
-    Attributes
-    ----------
-    allowed
-        which actions are allowed; ``None``: all
-    """
+    """The numbers of actions; ``sample()`` draws among those that are ``allowed`` now (``None``: all)."""
 
     allowed: Mask | None = None
+
+    def contains(self, x: Any) -> bool:
+        """Whether it is the number of an action."""
+        return 0 <= x < self.n if type(x) is int else super().contains(x)
 
     def sample(self, mask: NDArray[np.int8] | None = None, probability: NDArray[np.int8] | None = None) -> np.int64:
         """Return the number of an action."""
@@ -65,14 +62,9 @@ class Choice(spaces.Discrete):
 
 
 class Observe:
-    """Codes a view as arrays: what an agent sees; subclasses set ``space`` and implement ``__call__``.
+    """Codes a view as arrays, which an agent sees; subclasses set ``space`` and implement ``__call__``.
 
-    Parameters of ``__init__`` must be kept as attributes of the same names (see :meth:`fresh`).
-
-    Attributes
-    ----------
-    space
-        the space of its arrays; it depends on the parameters alone
+    The space depends on the parameters of ``__init__`` alone, which must be kept as attributes of the same names.
     """
 
     space: spaces.Space[Any]
@@ -87,7 +79,7 @@ class Observe:
 
 
 class Act(Generic[Shown]):
-    """Decodes the action of an agent into decisions; subclasses set ``space`` and implement ``__call__``.
+    """Decodes actions into decisions; subclasses set ``space``, and implement ``__call__`` and ``asks``.
 
     Parameters
     ----------
@@ -97,7 +89,7 @@ class Act(Generic[Shown]):
     Attributes
     ----------
     space
-        the space of the actions
+        of the actions
     decides
         its kind of decision: see :class:`~simmodel.scheduling.policy_base.Policy`
     """
@@ -113,7 +105,7 @@ class Act(Generic[Shown]):
         raise NotImplementedError
 
     def resume(self, view: View) -> Iterable[Decision]:
-        """Return the decisions that follow from earlier actions, before the agent is asked at a new decision."""
+        """Return the decisions that follow from earlier actions, when the scheduler asks again."""
         return ()
 
     def asks(self, view: View) -> bool:
@@ -135,28 +127,21 @@ class Act(Generic[Shown]):
         """Return one with the same parameters, for another system, which refers to ``shown``."""
         return type(self)(**{**parameters_of(self), "shown": shown})
 
-    def check(self, view: View, action: Action) -> None:
-        """Check that an action is in the space and allowed.
-
-        Raises
-        ------
-        InputError
-            it is not
-        """
+    def check(self, action: Action, mask: Mask | None) -> None:
+        """Raise ``InputError`` if an action is not in the space, or masked."""
         if not self.space.contains(action):
             raise InputError(f"must be in {self.space}, got {action!r}", place="action")
-        mask = self.mask(view)
         if mask is not None and not mask[action]:
-            allowed = ", ".join(map(str, np.flatnonzero(mask)[:8])) + (" ..." if np.count_nonzero(mask) > 8 else "")
-            raise InputError(f"must be allowed by the mask ({allowed}), got {action}", place="action")
+            allowed = np.flatnonzero(mask)
+            several = ", ".join(map(str, allowed[:8])) + (" ..." if len(allowed) > 8 else "")
+            raise InputError(f"must be one that the mask allows ({several}), got {action}", place="action")
 
 
 class FunctionObserve(Observe):
     """Codes a view by a function."""
 
     def __init__(self, function: Callable[[View], Observation], space: spaces.Space[Observation]) -> None:
-        self.function = function
-        self.space = space
+        self.function, self.space = function, space
 
     def __call__(self, view: View) -> Observation:
         """Return the function's arrays."""
@@ -164,7 +149,7 @@ class FunctionObserve(Observe):
 
 
 class FunctionAct(Act[Observe]):
-    """Decodes an action by a function, once at each decision of the scheduler."""
+    """Decodes an action by a function, once whenever the scheduler asks."""
 
     def __init__(
         self,
@@ -174,18 +159,16 @@ class FunctionAct(Act[Observe]):
         masked: Callable[[View], Mask] | None = None,
     ) -> None:
         super().__init__(shown)
-        self.function = function
-        self.space = space
-        self.masked = masked
+        self.function, self.space, self.masked = function, space, masked
         self._asked = False
 
     def resume(self, view: View) -> Iterable[Decision]:
-        """Note that the agent has not been asked at this decision."""
+        """Note that the agent has not been asked."""
         self._asked = False
         return ()
 
     def asks(self, view: View) -> bool:
-        """Whether the agent has not been asked at this decision."""
+        """Whether the agent has not been asked."""
         return not self._asked
 
     def __call__(self, view: View, action: Action) -> Iterable[Decision]:

@@ -148,7 +148,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         simulation, view, act = self.simulation, self.view, self.act
         if simulation is None or view is None:
             raise InputError("must be reset before the first step and after the end", place="environment")
-        act.check(view, action)
+        act.check(action, self._mask)
         before = simulation.env.now
         simulation.decide(act(view, action))
         reason = self._go_on()
@@ -184,8 +184,8 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         return self._last
 
     def _info(self, seconds: float) -> dict[str, Any]:
-        mask = self.action_masks()
-        if isinstance(self.action_space, Choice):
+        self._mask = mask = None if self.view is None else self.act.mask(self.view)
+        if isinstance(self.act.space, Choice):
             self.action_space.allowed = mask
         return {"seconds": seconds} if mask is None else {"seconds": seconds, "action_mask": mask.copy()}
 

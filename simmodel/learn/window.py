@@ -27,7 +27,6 @@ JOB_COLUMNS = ("waits", "processors", "requested", "work", "waited", "fits")
 """Of each row: 1 (0: no job); share of the processors; requested time and processor seconds, -1 without a request;
 time waited; whether it fits in the free processors. Times and work are on a logarithmic scale from 0 to 1."""
 _LOWEST = (0.0, 0.0, -1.0, -1.0, 0.0, 0.0)
-_WAITED, _FITS = 4, 5
 
 
 class JobWindow(Observe):
@@ -74,55 +73,38 @@ class JobWindow(Observe):
         names = ["free", "waiting", *(f"ends {i}" for i in range(ends))]
         names += ["reserved", "reserved processors", "reserved for", "left beside"] if reserves else []
         self.space = spaces.Dict({"cluster": Columns(names), "jobs": Columns(JOB_COLUMNS, window, _LOWEST)})
-        self._figures = len(names)
+        self._cluster, self._most = np.zeros(len(names), dtype=np.float32), np.ones(len(names), dtype=np.float32)
         self._scale = 1.0 / log1p(seconds)
         self._edges = np.geomspace(60.0, seconds, ends)[:-1]
         self._view: View | None = None
-        self._at = self._version = -1.0
         self.reserved: LiveJob | None = None
 
-    def follow(self, view: View) -> None:
+    def _follow(self, view: View) -> None:
         """Fill the rows from a view, and keep them up to date from now on."""
         if len(view.places) != 1 or view.places[0].queues:
-            raise InputError("must have one place, a cluster without partitions", place="system")
+            raise InputError("must have one place: a cluster without partitions", place="system")
         self._view = view
         self._place: Pool = view.places[0]
         self._capacity = max(1, self._place.capacity)
         self._rows = _Rows(self.window, self._capacity, self._scale)
-        self._ends = _Ends(self._place)
+        self._ends = _Ends(self._place, self._capacity)
         view.waiting.keep(self._rows)
-        self._cluster = np.zeros(self._figures, dtype=np.float32)
-        self._at = self._version = -1.0
 
     def jobs(self, view: View) -> list[LiveJob]:
         """Return the jobs of the rows, in order of arrival."""
         if view is not self._view:
-            self.follow(view)
+            self._follow(view)
         return self._rows.jobs
 
     def __call__(self, view: View) -> dict[str, NDArray[np.float32]]:
         """Return the arrays."""
-        n, now = len(self.jobs(view)), view.now
-        rows = self._rows
-        moved = now != self._at
-        if moved:
-            waited = now - rows.submits[:n]
-            np.log1p(waited, out=waited)
-            waited *= self._scale
-            np.minimum(waited, 1.0, out=rows.table[:n, _WAITED])
-            self._at = now
-        place, cluster = self._place, self._cluster
-        np.less_equal(rows.widths[:n], place.free, out=rows.table[:n, _FITS])
-        cluster[1] = min(1.0, log1p(view.waiting.count) * _CROWD)
-        if moved or place.version != self._version:
-            self._version = place.version
-            cluster[0] = max(0, place.free) / self._capacity
-            cluster[2 : 2 + self.ends] = self._ends.histogram(now, self._edges)
-            cluster[2 : 2 + self.ends] /= self._capacity
-            np.minimum(cluster, 1.0, out=cluster)
+        n, now, place, rows, cluster = len(self.jobs(view)), view.now, self._place, self._rows, self._cluster
+        cluster[0] = max(0, place.free) / self._capacity
+        cluster[1] = log1p(view.waiting.count) * _CROWD
+        cluster[2 : 2 + self.ends] = self._ends.histogram(now, self._edges)
         if self.reserves:
             cluster[-4:] = self._reservation(now)
-        return {"cluster": cluster.copy(), "jobs": rows.table.copy()}
+        return {"cluster": np.minimum(cluster, self._most), "jobs": rows.at(now, place.free, n)}
 
     def _reservation(self, now: float) -> tuple[float, float, float, float]:
         job = self.reserved
@@ -162,8 +144,25 @@ class _Rows:
         self._size, self._capacity, self._scale = size, capacity, scale
         self.jobs: list[LiveJob] = []
         self.table = np.zeros((size, len(JOB_COLUMNS)), dtype=np.float32)
-        self.submits, self.requests = np.zeros((2, size))
-        self.widths = np.zeros(size, dtype=np.int64)
+        self.submits, self.requests, self.widths, self._waited = np.zeros((4, size))
+        self._fits = np.zeros(size, dtype=np.bool_)
+        # Arrays instead of numbers: numpy converts these anew at each call, which takes longer than the arithmetic.
+        self._now, self._free, self._unit, self._one = np.array(0.0), np.array(0.0), np.array(scale), np.array(1.0)
+        self._at = -inf
+
+    def at(self, now: float, free: int, n: int) -> NDArray[np.float32]:
+        """Return the table at an instant (s), with so many free processors and rows."""
+        if now != self._at:
+            self._at = self._now[()] = now
+            waited = self._waited[:n]
+            np.subtract(self._now, self.submits[:n], out=waited)
+            np.log1p(waited, out=waited)
+            np.multiply(waited, self._unit, out=waited)
+            np.minimum(waited, self._one, out=waited)
+            self.table[:n, 4] = waited
+        self._free[()] = free
+        self.table[:n, 5] = np.less_equal(self.widths[:n], self._free, out=self._fits[:n])
+        return self.table.copy()
 
     def _put(self, row: int, job: LiveJob) -> None:
         scale, requested, width = self._scale, job.requested, job.width
@@ -219,7 +218,8 @@ class _Rows:
 class _Ends:
     """The expected ends of running jobs and their processors, as columns in no order."""
 
-    def __init__(self, place: Pool) -> None:
+    def __init__(self, place: Pool, capacity: int) -> None:
+        self._share, self._now = np.array(1.0 / capacity), np.array(0.0)
         self._rows: dict[int, int] = {}
         self._numbers: list[int] = []
         self._ends, self._processors = np.zeros((2, 64))
@@ -246,10 +246,11 @@ class _Ends:
             self._ends[row], self._processors[row] = self._ends[end], self._processors[end]
 
     def histogram(self, now: float, edges: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the processors that come free within each span of time (s) from now on."""
+        """Return the share of the processors that comes free within each span of time (s) from now on."""
         n = len(self._numbers)
-        spans = edges.searchsorted(self._ends[:n] - now)
-        found: NDArray[np.float64] = np.bincount(spans, self._processors[:n], len(edges) + 1).astype(np.float64)
+        self._now[()] = now
+        spans = edges.searchsorted(self._ends[:n] - self._now)
+        found: NDArray[np.float64] = np.bincount(spans, self._processors[:n], len(edges) + 1) * self._share
         return found
 
     def when_free(self, missing: int, now: float) -> tuple[float, int]:
