@@ -17,6 +17,7 @@ from simmodel.learn.rewards import Reward
 from simmodel.runs.simulating import start
 from simmodel.scheduling.objectives import ObjectiveLike
 from simmodel.systems.submissions import read_workload
+from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import GivenWork
-    from simmodel.work.workload import Workload
 
 __all__ = ["Episodes", "Filter", "Span", "split_by_time"]
 
@@ -86,11 +86,16 @@ class Episodes:
             raise InputError("missing: jobs and span are those of a log", place="workload")
         if isinstance(workload, str) and is_generator(workload):
             raise InputError("must be None for a generator, whose parameters set the jobs", place="jobs, span")
-        self._log = log = _within(read_workload(workload), span)
+        self._log = log = _within(_known(read_workload(workload)), span)
         if jobs is not None and not 1 <= jobs <= len(log):
             raise InputError(
                 f"must be from 1 to {len(log)}, the jobs of {log.name} in the span, got {jobs!r}", place="jobs"
             )
+
+    @classmethod
+    def of(cls, given: GivenPlatform | Episodes, workload: GivenWork | None, options: Mapping[str, Any]) -> Episodes:
+        """Return the episodes of a platform, or those that are given instead of one."""
+        return given if isinstance(given, Episodes) else cls(given, workload, **options)
 
     def __call__(self, rng: Generator, policy: PolicyLike | None = None) -> Simulation:
         """Return the simulation of an episode, ready to run; ``policy``: to be run by it."""
@@ -151,6 +156,17 @@ class Filter:
     def __call__(self, simulation: Simulation) -> bool:
         """Return whether the objective of an episode, which is run, lies within the bounds."""
         return self.low <= Reward(self.objective).value(simulation.run()) <= self.high
+
+
+def _known(log: Workload) -> Workload:
+    """Return a log without the columns of which it knows nothing: each episode copies them."""
+    if log.specs is not None:
+        return log
+    columns = {name: log[name] for name in log.table.names}
+    unknown = [name for name, each in columns.items() if each.dtype.kind in "if" and not (each > -1).any()]
+    for name in set(unknown) - {"job", "submit", "run", "processors"}:
+        del columns[name]
+    return Workload(columns, name=log.name, processors=log.processors, header=log.header, report=log.report)
 
 
 def _within(log: Workload, span: Span | None) -> Workload:

@@ -71,7 +71,7 @@ class ChooseNext(Act[JobWindow]):
         self._masks = np.tri(shown.window + 1, shown.window + wait, -1, dtype=np.bool_)
         self._masks[:, shown.window :] = True
         self._masks.flags.writeable = False
-        self._easy = Easy(candidates=candidates)
+        self._easy = None if backfill == "none" else Easy(candidates=candidates)
         self._closed = False
 
     def asks(self, view: View) -> bool:
@@ -109,7 +109,7 @@ class ChooseNext(Act[JobWindow]):
 
     def _beside(self, view: View, job: LiveJob) -> Iterable[Decision]:
         """Return the starts beside a job that does not fit."""
-        return () if self.backfill == "none" else self._easy.beside(view, job.place, job)
+        return () if self._easy is None else self._easy.beside(view, job.place, job)
 
     def state(self) -> Plain:
         """Return the id of the job that is next, and whether nothing more is chosen at this decision."""

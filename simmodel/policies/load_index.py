@@ -172,7 +172,8 @@ class SiteColumns:
         idle: NDArray[np.bool_] = self.open >= processors
         return idle
 
-    def _lows(self, now: float) -> NDArray[np.float64]:
+    def loads(self, now: float) -> NDArray[np.float64]:
+        """Return the loads of the places (s a processor) at an instant (s): lower bounds, but for rounding exact."""
         self.refresh(now)
         lows: NDArray[np.float64] = self._low - (now - self._since) * self._falls
         return lows
@@ -189,14 +190,14 @@ class SiteColumns:
         first
             whether the first of them is enough
         """
-        return _least(self._lows(now), self._span, self._exact_load, among, first=first)
+        return _least(self.loads(now), self._span, self._exact_load, among, first=first)
 
     def shortest(self, now: float, processors: int, among: NDArray[np.bool_] | None = None) -> list[int]:
         """Return the number of the first of the least loaded places among those that start a job at once, or of all.
 
         Parameters are those of :meth:`lowest`, and the processors of the job.
         """
-        lows = self._lows(now)
+        lows = self.loads(now)
         idle = self.idle_for(processors)
         if among is not None:
             idle &= among
@@ -231,7 +232,7 @@ class SiteColumns:
         among
             which places to consider; default: all
         """
-        ends = self._lows(now)
+        ends = self.loads(now)
         idle = self.idle_for(processors)
         ends[idle] = 0.0
         ends += now + transfer + run
