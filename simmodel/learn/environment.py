@@ -217,6 +217,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         copy.act.restore(self.act.state(), copy.view)
         copy.reward = self.reward.fork(self.simulation, copy.simulation)
         copy._last = self._last
+        copy._info(0.0)
         return copy
 
 

@@ -139,7 +139,7 @@ class Filter:
     objective: ObjectiveLike = "bounded_slowdown_mean"
 
     @classmethod
-    def between_median_and_twice_the_mean(
+    def of_medians(
         cls,
         episodes: Episodes,
         draws: int = 100,

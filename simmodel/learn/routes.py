@@ -26,9 +26,9 @@ __all__ = ["ROUTED_COLUMNS", "SITE_COLUMNS", "ChoosePlace", "Sites"]
 ROUTED_COLUMNS = ("processors", "requested", "input bytes")
 """Of the job: share of the processors of the largest place; requested time, -1 without one, and bytes of its inputs."""
 SITE_COLUMNS = ("takes", "free", "queued", "coming", "running", "load", "speed", "held", "transfer")
-"""Of each place: whether it takes the job; free share; jobs that wait, come and run; expected remaining work a processor
-(s), -1 once it has work without a request; speed, of the highest; share of the input bytes there; seconds for the rest
-on idle links. Counts, seconds and bytes are on logarithmic scales from 0 to 1."""
+"""Of each place: whether it takes the job; free share; jobs that wait, come and run; expected remaining work a
+processor (s), -1 once it has work without a request; speed, of the highest; share of the input bytes there; seconds for
+the rest on idle links. Counts, seconds and bytes are on logarithmic scales from 0 to 1."""
 _SECONDS, _JOBS, _BYTES = (1 / log1p(most) for most in (30 * 86400.0, 1e5, 1e15))
 
 
