@@ -35,7 +35,7 @@ class Columns(spaces.Box):
 
     def __init__(self, names: Sequence[str], rows: int | None = None, low: Sequence[float] | float = 0.0) -> None:
         shape = (len(names),) if rows is None else (rows, len(names))
-        super().__init__(np.broadcast_to(np.float32(low), shape), np.ones(shape, dtype=np.float32), dtype=np.float32)
+        super().__init__(np.broadcast_to(np.asarray(low, np.float32), shape), np.ones(shape, dtype=np.float32), dtype=np.float32)
         self.names = tuple(names)
 
     def __eq__(self, other: object) -> bool:
@@ -52,7 +52,7 @@ class Choice(spaces.Discrete):
 
     def contains(self, x: Any) -> bool:
         """Whether it is the number of an action."""
-        return 0 <= x < self.n if type(x) is int else super().contains(x)
+        return 0 <= x < int(self.n) if type(x) is int else super().contains(x)
 
     def sample(self, mask: NDArray[np.int8] | None = None, probability: NDArray[np.int8] | None = None) -> np.int64:
         """Return the number of an action."""

@@ -105,6 +105,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         self.observe, self.act = observe, act
         self.reward = reward if isinstance(reward, Reward) else Reward(reward)
         self.observation_space, self.action_space = observe.space, act.space
+        self._choice = act.space if isinstance(act.space, Choice) else None
         self.simulation: Simulation | None = None
         self.view: View | None = None
 
@@ -185,8 +186,8 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
 
     def _info(self, seconds: float) -> dict[str, Any]:
         self._mask = mask = None if self.view is None else self.act.mask(self.view)
-        if isinstance(self.act.space, Choice):
-            self.action_space.allowed = mask
+        if self._choice is not None:
+            self._choice.allowed = mask
         return {"seconds": seconds} if mask is None else {"seconds": seconds, "action_mask": mask.copy()}
 
     def action_masks(self) -> Mask | None:
