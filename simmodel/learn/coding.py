@@ -35,7 +35,9 @@ class Columns(spaces.Box):
 
     def __init__(self, names: Sequence[str], rows: int | None = None, low: Sequence[float] | float = 0.0) -> None:
         shape = (len(names),) if rows is None else (rows, len(names))
-        super().__init__(np.broadcast_to(np.asarray(low, np.float32), shape), np.ones(shape, dtype=np.float32), dtype=np.float32)
+        super().__init__(
+            np.broadcast_to(np.asarray(low, np.float32), shape), np.ones(shape, dtype=np.float32), dtype=np.float32
+        )
         self.names = tuple(names)
 
     def __eq__(self, other: object) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 from gymnasium import spaces
 
 from simmodel.foundation.errors import InputError
-from simmodel.foundation.units import in_seconds
 from simmodel.learn.coding import Columns, Observe
 
 if TYPE_CHECKING:
@@ -25,26 +24,27 @@ __all__ = ["JOB_COLUMNS", "JobWindow"]
 
 JOB_COLUMNS = ("waits", "processors", "requested", "work", "waited", "fits")
 """Of each row: 1 (0: no job); share of the processors; requested time and processor seconds, -1 without a request;
-time waited; whether it fits in the free processors. Times and work are on a logarithmic scale from 0 to 1."""
+time waited; whether it fits in the free processors. Times are on a logarithmic scale from 0 to 1, which stands for 30
+days and more, work on half of it."""
 _LOWEST = (0.0, 0.0, -1.0, -1.0, 0.0, 0.0)
+_LONGEST = 30 * 86400.0
+_TIME, _CROWD = 1 / log1p(_LONGEST), 1 / log1p(100_000)
+_SPANS = 16
+_EDGES = np.geomspace(60.0, _LONGEST, _SPANS)[:-1]
 
 
 class JobWindow(Observe):
     """Shows the first waiting jobs of a cluster with one place, its free processors and the ends of running jobs.
 
     The arrays are ``jobs``, of shape (window, 6) with :data:`JOB_COLUMNS`, and ``cluster``: the free share of the
-    processors, the number of waiting jobs, and the shares that running jobs are expected to free within each of
-    ``ends`` spans of time, from a minute to ``longest``; the last span has no end and includes jobs without a request.
-    An index that follows the queue keeps the rows, so that an observation costs the same for any number of jobs.
+    processors, the number of waiting jobs, and the shares that running jobs are expected to free within each of 16
+    spans of time, from a minute to 30 days; the last one has no end and includes jobs without a request. An index
+    that follows the queue keeps the rows, so that an observation costs the same for any number of jobs.
 
     Parameters
     ----------
     window
         rows
-    ends
-        spans of time
-    longest
-        the time that counts 1 on the logarithmic scale, as are all longer ones: s, or a text such as ``"30d"``
     reserves
         whether ``cluster`` has the reservation of :class:`~simmodel.learn.games.ReserveAndFill` too: whether there is
         one, its share of the processors, the time until it can start as expected, and the share left free then
@@ -56,26 +56,18 @@ class JobWindow(Observe):
 
     >>> from simmodel import Job, start
     >>> view = start(4, [Job(processors=3, run=5, requested=60), Job(processors=1, run=9)]).next_decision()
-    >>> JobWindow(3, ends=2)(view)["jobs"].astype(float).round(2).tolist()[:2]
+    >>> JobWindow(3)(view)["jobs"].astype(float).round(2).tolist()[:2]
     [[1.0, 0.75, 0.28, 0.18, 0.0, 1.0], [1.0, 0.25, -1.0, -1.0, 0.0, 1.0]]
     """
 
-    def __init__(
-        self, window: int = 128, *, ends: int = 16, longest: float | str = "30d", reserves: bool = False
-    ) -> None:
-        seconds = in_seconds(longest)
-        for name, value in (("window", window), ("ends", ends)):
-            if not (isinstance(value, int) and value > 0):
-                raise InputError(f"must be a whole number >= 1, got {value!r}", place=name)
-        if isinstance(seconds, str) or not 60 < seconds < inf:
-            raise InputError(f"must be > 60 s, got {longest!r}", place="longest")
-        self.window, self.ends, self.longest, self.reserves = window, ends, longest, reserves
-        names = ["free", "waiting", *(f"ends {i}" for i in range(ends))]
+    def __init__(self, window: int = 128, *, reserves: bool = False) -> None:
+        if not (isinstance(window, int) and window > 0):
+            raise InputError(f"must be a whole number >= 1, got {window!r}", place="window")
+        self.window, self.reserves = window, reserves
+        names = ["free", "waiting", *(f"ends {i}" for i in range(_SPANS))]
         names += ["reserved", "reserved processors", "reserved for", "left beside"] if reserves else []
         self.space = spaces.Dict({"cluster": Columns(names), "jobs": Columns(JOB_COLUMNS, window, _LOWEST)})
         self._cluster, self._most = np.zeros(len(names), dtype=np.float32), np.ones(len(names), dtype=np.float32)
-        self._scale = 1.0 / log1p(seconds)
-        self._edges = np.geomspace(60.0, seconds, ends)[:-1]
         self._view: View | None = None
         self.reserved: LiveJob | None = None
 
@@ -86,7 +78,7 @@ class JobWindow(Observe):
         self._view = view
         self._place: Pool = view.places[0]
         self._capacity = max(1, self._place.capacity)
-        self._rows = _Rows(self.window, self._capacity, self._scale)
+        self._rows = _Rows(self.window, self._capacity)
         self._ends = _Ends(self._place, self._capacity)
         view.waiting.keep(self._rows)
 
@@ -101,7 +93,7 @@ class JobWindow(Observe):
         n, now, place, rows, cluster = len(self.jobs(view)), view.now, self._place, self._rows, self._cluster
         cluster[0] = max(0, place.free) / self._capacity
         cluster[1] = log1p(view.waiting.count) * _CROWD
-        cluster[2 : 2 + self.ends] = self._ends.histogram(now, self._edges)
+        cluster[2 : 2 + _SPANS] = self._ends.histogram(now)
         if self.reserves:
             cluster[-4:] = self._reservation(now)
         return {"cluster": np.minimum(cluster, self._most), "jobs": rows.at(now, place.free, n)}
@@ -112,7 +104,7 @@ class JobWindow(Observe):
             return 0.0, 0.0, 0.0, 0.0
         at, extra = self.earliest(job)
         width = min(1.0, job.width / self._capacity)
-        return 1.0, width, min(1.0, log1p(max(0.0, at - now)) * self._scale), min(1.0, extra / self._capacity)
+        return 1.0, width, min(1.0, log1p(max(0.0, at - now)) * _TIME), min(1.0, extra / self._capacity)
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
         """Return when a job that does not fit now will (s), by the requests of running jobs, and the processors left.
@@ -134,20 +126,17 @@ class JobWindow(Observe):
         return found
 
 
-_CROWD = 1 / log1p(100_000)  # so many waiting jobs count 1
-
-
 class _Rows:
     """The first waiting jobs in order of arrival, as columns."""
 
-    def __init__(self, size: int, capacity: int, scale: float) -> None:
-        self._size, self._capacity, self._scale = size, capacity, scale
+    def __init__(self, size: int, capacity: int) -> None:
+        self._size, self._capacity = size, capacity
         self.jobs: list[LiveJob] = []
         self.table = np.zeros((size, len(JOB_COLUMNS)), dtype=np.float32)
         self.submits, self.requests, self.widths, self._waited = np.zeros((4, size))
         self._fits = np.zeros(size, dtype=np.bool_)
         # Arrays instead of numbers: numpy converts these anew at each call, which takes longer than the arithmetic.
-        self._now, self._free, self._unit, self._one = np.array(0.0), np.array(0.0), np.array(scale), np.array(1.0)
+        self._now, self._free, self._unit, self._one = np.array(0.0), np.array(0.0), np.array(_TIME), np.array(1.0)
         self._at = -inf
 
     def at(self, now: float, free: int, n: int) -> NDArray[np.float32]:
@@ -165,14 +154,14 @@ class _Rows:
         return self.table.copy()
 
     def _put(self, row: int, job: LiveJob) -> None:
-        scale, requested, width = self._scale, job.requested, job.width
+        requested, width = job.requested, job.width
         known = requested < inf
         self.table[row] = (
             1.0,
             min(1.0, width / self._capacity),
-            min(1.0, log1p(requested) * scale) if known else -1.0,
-            min(1.0, log1p(requested * width) * 0.5 * scale) if known else -1.0,
-            min(1.0, log1p(job.place.env.now - job.submit) * scale),
+            min(1.0, log1p(requested) * _TIME) if known else -1.0,
+            min(1.0, log1p(requested * width) * 0.5 * _TIME) if known else -1.0,
+            min(1.0, log1p(job.place.env.now - job.submit) * _TIME),
             0.0,
         )
         self.submits[row] = job.submit
@@ -245,12 +234,12 @@ class _Ends:
             self._numbers[row], self._rows[last] = last, row
             self._ends[row], self._processors[row] = self._ends[end], self._processors[end]
 
-    def histogram(self, now: float, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    def histogram(self, now: float) -> NDArray[np.float64]:
         """Return the share of the processors that comes free within each span of time (s) from now on."""
         n = len(self._numbers)
         self._now[()] = now
-        spans = edges.searchsorted(self._ends[:n] - self._now)
-        found: NDArray[np.float64] = np.bincount(spans, self._processors[:n], len(edges) + 1) * self._share
+        spans = _EDGES.searchsorted(self._ends[:n] - self._now)
+        found: NDArray[np.float64] = np.bincount(spans, self._processors[:n], _SPANS) * self._share
         return found
 
     def when_free(self, missing: int, now: float) -> tuple[float, int]:
