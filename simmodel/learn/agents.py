@@ -126,7 +126,7 @@ def agent_policy(predict: Predict, env: gymnasium.Env[Observation, Action], name
         raise InputError(f"must be a SchedulingEnv, got {inner!r}", place="env")
     if isinstance(predict, _SpacedModel):
         for what, own, other in (
-            ("observations", inner.observe.space, predict.observation_space),
+            ("observations", inner.observation_space, predict.observation_space),
             ("actions", inner.act.space, predict.action_space),
         ):
             if own != other:

@@ -64,12 +64,14 @@ class Choice(spaces.Discrete):
 
 
 class Observe:
-    """Codes a view as arrays, which an agent sees; subclasses set ``space`` and implement ``__call__``.
+    """Codes a view as arrays, which an agent sees; subclasses implement ``space`` and ``__call__``.
 
-    The space depends on the parameters of ``__init__`` alone, which must be kept as attributes of the same names.
+    The parameters of ``__init__`` must be kept as attributes of the same names.
     """
 
-    space: spaces.Space[Any]
+    def space(self) -> spaces.Space[Any]:
+        """Return the space of the arrays, which depends on the parameters alone."""
+        raise NotImplementedError
 
     def __call__(self, view: View) -> Observation:
         """Return the observation, in arrays of its own."""
@@ -142,8 +144,12 @@ class Act(Generic[Shown]):
 class FunctionObserve(Observe):
     """Codes a view by a function."""
 
-    def __init__(self, function: Callable[[View], Observation], space: spaces.Space[Observation]) -> None:
-        self.function, self.space = function, space
+    def __init__(self, function: Callable[[View], Observation], arrays: spaces.Space[Observation]) -> None:
+        self.function, self.arrays = function, arrays
+
+    def space(self) -> spaces.Space[Observation]:
+        """Return the space of the function."""
+        return self.arrays
 
     def __call__(self, view: View) -> Observation:
         """Return the function's arrays."""

@@ -104,7 +104,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         self.system = system
         self.observe, self.act = observe, act
         self.reward = reward if isinstance(reward, Reward) else Reward(reward)
-        self.observation_space, self.action_space = observe.space, act.space
+        self.observation_space, self.action_space = observe.space(), act.space
         self._choice = act.space if isinstance(act.space, Choice) else None
         self.simulation: Simulation | None = None
         self.view: View | None = None

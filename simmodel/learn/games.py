@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -68,9 +69,7 @@ class ChooseNext(Act[JobWindow]):
         self.hold = hold
         self.wait = wait
         self.space = Choice(shown.window + wait)
-        self._masks = np.tri(shown.window + 1, shown.window + wait, -1, dtype=np.bool_)
-        self._masks[:, shown.window :] = True
-        self._masks.flags.writeable = False
+        self._masks = _masks(shown.window, wait)
         self._easy = None if backfill == "none" else Easy(candidates=candidates)
         self._closed = False
 
@@ -120,6 +119,15 @@ class ChooseNext(Act[JobWindow]):
         if isinstance(values, dict):
             name, self._closed = values["next"], bool(values["closed"])
             self.shown.reserved = None if name is None else next((job for job in view.waiting if job.id == name), None)
+
+
+@cache
+def _masks(window: int, wait: bool) -> Mask:
+    """Return the mask for each number of jobs in the rows."""
+    masks = np.tri(window + 1, window + wait, -1, dtype=np.bool_)
+    masks[:, window:] = True
+    masks.flags.writeable = False
+    return masks
 
 
 class ReserveAndFill(ChooseNext):

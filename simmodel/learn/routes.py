@@ -46,12 +46,14 @@ class Sites(Observe):
 
     def __init__(self, places: int) -> None:
         self.places = places
-        low = [-float(name == "load") for name in SITE_COLUMNS]
-        self.space = spaces.Dict(
-            {"job": Columns(ROUTED_COLUMNS, None, (0, -1, 0)), "places": Columns(SITE_COLUMNS, places, low)}
-        )
         self._view: View | None = None
         self.unrequested: set[Destination] = set()
+
+    def space(self) -> spaces.Dict:
+        """Return the space of the arrays."""
+        low = [-float(name == "load") for name in SITE_COLUMNS]
+        about = Columns(ROUTED_COLUMNS, None, (0, -1, 0))
+        return spaces.Dict({"job": about, "places": Columns(SITE_COLUMNS, self.places, low)})
 
     def _follow(self, view: View) -> None:
         if len(view.places) != self.places or not all(place.queues for place in view.places):

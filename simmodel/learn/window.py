@@ -30,6 +30,8 @@ _LOWEST = (0.0, 0.0, -1.0, -1.0, 0.0, 0.0)
 _LONGEST = 30 * 86400.0
 _TIME, _CROWD = 1 / log1p(_LONGEST), 1 / log1p(100_000)
 _SPANS = 16
+_FIGURES = ("free", "waiting", *(f"ends {i}" for i in range(_SPANS)))
+_RESERVATION = ("reserved", "reserved processors", "reserved for", "left beside")
 _EDGES = np.geomspace(60.0, _LONGEST, _SPANS)[:-1]
 
 
@@ -64,12 +66,15 @@ class JobWindow(Observe):
         if not (isinstance(window, int) and window > 0):
             raise InputError(f"must be a whole number >= 1, got {window!r}", place="window")
         self.window, self.reserves = window, reserves
-        names = ["free", "waiting", *(f"ends {i}" for i in range(_SPANS))]
-        names += ["reserved", "reserved processors", "reserved for", "left beside"] if reserves else []
-        self.space = spaces.Dict({"cluster": Columns(names), "jobs": Columns(JOB_COLUMNS, window, _LOWEST)})
-        self._cluster, self._most = np.zeros(len(names), dtype=np.float32), np.ones(len(names), dtype=np.float32)
+        figures = len(_FIGURES) + len(_RESERVATION) * reserves
+        self._cluster, self._most = np.zeros(figures, dtype=np.float32), np.ones(figures, dtype=np.float32)
         self._view: View | None = None
         self.reserved: LiveJob | None = None
+
+    def space(self) -> spaces.Dict:
+        """Return the space of the arrays."""
+        figures = Columns((*_FIGURES, *_RESERVATION) if self.reserves else _FIGURES)
+        return spaces.Dict({"cluster": figures, "jobs": Columns(JOB_COLUMNS, self.window, _LOWEST)})
 
     def _follow(self, view: View) -> None:
         """Fill the rows from a view, and keep them up to date from now on."""
