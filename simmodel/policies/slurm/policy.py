@@ -1,0 +1,351 @@
+"""The policy: both loops of slurmctld on a view, each at its own instants."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from math import ceil, inf
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
+from simmodel.platform.node_lists import node_names
+from simmodel.policies.slurm.backfill import BackfillCycle
+from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
+from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
+from simmodel.policies.slurm.settings import YEAR, SlurmPartition, SlurmSettings, partitions_of
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.scheduling.observer import Observer
+from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Decision, Start, View, WakeAt
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.resources.pools.allocation import Allocation
+    from simmodel.work.job import LiveJob, Run
+
+__all__ = ["Slurm", "SlurmTiming"]
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SlurmTiming(Fields):
+    """When the loops of slurmctld run; all instants and times in seconds.
+
+    Parameters
+    ----------
+    main_first, turn
+        the instant of a turn of the background loop, at which the main loop runs, and the time between two turns
+    backfill_first
+        the instant at which the backfill loop looks for the first time; default: ``bf_interval``
+    completing
+        how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
+    main, full, backfill
+        instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
+    """
+
+    main_first: float = 1.0
+    turn: float = 1.0015
+    backfill_first: float | None = None
+    completing: float = 0.0
+    main: Sequence[float] = ()
+    full: Sequence[float] = ()
+    backfill: Sequence[float] = ()
+
+
+class Batch(Protocol):
+    """A cluster."""
+
+    @property
+    def env(self) -> Environment:
+        """Its environment."""
+        ...
+
+    @property
+    def places(self) -> Sequence[NodePool]:
+        """Its places."""
+        ...
+
+
+class _Ends(Observer):
+    """The ends of jobs since the last decision, also of those during which nothing waited."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.ends: list[tuple[float, NodePool, tuple[int, ...]]] = []
+
+    def job_ended(self, run: Run, status: str, /) -> None:
+        """Note when a job ended, and on which nodes."""
+        self.ends.append((float(self._env.now), run.place, run.grant.allocation.numbers))
+
+
+class Slurm(Policy):
+    """Slurm as it is: the main loop and the backfill loop of slurmctld, each at its own instants.
+
+    Jobs name a partition of Slurm by their ``queue``; limits are rounded up to minutes; a job's own ``priority`` is its
+    negative ``--nice``. Needs identified nodes.
+
+    Parameters
+    ----------
+    settings
+        of slurm.conf; default: those of Slurm 22.05
+    partitions
+        Slurm's partitions, which may share nodes; default: the places, with all their nodes
+    timing
+        when the loops run
+
+    >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").settings.multifactor
+    True
+    """
+
+    name = "slurm"
+    decides = "jobs"
+    draws = False
+    tries_every_submission = True
+
+    def __init__(
+        self,
+        settings: SlurmSettings | None = None,
+        partitions: Sequence[SlurmPartition] = (),
+        timing: SlurmTiming | None = None,
+    ) -> None:
+        self.settings = SlurmSettings() if settings is None else settings
+        self.partitions = tuple(partitions)
+        self.timing = SlurmTiming() if timing is None else timing
+        self._main, self._backfill = self._clocks()
+        self._boards: dict[NodePool, Board] = {}
+        self._sites: dict[NodePool, dict[str, Site]] = {}
+        self._queue: list[Pending] = []
+        self._known: dict[LiveJob, Pending] = {}
+        self._held: dict[Run, Held] = {}
+        self._completing: list[tuple[float, NodePool, int]] = []
+        self._calculated = -1  # the last calculation of priorities
+        self._ends: _Ends | None = None
+        self._idle = True  # whether nothing has waited since the last decision
+
+    @classmethod
+    def of(cls, *values: str, **options: str) -> Slurm:
+        """Return the policy of Slurm's own names: SchedulerParameters, settings of slurm.conf, and ``partitions``.
+
+        Raises
+        ------
+        InputError
+            a name is unknown, or a value is not what Slurm accepts
+        """
+        if values:
+            raise InputError(f"parameters must be named, as in slurm(bf_interval=60), got {values[0]!r}", place="slurm")
+        timing = {name: float(options.pop(name)) for name in _TIMES if name in options}
+        partitions = partitions_of(str(options.pop("partitions", "")).strip("()"))
+        conf = {name: str(value) for name, value in options.items() if name[:1].isupper()}
+        rest = ",".join(f"{name}={value}" for name, value in options.items() if name not in conf)
+        settings = SlurmSettings.of({**conf, "SchedulerParameters": rest})
+        if settings.unread:
+            raise InputError(f"{settings.unread[0]} is not modelled", place="slurm")
+        return cls(settings, partitions, SlurmTiming(**timing))
+
+    def notes(self, system: Any, /) -> tuple[str, ...]:
+        """Return the settings of slurm.conf that are not modelled."""
+        return tuple(f"policy slurm leaves out {each}" for each in self.settings.unread)
+
+    # ------------------------------------------------------------------ the system
+
+    def attach(self, system: Batch) -> None:
+        """Learn the nodes of the system, and note the ends of its jobs from now on."""
+        for place in system.places:
+            if not isinstance(place, NodePool):
+                raise InputError(f"policy slurm needs identified nodes; {place.name} counts processors: give nodes")
+            self._boards[place] = Board(place.table, self.settings)
+            self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
+        self._ends = _Ends(system.env)
+        system.env.observe(self._ends)
+
+    def _sites_of(self, place: NodePool) -> Iterator[Site]:
+        number = {name: i for i, name in enumerate(place.nodes)}
+        for each in self.partitions or (SlurmPartition(name=place.name, default=True),):
+            names = node_names(each.nodes) if each.nodes else place.nodes
+            nodes = sum(1 << number[name] for name in names if name in number)
+            if nodes:
+                yield Site(each, nodes)
+
+    def _clocks(self) -> tuple[LoopClock, LoopClock]:
+        settings, timing = self.settings, self.timing
+        first = settings.bf_interval if timing.backfill_first is None else timing.backfill_first
+        main: LoopClock = MainClock(
+            settings.batch_sched_delay, settings.sched_interval, timing.main_first, timing.turn
+        )
+        backfill: LoopClock = BackfillClock(settings.bf_interval, first)
+        if timing.main or timing.full:
+            main = GivenClock(timing.main, timing.full, interval=settings.sched_interval)
+        if timing.backfill:
+            backfill = GivenClock(timing.backfill, interval=settings.bf_interval)
+        elif not settings.backfill:
+            backfill = GivenClock((), interval=inf)
+        return main, backfill
+
+    def state(self) -> Any:
+        """Return what the next runs of both loops depend on."""
+        values = [*self._main.values, *self._backfill.values]
+        completing = [[end, place.name, nodes] for end, place, nodes in self._completing]
+        return {"clocks": [None if abs(each) == inf else each for each in values], "completing": completing}
+
+    def restore(self, values: Any) -> None:
+        """Restore the values of :meth:`state`."""
+        given, count = values["clocks"], len(self._main.values)
+        fresh = [*self._main.values, *self._backfill.values]
+        whole = [was if each is None else float(each) for each, was in zip(given, fresh, strict=True)]
+        self._main.values, self._backfill.values = whole[:count], whole[count:]
+        places = {place.name: place for place in self._boards}
+        self._completing = [(end, places[name], nodes) for end, name, nodes in values["completing"]]
+
+    # ------------------------------------------------------------------ decisions
+
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        """Run the loops that are due, and wake for the next."""
+        now = view.now
+        self._note(view, now)
+        if (turn := self._main.next(True)).at <= now:
+            self._main.ran(turn)
+            yield from self._cycle(now, turn)
+        if (turn := self._backfill.next(True)).at <= now:
+            self._backfill.ran(turn)
+            yield from self._cycle(now, None)
+        self._idle = not view.waiting
+        if not self._idle:
+            yield WakeAt(min(self._main.next(True).at, self._backfill.next(True).at))
+
+    def _note(self, view: View, now: float) -> None:
+        """Note what has happened since the last decision, in order."""
+        clocks = (self._main, self._backfill)
+        ends = self._ends.ends if self._ends is not None else []
+        idle = self._idle
+        for at, place, nodes in ends:
+            for clock in clocks:
+                if idle:
+                    clock.pass_to(at)
+                clock.ask(at)
+            if self.timing.completing or self.settings.complete_wait:
+                self._completing.append((at, place, sum(1 << node for node in nodes)))
+        ends.clear()
+        if idle:
+            for clock in clocks:
+                clock.pass_to(now)
+        new = [job for job in view.waiting.new if job not in self._known and job.state == "waiting"]
+        for job in view.waiting if len(self._queue) + len(new) < view.waiting.count else new:
+            if job not in self._known:
+                self._add(job, now)
+        if new:
+            for clock in clocks:
+                clock.ask(now)
+
+    def _add(self, job: LiveJob, now: float) -> None:
+        place: NodePool = job.place
+        site = self._site(place, job)
+        number = int(job.seq)
+        spec = site.spec
+        limits = [each for each in (job.asked, spec.max_time) if each is not None and each < inf]
+        seconds = min(limits, default=spec.default_time or YEAR)
+        pending = Pending(
+            job, place.request_for(job), self._boards[place], site, ceil(seconds / 60) * 60, 0.0, job.submit, number
+        )
+        pending.user = job.user
+        pending.priority = self._priority(pending, now)
+        self._known[job] = pending
+        insort(self._queue, pending, key=Pending.key)
+
+    def _site(self, place: NodePool, job: LiveJob) -> Site:
+        """Return the partition of a job: that of its queue, or else the default one."""
+        sites = self._sites[place]
+        found = sites.get(str(job.queue))
+        if found is None:
+            found = next((each for each in sites.values() if each.spec.default), None)
+        return found or next(iter(sites.values()))
+
+    def _priority(self, job: Pending, now: float) -> float:
+        spec = job.job.spec
+        nice = 0.0 if spec is None else -float(spec.priority)
+        if not self.settings.multifactor:
+            return basic(job.number, nice)
+        nodes = sum(len(board.table) for board in self._boards.values())
+        cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
+        past = job.job.past
+        eligible = job.submitted if past is None or past.eligible is None else past.eligible
+        part = job.site.spec.job_factor / largest_factor(self.partitions)
+        asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
+        return multifactor(asked, self.settings)
+
+    def _calculate(self, now: float) -> None:
+        """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
+        if not (self.settings.multifactor and self.settings.weight_age):
+            return
+        number = int((now - self.timing.main_first) // self.settings.calc_period)
+        if number != self._calculated:
+            self._calculated = number
+            for job in self._queue:
+                job.priority = self._priority(job, now)
+            self._queue.sort(key=Pending.key)
+
+    def _cycle(self, now: float, turn: Turn | None) -> Iterator[Decision]:
+        """Run a loop: the main loop at a turn, or the backfill loop."""
+        self._queue = [job for job in self._queue if job.job.state == "waiting"]
+        if len(self._known) > 2 * len(self._queue) + 100:
+            self._known = {job.job: job for job in self._queue}
+        if not self._queue or self._waits_for_completion(now):
+            return
+        self._calculate(now)
+        self._renew(now)
+        reason = "backfill" if turn is None else "main loop"
+        if turn is None:
+            loop = BackfillCycle(self._queue, self.settings, now).starts()
+        else:
+            loop = main_cycle(self._queue, self.settings, full=turn.full)
+        for job, allocation in loop:
+            yield Start(job.job, job.job.place, reason, allocation)
+            self._started(job, now, allocation)
+
+    def _waits_for_completion(self, now: float) -> bool:
+        """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
+        last = self.timing.completing
+        self._completing = [each for each in self._completing if each[0] + last > now]
+        return any(each[0] + self.settings.complete_wait > now for each in self._completing)
+
+    def _renew(self, now: float) -> None:
+        """Take over the state of all places."""
+        held: dict[Run, Held] = {}
+        for place, board in self._boards.items():
+            for _, number, _, run in place.running.entries():
+                held[run] = self._held.get(run) or Held.of(self._end(run), number, run.grant.allocation)
+            mask = 0
+            for _, where, nodes in self._completing:
+                mask |= nodes if where is place else 0
+            board.table = place.table
+            board.renew(now, [each for run, each in held.items() if run.place is place], mask)
+        self._held = held
+        for job in self._queue:
+            if job.request.consumables:
+                job.ready = job.job.place.consumables.fits(job.request.consumables)
+
+    def _end(self, run: Run) -> int:
+        """Return the end of the limit of a running job (s, whole)."""
+        known = self._known.get(run.work)
+        limit = known.limit if known is not None else ceil((run.expected_end - run.started) / 60) * 60
+        return int(run.started) + limit
+
+    def _started(self, job: Pending, now: float, allocation: Allocation) -> None:
+        run = job.job.run
+        if run is None:  # it has ended at once
+            job.board.started(Held.of(int(now), job.number, allocation))
+            return
+        held = Held.of(int(now) + job.limit, len(self._held), allocation)
+        self._held[run] = held
+        job.board.started(held)
+        if job.request.consumables:
+            for other in self._queue:
+                if other.request.consumables:
+                    other.ready = other.job.place.consumables.fits(other.request.consumables)
+
+
+_TIMES = ("main_first", "turn", "backfill_first", "completing")
+"""The parameters of :class:`SlurmTiming` that a name may have."""
