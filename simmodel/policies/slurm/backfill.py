@@ -51,11 +51,10 @@ class _Table:
         self.slots = [_Slot(begin, end, nodes)]
         self._resolution = resolution
 
-    def free(self, begin: int, end: int, nodes: int, least: int) -> tuple[int, int]:
+    def free(self, begin: int, end: int, nodes: int) -> tuple[int, int]:
         """Return which of these nodes are free from begin to end, and the next instant at which more may be; 0: none.
 
-        That is the end of the first slot whose successor has a node that this one lacks. Once that is known, fewer than
-        ``least`` nodes are too few, however many.
+        That is the end of the first slot whose successor has a node that this one lacks.
         """
         found, later = nodes, 0
         slots = self.slots
@@ -66,7 +65,7 @@ class _Table:
             if slot.begin > end:
                 break
             found &= slot.nodes
-            if later and found.bit_count() < least:
+            if later and not found:
                 break
         return found, later
 
@@ -194,7 +193,7 @@ class BackfillCycle:
         later, tested = now, False
         while True:
             at = later
-            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up, least)
+            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up)
             plan = None
             if free.bit_count() >= least:
                 tested = True

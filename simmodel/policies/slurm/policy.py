@@ -21,14 +21,18 @@ from simmodel.policies.slurm.settings import YEAR, SlurmPartition, SlurmSettings
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Start, View, WakeAt
+from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.platform.options import ClusterOptions
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["Slurm", "SlurmTiming"]
+
+SCAN = 30.0
+"""Seconds between two scans of limits."""
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -69,6 +73,11 @@ class Batch(Protocol):
         """Its places."""
         ...
 
+    @property
+    def options(self) -> ClusterOptions:
+        """Its options."""
+        ...
+
 
 class _Ends(Observer):
     """The ends of jobs since the last decision, also of those during which nothing waited."""
@@ -88,6 +97,10 @@ class Slurm(Policy):
     Jobs name a partition of Slurm by their ``queue``; limits are rounded up to minutes; a job's own ``priority`` is its
     negative ``--nice``. Needs identified nodes.
 
+    With ``overrun="stop"``, the default, a cluster stops jobs exactly at their requested time. With
+    ``overrun="continue"`` the policy stops them as slurmctld does: at the first scan, every 30 s, after their limit and
+    ``OverTimeLimit``.
+
     Parameters
     ----------
     settings
@@ -103,6 +116,7 @@ class Slurm(Policy):
 
     name = "slurm"
     decides = "jobs"
+    preempts = True
     draws = False
     tries_every_submission = True
 
@@ -125,6 +139,7 @@ class Slurm(Policy):
         self._calculated = -1  # the last calculation of priorities
         self._ends: _Ends | None = None
         self._idle = True  # whether nothing has waited since the last decision
+        self._scans: MainClock | None = None  # of limits, if the policy enforces them
 
     @classmethod
     def of(cls, *values: str, **options: str) -> Slurm:
@@ -159,6 +174,8 @@ class Slurm(Policy):
                 raise InputError(f"policy slurm needs identified nodes; {place.name} counts processors: give nodes")
             self._boards[place] = Board(place.table, self.settings)
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
+        if system.options.overrun == "continue" and self.settings.over_time_limit < inf:
+            self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
         self._ends = _Ends(system.env)
         system.env.observe(self._ends)
 
@@ -186,17 +203,19 @@ class Slurm(Policy):
         return main, backfill
 
     def state(self) -> Any:
-        """Return what the next runs of both loops depend on."""
-        values = [*self._main.values, *self._backfill.values]
+        """Return what the next runs of both loops, and the next scan of limits, depend on."""
+        values = [each for clock in self._all() for each in clock.values]
         completing = [[end, place.name, nodes] for end, place, nodes in self._completing]
         return {"clocks": [None if abs(each) == inf else each for each in values], "completing": completing}
 
+    def _all(self) -> list[LoopClock]:
+        return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
+
     def restore(self, values: Any) -> None:
         """Restore the values of :meth:`state`."""
-        given, count = values["clocks"], len(self._main.values)
-        fresh = [*self._main.values, *self._backfill.values]
-        whole = [was if each is None else float(each) for each, was in zip(given, fresh, strict=True)]
-        self._main.values, self._backfill.values = whole[:count], whole[count:]
+        given = iter(values["clocks"])
+        for clock in self._all():
+            clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
         places = {place.name: place for place in self._boards}
         self._completing = [(end, places[name], nodes) for end, name, nodes in values["completing"]]
 
@@ -206,15 +225,39 @@ class Slurm(Policy):
         """Run the loops that are due, and wake for the next."""
         now = view.now
         self._note(view, now)
+        if self._scans is not None:
+            yield from self._enforce(self._scans, now)
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
             yield from self._cycle(now, turn)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
             yield from self._cycle(now, None)
-        self._idle = not view.waiting
-        if not self._idle:
-            yield WakeAt(min(self._main.next(True).at, self._backfill.next(True).at))
+        self._idle = not view.waiting.count
+        if (at := self._next(not self._idle, now)) < inf:
+            yield WakeAt(at)
+
+    def _enforce(self, scans: MainClock, now: float) -> Iterator[Decision]:
+        """Stop the jobs whose limit has passed, if limits are scanned now."""
+        scans.pass_to(now)
+        if (turn := scans.next(False)).at <= now:
+            scans.ran(turn)
+            for run in [run for run, end in self._limits() if end <= int(now)]:
+                yield Preempt(run.work, "timeout", "its limit has passed")
+
+    def _limits(self) -> list[tuple[Run, float]]:
+        """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
+        over = self.settings.over_time_limit
+        runs = [run for place in self._boards for _, _, _, run in place.running.entries()]
+        return [(run, self._end(run) + over) for run in runs]
+
+    def _next(self, waiting: bool, now: float) -> float:
+        """Return the next instant at which there is something to decide (s)."""
+        found = min(self._main.next(True).at, self._backfill.next(True).at) if waiting else inf
+        if self._scans is not None:
+            first = min([end for _, end in self._limits()], default=inf)
+            found = min(found, self._scans.next(False).at if first <= now else first)
+        return found
 
     def _note(self, view: View, now: float) -> None:
         """Note what has happened since the last decision, in order."""
