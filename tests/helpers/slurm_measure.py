@@ -11,7 +11,7 @@ from simmodel import Job, simulate
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.twin.slurm.describe import described
-from tests.helpers.slurm_runs import Recorded, numbers, recorded
+from tests.helpers.slurm_runs import Recorded, recorded
 
 OVERHEAD = 0.024
 """Seconds from the end of a job's sleep until slurmctld has noted it, on an idle computer."""
@@ -77,7 +77,9 @@ def free(run: Recorded) -> Slurm:
     """Return the policy of a run, with the phases of its loops alone."""
     origin = origin_of(run)
     main, backfill = run.cycles("main")[0] - origin, run.cycles("backfill")[0] - origin
-    return Slurm(run.settings, run.partitions, SlurmTiming(main_first=main, backfill_first=backfill, completing=COMPLETING))
+    return Slurm(
+        run.settings, run.partitions, SlurmTiming(main_first=main, backfill_first=backfill, completing=COMPLETING)
+    )
 
 
 def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True) -> Measure:
@@ -90,7 +92,7 @@ def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True) -> M
     errors, nodes = [], 0
     started = {}
     for name in run.jobs:
-        at, where = run.starts[str(name)]
+        at = run.starts[str(name)][0]
         start = float(jobs.loc[name]["start"])
         started[name] = start, at
         errors.append(start + origin - at)

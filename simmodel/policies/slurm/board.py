@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
-from simmodel.policies.slurm.selection import able, allocation_of, choose, enough, mask_of, nodes_in
+from simmodel.policies.slurm.selection import able, allocation_of, choose, enough, mask_of
 from simmodel.resources.pools.allocation import AWAY
 
 if TYPE_CHECKING:

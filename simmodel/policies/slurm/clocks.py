@@ -44,7 +44,7 @@ class LoopClock:
 
 
 class MainClock(LoopClock):
-    """The clock of the main loop: turns of about a second, at which it runs if something has asked, or for long did not.
+    """The clock of the main loop: turns of about a second, at which it runs if something asked, or long did not.
 
     At a turn it runs over the whole queue if ``sched_interval`` has passed since it last did; else, if anything has
     asked since it last ran, and ``batch_sched_delay`` has passed since then, with the default depth.
@@ -94,8 +94,8 @@ class MainClock(LoopClock):
 class BackfillClock(LoopClock):
     """The clock of the backfill loop: it sleeps from the end of a cycle on, then looks every second.
 
-    It runs if jobs or nodes have changed since its last cycle, in whole seconds; while jobs wait, its own plans are such
-    a change. A cycle takes no time here.
+    It runs if jobs or nodes have changed since its last cycle, in whole seconds; while jobs wait, its own plans are
+    such a change. At its first look, nodes have registered. A cycle takes no time here.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class BackfillClock(LoopClock):
 
     def __init__(self, interval: float, first: float) -> None:
         self._interval = interval
-        self.values = [first, -inf, first]  # the next look, the last cycle, the last change: nodes have registered
+        self.values = [first, -inf, -inf]  # the next look, the last cycle, the last change
 
     def ask(self, at: float) -> None:
         """Note a change of jobs or nodes at an instant (s)."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
@@ -110,8 +110,8 @@ class Slurm(Policy):
     timing
         when the loops run
 
-    >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").settings.multifactor
-    True
+    >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
+    'slurm(bf_interval=10, multifactor=true)'
     """
 
     name = "slurm"
@@ -152,14 +152,29 @@ class Slurm(Policy):
         """
         if values:
             raise InputError(f"parameters must be named, as in slurm(bf_interval=60), got {values[0]!r}", place="slurm")
-        timing = {name: float(options.pop(name)) for name in _TIMES if name in options}
-        partitions = partitions_of(str(options.pop("partitions", "")).strip("()"))
-        conf = {name: str(value) for name, value in options.items() if name[:1].isupper()}
-        rest = ",".join(f"{name}={value}" for name, value in options.items() if name not in conf)
-        settings = SlurmSettings.of({**conf, "SchedulerParameters": rest})
+        known = {field.name for field in attrs.fields(SlurmSettings)} - {"unread"}
+        timing = {name: SlurmSettings.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
+        partitions = partitions_of(options.pop("partitions", "").removeprefix("(").removesuffix(")"))
+        fields = {name: SlurmSettings.typed(name, options.pop(name)) for name in [*options] if name in known}
+        conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
+        settings = SlurmSettings.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
         if settings.unread:
-            raise InputError(f"{settings.unread[0]} is not modelled", place="slurm")
-        return cls(settings, partitions, SlurmTiming(**timing))
+            name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
+            raise unknown("parameter", name, [*sorted(known), "partitions", *_TIMES])
+        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing))
+
+    @property
+    def text(self) -> str:
+        """Its name with its parameters, without settings that are not modelled and given instants."""
+        parts = [f"{name}={_shown(value)}" for name, value in self.settings.changed().items()]
+        usual = SlurmTiming()
+        for name in _TIMES:
+            value = getattr(self.timing, name)
+            if value != getattr(usual, name):
+                parts.append(f"{name}={value}")
+        if self.partitions:
+            parts.append(f"partitions=({';'.join(each.text for each in self.partitions)})")
+        return f"slurm({', '.join(parts)})" if parts else "slurm"
 
     def notes(self, system: Any, /) -> tuple[str, ...]:
         """Return the settings of slurm.conf that are not modelled."""
@@ -190,9 +205,7 @@ class Slurm(Policy):
     def _clocks(self) -> tuple[LoopClock, LoopClock]:
         settings, timing = self.settings, self.timing
         first = settings.bf_interval if timing.backfill_first is None else timing.backfill_first
-        main: LoopClock = MainClock(
-            settings.batch_sched_delay, settings.sched_interval, timing.main_first, timing.turn
-        )
+        main: LoopClock = MainClock(settings.batch_sched_delay, settings.sched_interval, timing.main_first, timing.turn)
         backfill: LoopClock = BackfillClock(settings.bf_interval, first)
         if timing.main or timing.full:
             main = GivenClock(timing.main, timing.full, interval=settings.sched_interval)
@@ -392,3 +405,7 @@ class Slurm(Policy):
 
 _TIMES = ("main_first", "turn", "backfill_first", "completing")
 """The parameters of :class:`SlurmTiming` that a name may have."""
+
+
+def _shown(value: float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"

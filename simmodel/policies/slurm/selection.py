@@ -1,7 +1,7 @@
 """Which nodes a job gets: select/cons_tres without a topology, on sets of nodes as bits of whole numbers.
 
-Source: ``_eval_nodes`` of select/cons_tres, by its behaviour: nodes stand in maximal runs of consecutive usable nodes. The
-smallest run that is large enough is taken from its lowest node on; if none is, the largest one, and so on.
+Source: ``_eval_nodes`` of select/cons_tres, by its behaviour: nodes stand in maximal runs of consecutive usable nodes.
+The smallest run that is large enough is taken from its lowest node on; if none is, the largest one, and so on.
 """
 
 from __future__ import annotations

@@ -116,6 +116,28 @@ class SlurmSettings(Fields):
             given["weight_age"] = 0.0  # slurmctld ignores it without its database
         return cls(**given, unread=tuple(unread))
 
+    def changed(self) -> dict[str, Any]:
+        """Return the settings that differ from the defaults, but for those that are not modelled.
+
+        >>> SlurmSettings(bf_interval=10.0, least_loaded=True).changed()
+        {'bf_interval': 10.0, 'least_loaded': True}
+        """
+        usual = SlurmSettings()
+        told = attrs.asdict(self)
+        return {name: each for name, each in told.items() if each != getattr(usual, name) and name != "unread"}
+
+    @classmethod
+    def typed(cls, name: str, text: str) -> Any:
+        """Return the value of a field in a text.
+
+        Raises
+        ------
+        InputError
+            it is not of its type
+        """
+        usual = getattr(cls(), name)
+        return _value(name, text, _yes if isinstance(usual, bool) else _whole if isinstance(usual, int) else float)
+
     @property
     def slots(self) -> int:
         """The records of the table of free nodes."""
@@ -159,10 +181,11 @@ def _seconds(text: str) -> float:
 
 
 def _minutes(text: str) -> float:
-    """Return the seconds of a number of minutes."""
+    """Return the seconds of a number of minutes, or of days, hours, minutes and seconds."""
     if text.upper() in ("UNLIMITED", "INFINITE"):
         return float("inf")
-    return _seconds(text.removesuffix("min").strip()) * (60 if ":" not in text else 1)
+    text = text.removesuffix("min").strip()
+    return _seconds(text) * (60 if text.isdecimal() else 1)
 
 
 def _yes(text: str) -> bool:
@@ -191,7 +214,7 @@ _CONF: dict[str, tuple[str, Any]] = {
     "priorityweightage": ("weight_age", float),
     "priorityweightjobsize": ("weight_size", float),
     "priorityweightpartition": ("weight_partition", float),
-    "prioritymaxage": ("max_age", _seconds),
+    "prioritymaxage": ("max_age", _minutes),
     "prioritycalcperiod": ("calc_period", _minutes),
     "priorityfavorsmall": ("favor_small", _yes),
     "selecttypeparameters": ("least_loaded", lambda text: "LLN" in text.upper()),
@@ -245,6 +268,24 @@ class SlurmPartition(Fields):
     max_time: float | None = None
     default_time: float | None = None
     default: bool = False
+
+    @property
+    def text(self) -> str:
+        """Its text, as :func:`partitions_of` reads it.
+
+        >>> SlurmPartition(name="high", nodes="n[1-5]", tier=10).text
+        'high:nodes=n[1-5]:tier=10'
+        """
+        parts = [self.name]
+        for field in attrs.fields(SlurmPartition)[1:]:
+            value = getattr(self, field.name)
+            if value != field.default:
+                parts.append("default" if field.name == "default" else f"{field.name}={_short(value)}")
+        return ":".join(parts)
+
+
+def _short(value: float | str) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def partitions_of(text: str) -> tuple[SlurmPartition, ...]:

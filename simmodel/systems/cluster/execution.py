@@ -363,7 +363,7 @@ class JobExecution:
         return None
 
     def preempt(self, job: LiveJob, mode: str = "requeue") -> None:
-        """Preempt a running job: it starts again from the queue, continues later (``suspend``) or ends (``timeout``)."""
+        """Preempt a running job, which starts again, continues later (``suspend``), or ends (``timeout``)."""
         run = job.run
         if run is None:
             raise ValueError(f"cannot preempt {job}: it does not run")
