@@ -127,7 +127,7 @@ class BackfillClock(LoopClock):
     @property
     def _changes(self) -> bool:
         _, last, changed = self.values
-        return last == -inf or floor(changed) >= floor(last)
+        return last == -inf or (changed > -inf and floor(changed) >= floor(last))
 
     def next(self, waiting: bool) -> Turn:
         """Return the next cycle."""

@@ -142,7 +142,7 @@ class Slurm(Policy):
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
 
     @classmethod
-    def of(cls, *values: str, **options: str) -> Slurm:
+    def of(cls, *values: float | str, **given: float | str) -> Slurm:
         """Return the policy of Slurm's own names: SchedulerParameters, settings of slurm.conf, and ``partitions``.
 
         Raises
@@ -152,6 +152,7 @@ class Slurm(Policy):
         """
         if values:
             raise InputError(f"parameters must be named, as in slurm(bf_interval=60), got {values[0]!r}", place="slurm")
+        options = {name: str(value) for name, value in given.items()}
         known = {field.name for field in attrs.fields(SlurmSettings)} - {"unread"}
         timing = {name: SlurmSettings.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
         partitions = partitions_of(options.pop("partitions", "").removeprefix("(").removesuffix(")"))
@@ -219,7 +220,8 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         completing = [[end, place.name, nodes] for end, place, nodes in self._completing]
-        return {"clocks": [None if abs(each) == inf else each for each in values], "completing": completing}
+        clocks = [None if abs(each) == inf else each for each in values]
+        return {"clocks": clocks, "completing": completing, "idle": self._idle}
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -229,6 +231,7 @@ class Slurm(Policy):
         given = iter(values["clocks"])
         for clock in self._all():
             clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
+        self._idle = bool(values["idle"])
         places = {place.name: place for place in self._boards}
         self._completing = [(end, places[name], nodes) for end, name, nodes in values["completing"]]
 
@@ -289,7 +292,7 @@ class Slurm(Policy):
             for clock in clocks:
                 clock.pass_to(now)
         new = [job for job in view.waiting.new if job not in self._known and job.state == "waiting"]
-        for job in view.waiting if len(self._queue) + len(new) < view.waiting.count else new:
+        for job in view.waiting if len(self._known) + len(new) < view.waiting.count else new:
             if job not in self._known:
                 self._add(job, now)
         if new:
@@ -346,7 +349,7 @@ class Slurm(Policy):
     def _cycle(self, now: float, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
         self._queue = [job for job in self._queue if job.job.state == "waiting"]
-        if len(self._known) > 2 * len(self._queue) + 100:
+        if len(self._known) > len(self._queue):  # some have been cancelled
             self._known = {job.job: job for job in self._queue}
         if not self._queue or self._waits_for_completion(now):
             return
@@ -385,14 +388,16 @@ class Slurm(Policy):
 
     def _end(self, run: Run) -> int:
         """Return the end of the limit of a running job (s, whole)."""
-        known = self._known.get(run.work)
-        limit = known.limit if known is not None else ceil((run.expected_end - run.started) / 60) * 60
-        return int(run.started) + limit
+        held = self._held.get(run)
+        if held is not None:
+            return held.end
+        seconds = run.work.asked if run.work.asked < inf else run.expected_end - run.started
+        return int(run.started) + ceil(min(seconds, YEAR) / 60) * 60
 
     def _started(self, job: Pending, now: float, allocation: Allocation) -> None:
+        self._known.pop(job.job, None)
         run = job.job.run
         if run is None:  # it has ended at once
-            job.board.started(Held.of(int(now), job.number, allocation))
             return
         held = Held.of(int(now) + job.limit, len(self._held), allocation)
         self._held[run] = held

@@ -48,7 +48,7 @@ def nodes_in(mask: int) -> list[int]:
     >>> nodes_in(0b1101)
     [0, 2, 3]
     """
-    found = []
+    found: list[int] = []
     for first, count in runs(mask):
         found += range(first, first + count)
     return found

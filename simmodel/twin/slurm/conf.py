@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
+from typing import TypeVar
 
 from simmodel.foundation.errors import InputError, shown
 from simmodel.platform.node_lists import node_list, node_names
@@ -16,6 +17,7 @@ from simmodel.twin.slurm.values import gres, is_none, memory, seconds, split_lis
 
 __all__ = ["is_conf", "read_conf"]
 
+Made = TypeVar("Made")
 _PAIR = re.compile(r'([A-Za-z_][\w.]*)\s*=\s*("[^"]*"|\S*)')
 _KINDS = ("NodeName", "PartitionName", "SwitchName")
 _OTHERS = ("NodeSet", "DownNodes", "FrontendName", "Include")
@@ -91,25 +93,30 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _site(settings: dict[str, str], records: Mapping[str, list[dict[str, str]]], source: str) -> Site:
-    def made(kind: str, make: Callable[[dict[str, str]], list[object]]) -> tuple[object, ...] | None:
-        found: list[object] = []
-        for record in records[kind]:
-            try:
-                found += make(record)
-            except InputError as error:
-                raise InputError(error.message, source, f"{kind}={record[kind.lower()]}") from None
-        return tuple(found) or None
-
-    nodes: tuple[NodeRecord, ...] | None = made("NodeName", _nodes)  # type: ignore[arg-type, assignment]
-    everything = node_list(node.name for node in nodes or ())
+    nodes = _made(records["NodeName"], "NodeName", _nodes, source)
+    everything = node_list(node.name for node in nodes)
+    partitions = _made(records["PartitionName"], "PartitionName", lambda each: [_partition(each, everything)], source)
     return Site(
         cluster=settings.get("ClusterName"),
         settings=settings or None,
-        nodes=nodes,
-        partitions=made("PartitionName", lambda record: [_partition(record, everything)]),  # type: ignore[arg-type]
+        nodes=nodes or None,
+        partitions=partitions or None,
         switches=_switches(records["SwitchName"]) or None,
         source=source,
     )
+
+
+def _made(
+    records: list[dict[str, str]], kind: str, make: Callable[[dict[str, str]], list[Made]], source: str
+) -> tuple[Made, ...]:
+    """Return what lines of a kind describe; an error names the line."""
+    found: list[Made] = []
+    for record in records:
+        try:
+            found += make(record)
+        except InputError as error:
+            raise InputError(error.message, source, f"{kind}={record[kind.lower()]}") from None
+    return tuple(found)
 
 
 def _nodes(record: dict[str, str]) -> list[NodeRecord]:
