@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.selection import mask_of
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from tests.helpers.slurm_runs import Line, Recorded, Submitted, numbers, recorded
 
@@ -30,8 +32,9 @@ class Cycle(NamedTuple):
 class Replay:
     """The state of a recorded run, line by line of its log; asked before each cycle."""
 
-    def __init__(self, run: Recorded) -> None:
+    def __init__(self, run: Recorded, *, easy: bool = False) -> None:
         self.run = run
+        self.easy = easy
         nodes = run.site.nodes or ()
         self.count = len(nodes)
         self.table = NodeTable(np.array([[n.cpus, 0, 2.0**50] for n in nodes], dtype=float).T)
@@ -59,7 +62,10 @@ class Replay:
         board = Board(table, self.run.settings)
         board.renew(line.at, self.running.values(), mask)
         queue = self.pending(board)
-        if line.what == "main":
+        loop: Iterator[tuple[Pending, Allocation]]
+        if self.easy:
+            loop = textbook_easy(board, queue)
+        elif line.what == "main":
             loop = main_cycle(queue, self.run.settings, full="full" in line.words[0])
         else:
             loop = BackfillCycle(queue, self.run.settings, line.at).starts()
@@ -93,9 +99,37 @@ class Replay:
             self.completing = {node: each for node, each in self.completing.items() if each != job_id}
 
 
-def cycles_of(run: Recorded) -> list[Cycle]:
+def textbook_easy(board: Board, queue: list[Pending]) -> Iterator[tuple[Pending, Allocation]]:
+    """Yield the starts of EASY: heads while they fit, then jobs that do not delay the first that does not.
+
+    It chooses nodes as Slurm does.
+    """
+    nodes = board.up & ~board.completing
+    head: Pending | None = None
+    at, spare = 0, 0
+    for job in queue:
+        mine = nodes & job.site.nodes
+        wanted = job.request.processors
+        if head is None and board.fits(job.request, mine):
+            yield job, board.select(job.request, mine)
+        elif head is None:
+            head = job
+            free = [(board.now, (mask_of(board.table.free[0] > 0) & mine).bit_count())]
+            free += [(held.end, (held.nodes & job.site.nodes).bit_count()) for held in board.running]
+            total = 0
+            for at, count in free:  # noqa: B007
+                total += count
+                if total >= wanted:
+                    break
+            spare = total - wanted
+        elif board.fits(job.request, mine) and (board.now + job.limit <= at or wanted <= spare):
+            spare -= wanted if board.now + job.limit > at else 0
+            yield job, board.select(job.request, mine)
+
+
+def cycles_of(run: Recorded, *, easy: bool = False) -> list[Cycle]:
     """Return the cycles of a recorded run, with the starts that were recorded and that are modelled."""
-    replay = Replay(run)
+    replay = Replay(run, easy=easy)
     found: list[Cycle] = []
     of: dict[str, Cycle] = {}
     for line in run.log:
@@ -113,6 +147,8 @@ def cycles_of(run: Recorded) -> list[Cycle]:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         found = cycles_of(recorded(name))
+        others = [cycle for cycle in cycles_of(recorded(name), easy=True) if not cycle.same]
+        print(name, "EASY:", len(others), "of", len(found), "differ")
         wrong = [cycle for cycle in found if not cycle.same]
         print(name, len(found), "cycles", len(wrong), "differ")
         for cycle in wrong[:8]:
