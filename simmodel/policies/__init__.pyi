@@ -7,5 +7,3 @@ from .planners.planner import CPOP as CPOP, HEFT as HEFT, PEFT as PEFT, Planner 
 from .planning import Conservative as Conservative
 from .portfolio import Portfolio as Portfolio
 from .shares import Shares as Shares
-from .slurm.policy import Slurm as Slurm, SlurmTiming as SlurmTiming
-from .slurm.settings import SlurmPartition as SlurmPartition, SlurmSettings as SlurmSettings

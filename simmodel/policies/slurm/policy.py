@@ -177,7 +177,7 @@ class Slurm(Policy):
             parts.append(f"partitions=({';'.join(each.text for each in self.partitions)})")
         return f"slurm({', '.join(parts)})" if parts else "slurm"
 
-    def notes(self, system: Any, /) -> tuple[str, ...]:
+    def notes(self, system: Batch, /) -> tuple[str, ...]:
         """Return the settings of slurm.conf that are not modelled."""
         return tuple(f"policy slurm leaves out {each}" for each in self.settings.unread)
 
