@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,9 @@ class Replay:
         for job, at, priority in self.waiting.values():
             site = self.sites[job.options.get("-p", self.default)]
             request = Request(job.nodes or 1, nodes=job.nodes)
-            found.append(Pending(job, request, board, site, job.limit, priority, at, job.id))  # type: ignore[arg-type]
+            found.append(
+                Pending(SimpleNamespace(state="waiting"), request, board, site, job.limit, priority, at, job.id)
+            )  # type: ignore[arg-type]
         return sorted(found, key=Pending.key)
 
     def model(self, line: Line) -> list[tuple[int, tuple[int, ...]]]:
@@ -110,8 +113,9 @@ def textbook_easy(board: Board, queue: list[Pending]) -> Iterator[tuple[Pending,
     for job in queue:
         mine = nodes & job.site.nodes
         wanted = job.request.processors
-        if head is None and board.fits(job.request, mine):
-            yield job, board.select(job.request, mine)
+        allocation = board.select(job, mine)
+        if head is None and allocation is not None:
+            yield job, allocation
         elif head is None:
             head = job
             free = [(board.now, (mask_of(board.table.free[0] > 0) & mine).bit_count())]
@@ -122,9 +126,9 @@ def textbook_easy(board: Board, queue: list[Pending]) -> Iterator[tuple[Pending,
                 if total >= wanted:
                     break
             spare = total - wanted
-        elif board.fits(job.request, mine) and (board.now + job.limit <= at or wanted <= spare):
+        elif allocation is not None and (board.now + job.limit <= at or wanted <= spare):
             spare -= wanted if board.now + job.limit > at else 0
-            yield job, board.select(job.request, mine)
+            yield job, allocation
 
 
 def cycles_of(run: Recorded, *, easy: bool = False) -> list[Cycle]:

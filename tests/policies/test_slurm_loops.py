@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -45,7 +47,7 @@ class Cluster:
         number = len(self.queue)
         site = Site(SlurmPartition(name=partition, tier=tier), self.all if of is None else of)
         request = Request(nodes, nodes=nodes)
-        job = cast(Any, None)
+        job = cast(Any, SimpleNamespace(state="waiting"))
         self.queue.append(Pending(job, request, self.board, site, minutes * 60, 1000.0 - number, 0.0, number, **more))
 
     def _made(self, loop: Any) -> dict[int, tuple[int, ...]]:
@@ -442,9 +444,14 @@ def test_a_simulation_continues_from_a_snapshot(until: float) -> None:
     assert found == {job: whole[job] for job in found}
 
 
-def test_counted_processors_are_refused() -> None:
-    with pytest.raises(InputError, match="needs identified nodes"):
-        simulate(4, [Job(run=1)], "slurm")
+def test_counted_processors_are_nodes_of_one_core() -> None:
+    rng = np.random.default_rng(2)
+    jobs = [
+        Job(id=i, submit=float(at), run=float(run), requested=float(run + 30), processors=int(wide))
+        for i, (at, run, wide) in enumerate(rng.integers((0, 1, 1), (900, 200, 5), (60, 3)))
+    ]
+    nodes = [attrs.evolve(job, nodes=job.processors) for job in jobs]
+    assert starts(jobs, Slurm(timing=TIMING), ClusterSpec.simple(4)) == starts(nodes, Slurm(timing=TIMING))
 
 
 @pytest.mark.parametrize(

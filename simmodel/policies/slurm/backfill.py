@@ -144,14 +144,17 @@ class BackfillCycle:
         for job in self._queue:
             if tested >= settings.bf_max_job_test:
                 return
-            if not self._counts(job) or not job.ready:
+            if not job.waits or not self._counts(job) or not job.ready:
                 continue
             plan, tries = self._plan(job)
             tested += tries
             if plan is None:
                 continue
             if plan.start <= self._now:
-                yield job, job.board.select(job.request, plan.nodes)
+                allocation = job.board.select(job, plan.nodes)
+                if allocation is None:
+                    continue
+                yield job, allocation
                 started += 1
                 if settings.bf_max_job_start and started >= settings.bf_max_job_start:
                     return

@@ -6,7 +6,7 @@ Source: the will-run test of select/cons_tres, by its behaviour.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,6 +65,8 @@ class Pending:
         by which it is sorted: lower numbers were submitted earlier
     ready
         whether the licences that it asks for are free
+    over
+        whether it has started
     """
 
     job: LiveJob
@@ -77,6 +79,12 @@ class Pending:
     number: int
     user: int | str | None = None
     ready: bool = True
+    over: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it still waits: a start can have others held, or be that of another entry of the same job."""
+        return not self.over and self.job.state == "waiting"
 
     def key(self) -> tuple[float, float, float, int]:
         """Return the sort key of both loops: tier, priority, submission."""
@@ -106,6 +114,8 @@ class Board:
         the instant (s, whole); what running jobs hold, by the ends of their limits
     up, completing
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
+    accepts
+        whether the place takes a job with an allocation now: it may know of more than free nodes
     """
 
     def __init__(self, table: NodeTable, settings: SlurmSettings) -> None:
@@ -114,6 +124,7 @@ class Board:
         self.now = 0
         self.running: list[Held] = []
         self.completing = self.up = 0
+        self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Request, dict[int, int]] = {}
 
@@ -136,11 +147,14 @@ class Board:
         """Whether a job could start now on these nodes."""
         return enough(self.table.free, request, self._usable(request, 0) & nodes)
 
-    def select(self, request: Request, nodes: int) -> Allocation:
-        """Return the parts of these nodes that a job that fits gets now."""
-        usable = self._usable(request, 0) & nodes
-        chosen = choose(self.table.free, request, usable, least_loaded=self.settings.least_loaded)
-        return allocation_of(self.table, request, chosen)
+    def select(self, job: Pending, nodes: int) -> Allocation | None:
+        """Return the parts of these nodes that a job gets now, if it can start."""
+        usable = self._usable(job.request, 0) & nodes
+        if not enough(self.table.free, job.request, usable):
+            return None
+        chosen = choose(self.table.free, job.request, usable, least_loaded=self.settings.least_loaded)
+        found = allocation_of(self.table, job.request, chosen)
+        return found if self.accepts is None or self.accepts(job, found) else None
 
     def will_run(self, request: Request, nodes: int, latest: int = 0) -> Plan | None:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.

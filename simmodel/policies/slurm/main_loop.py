@@ -38,6 +38,8 @@ def main_cycle(
     tested = 0
     of_partition: Counter[str] = Counter()
     for job in queue:
+        if not job.waits:
+            continue
         name, board = job.site.spec.name, job.board
         if settings.partition_job_depth:
             of_partition[name] += 1
@@ -51,8 +53,9 @@ def main_cycle(
                 closed.add(name)
             continue
         nodes = open_nodes.setdefault(board, board.up & ~board.completing) & job.site.nodes
-        if board.fits(job.request, nodes):
-            yield job, board.select(job.request, nodes)
+        allocation = board.select(job, nodes)
+        if allocation is not None:
+            yield job, allocation
         elif reserves(job, settings):
             closed.add(name)
             open_nodes[board] &= ~job.site.nodes

@@ -8,6 +8,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
+import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
@@ -18,6 +19,7 @@ from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock,
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmPartition, SlurmSettings, partitions_of
+from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.policy_base import Policy
@@ -26,7 +28,7 @@ from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.options import ClusterOptions
-    from simmodel.resources.pools.allocation import Allocation
+    from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["Slurm", "SlurmTiming"]
@@ -69,11 +71,6 @@ class Batch(Protocol):
         ...
 
     @property
-    def places(self) -> Sequence[NodePool]:
-        """Its places."""
-        ...
-
-    @property
     def options(self) -> ClusterOptions:
         """Its options."""
         ...
@@ -84,18 +81,18 @@ class _Ends(Observer):
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self.ends: list[tuple[float, NodePool, tuple[int, ...]]] = []
+        self.ends: list[tuple[float, Run]] = []
 
     def job_ended(self, run: Run, status: str, /) -> None:
-        """Note when a job ended, and on which nodes."""
-        self.ends.append((float(self._env.now), run.place, run.grant.allocation.numbers))
+        """Note when a job ended."""
+        self.ends.append((float(self._env.now), run))
 
 
 class Slurm(Policy):
     """Slurm as it is: the main loop and the backfill loop of slurmctld, each at its own instants.
 
     Jobs name a partition of Slurm by their ``queue``; limits are rounded up to minutes; a job's own ``priority`` is its
-    negative ``--nice``. Needs identified nodes.
+    negative ``--nice``. Counted processors are taken as nodes of one core.
 
     With ``overrun="stop"``, the default, a cluster stops jobs exactly at their requested time. With
     ``overrun="continue"`` the policy stops them as slurmctld does: at the first scan, every 30 s, after their limit and
@@ -130,12 +127,12 @@ class Slurm(Policy):
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
         self._main, self._backfill = self._clocks()
-        self._boards: dict[NodePool, Board] = {}
-        self._sites: dict[NodePool, dict[str, Site]] = {}
+        self._boards: dict[Pool, Board] = {}
+        self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
         self._held: dict[Run, Held] = {}
-        self._completing: list[tuple[float, NodePool, int]] = []
+        self._completing: list[tuple[float, str, int]] = []
         self._calculated = -1  # the last calculation of priorities
         self._ends: _Ends | None = None
         self._idle = True  # whether nothing has waited since the last decision
@@ -184,24 +181,33 @@ class Slurm(Policy):
     # ------------------------------------------------------------------ the system
 
     def attach(self, system: Batch) -> None:
-        """Learn the nodes of the system, and note the ends of its jobs from now on."""
-        for place in system.places:
-            if not isinstance(place, NodePool):
-                raise InputError(f"policy slurm needs identified nodes; {place.name} counts processors: give nodes")
-            self._boards[place] = Board(place.table, self.settings)
-            self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
+        """Note the ends of the jobs of the system from now on."""
         if system.options.overrun == "continue" and self.settings.over_time_limit < inf:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
         self._ends = _Ends(system.env)
         system.env.observe(self._ends)
 
-    def _sites_of(self, place: NodePool) -> Iterator[Site]:
-        number = {name: i for i, name in enumerate(place.nodes)}
-        for each in self.partitions or (SlurmPartition(name=place.name, default=True),):
-            names = node_names(each.nodes) if each.nodes else place.nodes
-            nodes = sum(1 << number[name] for name in names if name in number)
-            if nodes:
-                yield Site(each, nodes)
+    def _board(self, place: Pool) -> Board:
+        """Return the board of a place: of its nodes, or of as many nodes of one core as it has processors."""
+        board = self._boards.get(place)
+        if board is None:
+            board = self._boards[place] = Board(_table_of(place), self.settings)
+            if isinstance(place, NodePool):
+                board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
+            else:
+                board.accepts = lambda job, allocation: place.fits(job.job)
+            self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
+        return board
+
+    def _sites_of(self, place: Pool) -> Iterator[Site]:
+        own = place.nodes if isinstance(place, NodePool) else []
+        number = {name: i for i, name in enumerate(own)}
+        everything = (1 << max(len(own), place.capacity)) - 1
+        usual = SlurmPartition(name=place.name, default=True)
+        for each in self.partitions or (usual,):
+            listed = sum(1 << number[name] for name in node_names(each.nodes) if name in number)
+            if listed or not each.nodes:
+                yield Site(each, listed or everything)
 
     def _clocks(self) -> tuple[LoopClock, LoopClock]:
         settings, timing = self.settings, self.timing
@@ -219,9 +225,8 @@ class Slurm(Policy):
     def state(self) -> Any:
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
-        completing = [[end, place.name, nodes] for end, place, nodes in self._completing]
         clocks = [None if abs(each) == inf else each for each in values]
-        return {"clocks": clocks, "completing": completing, "idle": self._idle}
+        return {"clocks": clocks, "completing": [list(each) for each in self._completing], "idle": self._idle}
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -232,8 +237,7 @@ class Slurm(Policy):
         for clock in self._all():
             clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
         self._idle = bool(values["idle"])
-        places = {place.name: place for place in self._boards}
-        self._completing = [(end, places[name], nodes) for end, name, nodes in values["completing"]]
+        self._completing = [(end, name, nodes) for end, name, nodes in values["completing"]]
 
     # ------------------------------------------------------------------ decisions
 
@@ -245,10 +249,10 @@ class Slurm(Policy):
             yield from self._enforce(self._scans, now)
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
-            yield from self._cycle(now, turn)
+            yield from self._cycle(view, turn)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
-            yield from self._cycle(now, None)
+            yield from self._cycle(view, None)
         self._idle = not view.waiting.count
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
@@ -280,41 +284,47 @@ class Slurm(Policy):
         clocks = (self._main, self._backfill)
         ends = self._ends.ends if self._ends is not None else []
         idle = self._idle
-        for at, place, nodes in ends:
+        for at, run in ends:
             for clock in clocks:
                 if idle:
                     clock.pass_to(at)
                 clock.ask(at)
-            if self.timing.completing or self.settings.complete_wait:
-                self._completing.append((at, place, sum(1 << node for node in nodes)))
+            held = self._held.pop(run, None)
+            if held is not None and (self.timing.completing or self.settings.complete_wait):
+                self._completing.append((at, run.place.name, held.nodes))
         ends.clear()
         if idle:
             for clock in clocks:
                 clock.pass_to(now)
-        new = [job for job in view.waiting.new if job not in self._known and job.state == "waiting"]
-        for job in view.waiting if len(self._known) + len(new) < view.waiting.count else new:
-            if job not in self._known:
-                self._add(job, now)
-        if new:
+        if self._take_in(view, now):
             for clock in clocks:
                 clock.ask(now)
 
+    def _take_in(self, view: View, now: float) -> bool:
+        """Take in the jobs that wait since the last decision, at each place; return whether there are any."""
+        queues = [view.waiting.at(place) for place in view.places]
+        new = [job for queue in queues for job in queue.new if job not in self._known and job.state == "waiting"]
+        some = bool(new)
+        if len(self._known) + len(new) < sum([queue.count for queue in queues]):  # after a snapshot
+            new = [job for queue in queues for job in queue if job not in self._known]
+        for job in new:
+            self._add(job, now)
+        return some
+
     def _add(self, job: LiveJob, now: float) -> None:
-        place: NodePool = job.place
+        place: Pool = job.place
+        board = self._board(place)
         site = self._site(place, job)
-        number = int(job.seq)
-        spec = site.spec
-        limits = [each for each in (job.asked, spec.max_time) if each is not None and each < inf]
-        seconds = min(limits, default=spec.default_time or YEAR)
-        pending = Pending(
-            job, place.request_for(job), self._boards[place], site, ceil(seconds / 60) * 60, 0.0, job.submit, number
-        )
+        limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
+        limit = ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60
+        request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+        pending = Pending(job, request, board, site, max(limit, 60), 0.0, job.submit, int(job.seq))
         pending.user = job.user
         pending.priority = self._priority(pending, now)
         self._known[job] = pending
         insort(self._queue, pending, key=Pending.key)
 
-    def _site(self, place: NodePool, job: LiveJob) -> Site:
+    def _site(self, place: Pool, job: LiveJob) -> Site:
         """Return the partition of a job: that of its queue, or else the default one."""
         sites = self._sites[place]
         found = sites.get(str(job.queue))
@@ -346,9 +356,10 @@ class Slurm(Policy):
                 job.priority = self._priority(job, now)
             self._queue.sort(key=Pending.key)
 
-    def _cycle(self, now: float, turn: Turn | None) -> Iterator[Decision]:
+    def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
-        self._queue = [job for job in self._queue if job.job.state == "waiting"]
+        now = view.now
+        self._queue = [job for job in self._queue if job.waits]
         if len(self._known) > len(self._queue):  # some have been cancelled
             self._known = {job.job: job for job in self._queue}
         if not self._queue or self._waits_for_completion(now):
@@ -356,13 +367,19 @@ class Slurm(Policy):
         self._calculate(now)
         self._renew(now)
         reason = "backfill" if turn is None else "main loop"
+        for job in [job for job in self._queue if job.job.past is not None and job.job.past.resumes]:
+            if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
+                yield Start(job.job, job.job.place, reason)
+        queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
         if turn is None:
-            loop = BackfillCycle(self._queue, self.settings, now).starts()
+            loop = BackfillCycle(queue, self.settings, now).starts()
         else:
-            loop = main_cycle(self._queue, self.settings, full=turn.full)
+            loop = main_cycle(queue, self.settings, full=turn.full)
         for job, allocation in loop:
-            yield Start(job.job, job.job.place, reason, allocation)
-            self._started(job, now, allocation)
+            first = view.choices.get(job.job, (job.job,))[0]
+            place = job.job.place
+            yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
+            self._started(job, first.run, now, allocation)
 
     def _waits_for_completion(self, now: float) -> bool:
         """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
@@ -374,13 +391,12 @@ class Slurm(Policy):
         """Take over the state of all places."""
         held: dict[Run, Held] = {}
         for place, board in self._boards.items():
-            for _, number, _, run in place.running.entries():
-                held[run] = self._held.get(run) or Held.of(self._end(run), number, run.grant.allocation)
             mask = 0
-            for _, where, nodes in self._completing:
-                mask |= nodes if where is place else 0
-            board.table = place.table
-            board.renew(now, [each for run, each in held.items() if run.place is place], mask)
+            for _, name, nodes in self._completing:
+                mask |= nodes if name == place.name else 0
+            mine = self._held_at(place, board)
+            held |= mine
+            board.renew(now, mine.values(), mask)
         self._held = held
         for job in self._queue:
             if job.request.consumables:
@@ -394,18 +410,49 @@ class Slurm(Policy):
         seconds = run.work.asked if run.work.asked < inf else run.expected_end - run.started
         return int(run.started) + ceil(min(seconds, YEAR) / 60) * 60
 
-    def _started(self, job: Pending, now: float, allocation: Allocation) -> None:
+    def _held_at(self, place: Pool, board: Board) -> dict[Run, Held]:
+        """Return what each running job of a place holds, and renew its table."""
+        entries = list(place.running.entries())
+        if isinstance(place, NodePool):
+            board.table = place.table
+            known = {run: self._held.get(run) for _, _, _, run in entries}
+            return {
+                run: known[run] or Held.of(self._end(run), number, run.grant.allocation)
+                for _, number, _, run in entries
+            }
+        table = board.table = _table_of(place)
+        found: dict[Run, Held] = {}
+        for run in [run for _, _, _, run in entries if run in self._held]:
+            found[run] = self._held[run]
+            table.take(found[run].allocation)
+        for _, number, processors, run in entries:
+            if run not in found:
+                nodes = (table.free[0] > 0).nonzero()[0][:processors]
+                found[run] = Held.of(self._end(run), number, Allocation.alike(tuple(nodes.tolist()), 1))
+                table.take(found[run].allocation)
+        spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
+        table.take(Allocation.away(spare.tolist()))
+        return found
+
+    def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
+        job.over = True
         self._known.pop(job.job, None)
-        run = job.job.run
         if run is None:  # it has ended at once
             return
         held = Held.of(int(now) + job.limit, len(self._held), allocation)
         self._held[run] = held
         job.board.started(held)
+        if not isinstance(job.job.place, NodePool):
+            job.board.table.take(allocation)
         if job.request.consumables:
             for other in self._queue:
                 if other.request.consumables:
                     other.ready = other.job.place.consumables.fits(other.request.consumables)
+
+
+def _table_of(place: Pool) -> NodeTable:
+    """Return the table of the nodes of a place, or of as many free nodes of one core as it has processors."""
+    return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
 
 _TIMES = ("main_first", "turn", "backfill_first", "completing")
