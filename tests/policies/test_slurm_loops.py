@@ -14,6 +14,7 @@ from simmodel import InputError, Job, simulate, start
 from simmodel.platform import ClusterSpec, ConsumableSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.policies.slurm.backfill import BackfillCycle, Planned
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.clocks import Turn
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.selection import choose, mask_of, nodes_in, runs
@@ -442,6 +443,28 @@ def test_a_simulation_continues_from_a_snapshot(until: float) -> None:
     found = dict(zip(again["job"].tolist(), again["start"].tolist(), strict=True))
     assert len(found) > 5
     assert found == {job: whole[job] for job in found}
+
+
+class Tireless(Slurm):
+    """Runs each cycle, also those that can be left out."""
+
+    def settled(self, now: float, turn: Turn | None) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cycles_that_are_left_out_would_start_nothing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jobs = [
+        Job(id=i, submit=float(at), run=float(run * share), requested=float(run), nodes=int(wide))
+        for i, (at, run, wide) in enumerate(rng.integers((0, 30, 1), (3000, 900, 5), (60, 3)))
+        for share in [rng.choice([0.1, 0.9, 1.5])]
+    ]
+    found = [
+        simulate(SPEC, jobs, policy(timing=TIMING), overrun="continue").jobs["start"].tolist()
+        for policy in (Slurm, Tireless)
+    ]
+    assert found[0] == found[1]
 
 
 def test_counted_processors_are_nodes_of_one_core() -> None:

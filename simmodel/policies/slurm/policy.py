@@ -137,6 +137,8 @@ class Slurm(Policy):
         self._ends: _Ends | None = None
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
+        self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
+        self._versions: list[int] = []  # of the places, at the last cycle
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -297,6 +299,7 @@ class Slurm(Policy):
             for clock in clocks:
                 clock.pass_to(now)
         if self._take_in(view, now):
+            self._settled.clear()
             for clock in clocks:
                 clock.ask(now)
 
@@ -355,6 +358,7 @@ class Slurm(Policy):
             for job in self._queue:
                 job.priority = self._priority(job, now)
             self._queue.sort(key=Pending.key)
+            self._settled.clear()
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
@@ -365,6 +369,11 @@ class Slurm(Policy):
         if not self._queue or self._waits_for_completion(now):
             return
         self._calculate(now)
+        versions = [place.version for place in view.places]
+        if versions != self._versions:
+            self._settled.clear()
+        if self.settled(now, turn):
+            return
         self._renew(now)
         reason = "backfill" if turn is None else "main loop"
         for job in [job for job in self._queue if job.job.past is not None and job.job.past.resumes]:
@@ -380,6 +389,23 @@ class Slurm(Policy):
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
             self._started(job, first.run, now, allocation)
+        after = [place.version for place in view.places]
+        if after != versions or self._completing:
+            self._settled.clear()
+        else:
+            self._settled.add(turn is not None)
+        self._versions = after
+
+    def settled(self, now: float, turn: Turn | None) -> bool:
+        """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
+
+        Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
+        a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
+        """
+        if turn is None and any(held.end <= now for held in self._held.values()):
+            return False
+        reserves = self.settings.bf_min_age_reserve > 0
+        return not reserves and not (turn is not None and turn.full) and (turn is not None) in self._settled
 
     def _waits_for_completion(self, now: float) -> bool:
         """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
