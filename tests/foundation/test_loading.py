@@ -34,8 +34,8 @@ from simmodel.formats.documents import read_xml
 from simmodel.formats.named_columns import read_columns
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import Limits, current_limits, limits, parse_json, parse_toml, read_bytes, read_lines
+from simmodel.foundation.workers import map_on, worker_pool
 from simmodel.futures.executors import run_all
-from simmodel.futures.workers import map_on, worker_pool
 from simmodel.generators.settings import generate
 from simmodel.platform import from_dict
 from simmodel.snapshots import Snapshot
@@ -203,8 +203,16 @@ def by_pipe(command: str, data: bytes, *, compressed: bool = False) -> str:
     return done.stdout.decode() + done.stderr.decode()
 
 
-@pytest.mark.parametrize("where", ["-", "/dev/stdin", "<(cat)"])
-@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(
+    ("where", "compressed"),
+    [
+        *(("-", True), ("/dev/stdin", False), ("<(cat)", True)),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (("-", False), ("/dev/stdin", True), ("<(cat)", False))
+        ),
+    ],
+)
 def test_logs_come_through_pipes(where, compressed) -> None:
     command = f"{shlex.quote(sys.executable)} -m simmodel batch {where} --processors 8 --policy fcfs"
     said = by_pipe(command, SWF.encode() * 1 + SWF.replace("1 0", "2 5", 1).encode() * 1, compressed=compressed)

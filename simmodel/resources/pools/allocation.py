@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from math import ceil, floor
+from collections.abc import Iterable, Sequence
+from math import floor
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from simmodel.platform.switches import switch_numbers
-from simmodel.resources.pools.placements import fewest, fewest_switches, placement_named, unused_switches
+from simmodel.resources.pools.placements import (
+    Request,
+    fewest,
+    fewest_switches,
+    new_table,
+    numbered,
+    placement_named,
+    unused_switches,
+)
 from simmodel.work.job import LiveJob, Refusal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import NodeSpec
-    from simmodel.work.job import Job
+    from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.resources.pools.placements import Table
 
     Numbers = NDArray[np.intp]  # of nodes
 
@@ -26,87 +34,6 @@ __all__ = ["AWAY", "Allocation", "Need", "NodeTable", "Request", "cut", "joined"
 
 AWAY = 2.0**40  # cores taken from a node that is down, once per reason, so that reasons may overlap
 NOT_MODELLED = 2.0**50  # bytes of a node without specified memory
-
-
-@attrs.frozen(cache_hash=True)
-class Request:
-    """A job's request for nodes.
-
-    Parameters
-    ----------
-    processors
-        cores in total; without ``nodes`` they may be on any nodes, chosen by the placement
-    nodes
-        number of different nodes, or ``None``
-    cores_per_node
-        cores of each node, if ``nodes`` is set
-    gpus_per_node, memory_per_node
-        GPUs and bytes of memory of each node that it gets
-    exclusive
-        whether it gets whole nodes; without ``nodes``, the fewest with enough cores
-    whole_switches
-        whether it gets all nodes of switches on which nobody else has one, the fewest switches with enough nodes, or
-        cores; only if it is exclusive
-    consumables
-        amounts of consumables, by name
-
-    >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
-    2 nodes with 8 cores and 1 GPU each
-    """
-
-    processors: int
-    nodes: int | None = None
-    cores_per_node: int = 1
-    gpus_per_node: int = 0
-    memory_per_node: float = 0.0
-    exclusive: bool = False
-    whole_switches: bool = False
-    consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
-    anywhere: bool = attrs.field(init=False, eq=False, repr=False)
-    """Whether it is for a number of cores and nothing else."""
-
-    @anywhere.default
-    def _anywhere_default(self) -> bool:
-        return self.nodes is None and not (self.gpus_per_node or self.memory_per_node or self.exclusive)
-
-    @classmethod
-    def of(cls, job: Job, *, exclusive: bool = False, whole_switches: bool = False) -> Request:
-        """Return the request of a job, with at least one core per node and memory rounded up to whole bytes.
-
-        >>> from simmodel import Job
-        >>> Request.of(Job(nodes=2, cores_per_node=8, run=1)).processors
-        16
-        """
-        return cls(
-            job.processors,
-            job.nodes,
-            max(1, job.cores_per_node),
-            job.gpus_per_node,
-            float(ceil(job.memory_per_node)),
-            exclusive or whole_switches,
-            whole_switches,
-            job.amounts,
-        )
-
-    @property
-    def shaped(self) -> bool:
-        """Whether it is for a number of nodes, or for GPUs or memory of each."""
-        return self.nodes is not None or bool(self.gpus_per_node or self.memory_per_node)
-
-    def __str__(self) -> str:
-        parts = [] if self.nodes is None else [_count(self.cores_per_node, "core")]
-        if self.gpus_per_node:
-            parts.append(_count(self.gpus_per_node, "GPU"))
-        if self.memory_per_node:
-            parts.append(_count(int(self.memory_per_node), "byte"))
-        each = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
-        if self.nodes is not None:
-            return f"{_count(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
-        return _count(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 class Allocation:
@@ -257,6 +184,8 @@ class NodeTable:
         the free capacity, of the shape of ``capacity``; the free cores of a node that is down are far below zero
     switches
         the number of the switch of each node, ``None`` if none has one; a node without has a number of its own
+    network, seed
+        the places of the nodes in a network, or ``None``; the seed of random placements; both by :meth:`settle`
 
     >>> from simmodel.platform import NodeSpec
     >>> table = NodeTable.of([NodeSpec(count=3, cores=4)])
@@ -266,7 +195,7 @@ class NodeTable:
     (False, 6)
     """
 
-    __slots__ = ("_kept_kinds", "_place", "capacity", "free", "switches")
+    __slots__ = ("_kept_kinds", "_place", "_seen", "capacity", "free", "network", "seed", "switches")
 
     def __init__(
         self, capacity: NDArray[np.float64], placement: str = "first-fit", switches: Sequence[int] | None = None
@@ -275,6 +204,7 @@ class NodeTable:
         self.free = capacity.copy()
         self.switches: Numbers | None = None if switches is None else np.asarray(switches, dtype=np.intp)
         self._place = placement_named(placement)
+        self.settle(None, 0)
         self._kept_kinds: list[tuple[tuple[float, float, float], int]] | None = None
 
     @classmethod
@@ -287,8 +217,18 @@ class NodeTable:
     def _with(self, free: NDArray[np.float64]) -> NodeTable:
         table = NodeTable.__new__(NodeTable)
         table.capacity, table.free, table._place, table.switches = self.capacity, free, self._place, self.switches
-        table._kept_kinds = self._kept_kinds
+        table._kept_kinds, table.network, table.seed = self._kept_kinds, self.network, self.seed
+        table._seen = free, self.capacity, self.switches, self.network, self.seed
         return table
+
+    def settle(self, network: NodeNetwork | None, seed: int) -> None:
+        """Set what placements see beside the amounts: the places of the nodes in a network, and a seed."""
+        self.network, self.seed = network, seed
+        self._seen = self.free, self.capacity, self.switches, network, seed
+
+    def seen(self, request: Request) -> Table:
+        """Return the table as placements see it when they choose for a request."""
+        return new_table((*self._seen, request))
 
     def __len__(self) -> int:
         return int(self.capacity.shape[1])
@@ -321,6 +261,7 @@ class NodeTable:
         kept = np.setdiff1d(np.arange(len(self)), list(nodes))
         table = NodeTable(self.capacity[:, kept], switches=None if self.switches is None else self.switches[kept])
         table._place = self._place
+        table.settle(None if self.network is None else self.network.part(kept.tolist()), self.seed)
         return table
 
     def minimum(self, others: Sequence[NodeTable]) -> NodeTable:
@@ -399,7 +340,7 @@ class NodeTable:
         assert self._place.enough is not None
         amounts = self.free[0, candidates] if need.nodes is None else np.ones(len(candidates))
         needed = need.processors if need.nodes is None else need.nodes
-        return float(amounts.sum()) >= needed and self._place.enough(self, candidates, amounts, needed)
+        return float(amounts.sum()) >= needed and self._place.enough(self.seen(need), candidates, amounts, needed)
 
     def allows(self, allocation: Allocation, need: Need) -> bool:
         """Whether the parts of an allocation that meets the need are free; and the switches if they must be whole."""
@@ -409,7 +350,9 @@ class NodeTable:
                 return False
         if isinstance(need, Request) and self._place.enough is not None:
             count = len(allocation.nodes)
-            return self.fits(allocation) and self._place.enough(self, allocation.nodes, np.ones(count), count)
+            return self.fits(allocation) and self._place.enough(
+                self.seen(need), allocation.nodes, np.ones(count), count
+            )
         return self.fits(allocation)
 
     def why_not(self, request: Request, name: str = "the pool") -> str | None:
@@ -432,7 +375,7 @@ class NodeTable:
         if self._place.enough is not None:
             return Refusal.of(str(request), f"{name} has no such nodes by its placement")
         if request.nodes is not None:
-            return Refusal.of(str(request), f"{name} has {_count(int(np.count_nonzero(mask)), 'such node')}")
+            return Refusal.of(str(request), f"{name} has {numbered(int(np.count_nonzero(mask)), 'such node')}")
         return Refusal.of(str(request), f"{name} has {int(full.free[0] @ mask)}")
 
     def allocate(self, need: Need, prefer: Numbers | None = None) -> Allocation | None:
@@ -455,7 +398,7 @@ class NodeTable:
         if free[0].sum() < need.processors or (strict and not self._may_choose(need, candidates)):
             return None
         choose = fewest if need.exclusive and not self._place.least and not strict else self._place.cores
-        chosen, cores = choose(self, candidates, free, need.processors)
+        chosen, cores = choose(new_table((*self._seen, need)), candidates, free, need.processors)
         order = np.argsort(chosen)
         nodes = chosen[order]
         amounts = np.empty((3, len(nodes)))
@@ -470,7 +413,7 @@ class NodeTable:
         """Return ``count`` of the candidates, which meet the need per node, or ``None`` if there are too few."""
         if len(candidates) < count or (self._place.enough is not None and not self._may_choose(need, candidates)):
             return None
-        chosen = self._place.nodes(self, candidates, count)
+        chosen = self._place.nodes(new_table((*self._seen, need)), candidates, count)
         if prefer is not None:
             preferred = np.zeros(len(self), dtype=bool)
             preferred[prefer] = True

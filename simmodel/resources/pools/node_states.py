@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from simmodel.resources.pools.allocation import AWAY
 from simmodel.resources.pools.promises import INFINITY, Promise, Promising
 from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -435,14 +436,24 @@ class NodeStates:
         self._held.clear()
         for end, _, _, run in entries:
             self._put(run.grant.allocation, end)
-        self.renew()
-
-    def renew(self) -> None:
-        """Count anew which nodes satisfy the classes, after nodes went down or came up."""
         self._down = set(np.flatnonzero(self.table.free[0] < 0).tolist())
         self.ends.down = bool(self._down)
         for kind, column in self._columns.items():
             self._there[column] = self._count(kind)
+
+    def renew(self, nodes: Sequence[int]) -> None:
+        """Count which classes some nodes satisfy no more, or again, after they went down or came up."""
+        counts: Counter[Move] = Counter()
+        for node, (cores, gpus, memory) in zip(nodes, self.table.free[:, list(nodes)].T.tolist(), strict=True):
+            if cores >= 0 and node in self._down:
+                self._down.discard(node)
+                counts[None, _class(cores, gpus, memory) if cores else None] += 1
+            elif cores < 0 and node not in self._down:
+                self._down.add(node)
+                before = cores + AWAY
+                counts[_class(before, gpus, memory) if before else None, None] += 1
+        self.ends.down = bool(self._down)
+        self._count_moves(counts)
 
     def take(self, allocation: Allocation, end: float) -> None:
         """Note parts of nodes that the table no longer has, until an expected end (s)."""
@@ -498,6 +509,9 @@ class NodeStates:
                 c -= sign * cores
                 move = (c, g - sign * gpus, frexp(m - sign * memory)[1]) if c > 0 else None, now
                 counts[move] = counts.get(move, 0) + count
+        self._count_moves(counts)
+
+    def _count_moves(self, counts: Mapping[Move, int]) -> None:
         changes = self._changes
         for move, count in counts.items():
             change = changes[move] if move in changes else self._change(move)
@@ -646,12 +660,10 @@ class NodePromise(Promise):
         if self._rest is not None:
             np.minimum(room, self._rest.take(nodes, axis=1), out=room)
         wanted, shapes = states.asked(past)
-        if (shapes == shapes[:, :1]).all():  # as is usual: one row stands for all
-            shapes = shapes[:, :1]
-        met = room[0] >= shapes[0][:, None]
-        for amount, there in zip(shapes[1:], room[1:], strict=True):
-            if amount.any():
-                met &= there >= amount[:, None]
+        cores, gpus, memory = shapes[:, :, None]
+        met = room[0] >= cores
+        met &= room[1] >= gpus
+        met &= room[2] >= memory
         may[late] = np.add.reduce(met, axis=1) >= wanted - self.extra
         self._found = past, nodes, met
         return rows[may]
@@ -659,7 +671,7 @@ class NodePromise(Promise):
     def _unhurt(self, row: int) -> Numbers:
         """Return the nodes that the job of a row does not hurt, which was found possible last and runs past then."""
         rows, nodes, met = self._found
-        found: Numbers = nodes[met[0 if len(met) == 1 else int((rows == row).argmax())]]
+        found: Numbers = nodes[met[int((rows == row).argmax())]]
         return found
 
     def _take(self, allocation: Allocation) -> None:

@@ -10,19 +10,27 @@ switches by best fit are those of Slurm's plugin topology/tree, whole switches i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from math import ceil
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import attrs
 import numpy as np
 
 from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError
+from simmodel.foundation.named_calls import call_with, split_call
 from simmodel.platform.placements import PLACEMENTS
 from simmodel.resources.models import Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from simmodel.platform.cluster import PartitionSpec
+    from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.work.job import Job
 
     Numbers = NDArray[np.intp]  # of nodes or switches
     Amounts = NDArray[Any]
@@ -33,13 +41,21 @@ if TYPE_CHECKING:
 __all__ = [
     "NodeChoice",
     "Placement",
+    "Request",
+    "Table",
     "described_placements",
     "fewest",
     "fewest_switches",
+    "new_table",
+    "numbered",
     "placement_named",
     "register_placement",
+    "until_enough",
     "unused_switches",
 ]
+
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def fewest_switches(there: Amounts, wanted: float, better: Amounts | None = None) -> Numbers:
@@ -81,16 +97,106 @@ def unused_switches(switches: Numbers, used: NDArray[np.bool_]) -> NDArray[np.bo
     return ~busy[switches]
 
 
-class Table(Protocol):
-    """The nodes as placements see them.
+@attrs.frozen(cache_hash=True)
+class Request:
+    """A job's request for nodes.
 
-    The arrays of the free amounts and of the capacity, of shape (3, nodes), and the number of the switch of each node,
-    ``None`` if none has a switch.
+    Parameters
+    ----------
+    processors
+        cores in total; without ``nodes`` they may be on any nodes, chosen by the placement
+    nodes
+        number of different nodes, or ``None``
+    cores_per_node
+        cores of each node, if ``nodes`` is set
+    gpus_per_node, memory_per_node
+        GPUs and bytes of memory of each node that it gets
+    exclusive
+        whether it gets whole nodes; without ``nodes``, the fewest with enough cores
+    whole_switches
+        whether it gets all nodes of switches on which nobody else has one, the fewest switches with enough nodes, or
+        cores; only if it is exclusive
+    consumables
+        amounts of consumables, by name
+
+    >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
+    2 nodes with 8 cores and 1 GPU each
+    """
+
+    processors: int
+    nodes: int | None = None
+    cores_per_node: int = 1
+    gpus_per_node: int = 0
+    memory_per_node: float = 0.0
+    exclusive: bool = False
+    whole_switches: bool = False
+    consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
+    anywhere: bool = attrs.field(init=False, eq=False, repr=False)
+    """Whether it is for a number of cores and nothing else."""
+
+    @anywhere.default
+    def _anywhere_default(self) -> bool:
+        return self.nodes is None and not (self.gpus_per_node or self.memory_per_node or self.exclusive)
+
+    @classmethod
+    def of(cls, job: Job, *, exclusive: bool = False, whole_switches: bool = False) -> Request:
+        """Return the request of a job, with at least one core per node and memory rounded up to whole bytes.
+
+        >>> from simmodel import Job
+        >>> Request.of(Job(nodes=2, cores_per_node=8, run=1)).processors
+        16
+        """
+        return cls(
+            job.processors,
+            job.nodes,
+            max(1, job.cores_per_node),
+            job.gpus_per_node,
+            float(ceil(job.memory_per_node)),
+            exclusive or whole_switches,
+            whole_switches,
+            job.amounts,
+        )
+
+    @property
+    def shaped(self) -> bool:
+        """Whether it is for a number of nodes, or for GPUs or memory of each."""
+        return self.nodes is not None or bool(self.gpus_per_node or self.memory_per_node)
+
+    def __str__(self) -> str:
+        parts = [] if self.nodes is None else [numbered(self.cores_per_node, "core")]
+        if self.gpus_per_node:
+            parts.append(numbered(self.gpus_per_node, "GPU"))
+        if self.memory_per_node:
+            parts.append(numbered(int(self.memory_per_node), "byte"))
+        each = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+        if self.nodes is not None:
+            return f"{numbered(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
+        return numbered(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
+
+
+def numbered(number: int, word: str) -> str:
+    """Return a number and a word, in the plural unless it is one."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+class Table(NamedTuple):
+    """The nodes as placements see them, and the request for which they choose.
+
+    ``free`` and ``capacity``: amounts of cores, GPUs and bytes of memory, of shape (3, nodes); ``switches``: the number
+    of the switch of each node, ``None`` if none has one; ``network``: their places in the network of the partition, or
+    ``None``; ``seed``: of the run, for random placements, which choose the same again for the same table; ``request``:
+    what the job asks for, not what it will do.
     """
 
     free: Amounts
     capacity: Amounts
     switches: Numbers | None
+    network: NodeNetwork | None
+    seed: int
+    request: Request
+
+
+new_table = partial(tuple.__new__, Table)  # makes no call of Python
 
 
 class Placement(NamedTuple):
@@ -100,7 +206,8 @@ class Placement(NamedTuple):
     ``cores(table, candidates, free, processors)`` the nodes for cores anywhere, and the cores of each; ``plain``:
     whether idle nodes that are alike and without switches are taken by number; ``least``: whether cores anywhere are on
     the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest; ``enough(table, candidates,
-    amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum.
+    amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum; ``refuses(partition)``:
+    why it does not support a partition, or ``None``; ``choice``: the class, which may have parameters.
     """
 
     nodes: Nodes
@@ -110,6 +217,8 @@ class Placement(NamedTuple):
     least: bool = False
     whole_switches: bool = False
     enough: Enough | None = None
+    refuses: Callable[[PartitionSpec], str | None] | None = None
+    choice: type[NodeChoice] | None = None
 
     @property
     def strict(self) -> bool:
@@ -133,7 +242,7 @@ class NodeChoice(Model):
         ``free[0]`` has the free cores of the candidates.
         """
         order = np.searchsorted(candidates, self.nodes(table, candidates, len(candidates)))
-        return _until_enough(candidates[order], free[0][order], processors)
+        return until_enough(candidates[order], free[0][order], processors)
 
     def enough(self, table: Table, candidates: Numbers, amounts: Amounts, needed: int) -> bool:
         """Return whether a job can start on some of the candidates, on which there is enough in sum; default: yes.
@@ -163,8 +272,9 @@ def register_placement(name: str, nodes: Nodes | type[NodeChoice], description: 
         ``nodes(table, candidates, count)`` returns the candidates, an array of node numbers, in order of preference;
         ``count`` of them will be taken (of requests for cores anywhere: as many as have enough cores, and ``count`` is
         the number of candidates). ``table.free`` and ``table.capacity`` hold cores, GPUs and bytes of memory by node,
-        ``table.switches`` the number of the switch of each node, or ``None`` if none has one. Or a class derived from
-        :class:`NodeChoice`
+        ``table.switches`` the number of the switch of each node, or ``None`` if none has one, ``table.request`` what
+        the job asks for, and ``table.network`` the places of the nodes in the network of the partition, if it has one
+        (:class:`~simmodel.resources.pools.node_network.NodeNetwork`). Or a class derived from :class:`NodeChoice`
     description
         one line
 
@@ -179,22 +289,23 @@ def register_placement(name: str, nodes: Nodes | type[NodeChoice], description: 
     PLACEMENTS[name] = _placement(nodes, description)
 
 
-def _placement(given: Any, description: str) -> Placement:
-    """Return the placement that a function or a class derived from :class:`NodeChoice` is."""
+def _placement(given: Any, description: str, values: Sequence[str] = (), named: Mapping[str, str] = _NONE) -> Placement:
+    """Return the placement that a function or a class derived from :class:`NodeChoice` is; a class has parameters."""
     if not isinstance(given, type):
         return _of_function(given, description)
     if not issubclass(given, NodeChoice):
         raise InputError(f"must be a function or a subclass of NodeChoice, got {given!r}", place="placement")
-    choice = given()
+    choice = call_with(given, values, named, "placement")
     enough = choice.enough if given.enough is not NodeChoice.enough else None
     lines = (given.__doc__ or "").splitlines()
-    return Placement(choice.nodes, choice.cores, description or (lines[0] if lines else ""), enough=enough)
+    about = description or (lines[0] if lines else "")
+    return Placement(choice.nodes, choice.cores, about, enough=enough, refuses=choice.refuses, choice=given)
 
 
 def _of_function(nodes: Nodes, description: str) -> Placement:
     def cores(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
         order = np.searchsorted(candidates, nodes(table, candidates, len(candidates)))
-        return _until_enough(candidates[order], free[0][order], processors)
+        return until_enough(candidates[order], free[0][order], processors)
 
     return Placement(nodes, cores, description)
 
@@ -205,6 +316,8 @@ def placement_named(name: str) -> Placement:
     >>> placement_named("spread").description
     'the nodes with the most free cores, then GPUs'
     """
+    if "(" in name:
+        return _with_parameters(name)
     if name not in PLACEMENTS:
         try:
             return _named_in_full(name)
@@ -224,6 +337,14 @@ def _of_entry(found: Any) -> Placement:
 @cache
 def _named_in_full(name: str) -> Placement:
     return _placement(load(name), f"from {name}")
+
+
+def _with_parameters(text: str) -> Placement:
+    name, values, named = split_call(text, "placement")
+    choice = placement_named(name).choice
+    if choice is None:
+        raise InputError(f"must have no parameters, got {text!r}", place="placement")
+    return _placement(choice, "", values, named)
 
 
 def described_placements() -> dict[str, str]:
@@ -264,7 +385,7 @@ def _packed(table: Table, candidates: Numbers, count: int) -> Numbers:
     return candidates[np.lexsort((unused, rank[on]))]
 
 
-def _until_enough(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+def until_enough(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     """Take nodes in order until there are enough cores."""
     total = np.cumsum(cores)
     last = int(np.searchsorted(total, processors))
@@ -274,17 +395,17 @@ def _until_enough(candidates: Numbers, cores: Amounts, processors: int) -> tuple
 
 
 def _cores_by_number(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
-    return _until_enough(candidates, free[0], processors)
+    return until_enough(candidates, free[0], processors)
 
 
 def _cores_fullest(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     order = np.argsort(free[0], kind="stable")
-    return _until_enough(candidates[order], free[0][order], processors)
+    return until_enough(candidates[order], free[0][order], processors)
 
 
 def _cores_emptiest(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     order = np.argsort(-free[0], kind="stable")
-    return _until_enough(candidates[order], free[0][order], processors)
+    return until_enough(candidates[order], free[0][order], processors)
 
 
 def fewest(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
