@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 123_400, "files": 582}
+SIZES = {"lines": 123_790, "files": 582}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
