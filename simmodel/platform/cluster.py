@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from math import gamma, inf
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -23,6 +24,7 @@ from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.placements import PLACEMENTS, placement_text
 from simmodel.platform.storage import StorageSpec
 from simmodel.platform.switches import switch_names
+from simmodel.platform.topology import Topology, given_topology, numbers_of_hosts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +90,8 @@ def _one_of(*allowed: str | None) -> Check:
 
 
 def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str | None], value: str | None) -> None:
-    if value is not None and not (isinstance(value, str) and (value in PLACEMENTS or ":" in value)):
+    known = isinstance(value, str) and (value.partition("(")[0].strip() in PLACEMENTS or ":" in value)
+    if value is not None and not known:
         raise InputError(f"must be one of {', '.join(PLACEMENTS)}, got {value!r}", place=attribute.name)
 
 
@@ -198,6 +201,11 @@ class PartitionSpec(Fields):
         :func:`~simmodel.resources.pools.placements.register_placement` takes them, or ``module:name``. Ties go to the
         lower number.
         ``simmodel list placements`` prints all. Default: ``"best-fit"`` with ``one_host``, else ``"first-fit"``
+    network
+        the places of its nodes in a network, for placements and the record: a topology such as
+        :class:`~simmodel.platform.Dragonfly`, a text such as ``"dragonfly:3;4;5;2 bandwidth=1GBps"``, or the path of a
+        platform of SimGrid (``.xml``). A node is the host of its name; if none has the name of a host, that of its
+        position. Default: nodes have no places, but those that ``switch`` of :class:`NodeSpec` says
     exclusive
         whether a job takes whole nodes
     one_host
@@ -217,6 +225,7 @@ class PartitionSpec(Fields):
     processors: int | None = attrs.field(default=None, validator=_whole(1))
     nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
     placement: str | None = attrs.field(default=None, converter=placement_text, validator=_known_placement)
+    network: Topology | None = attrs.field(default=None, converter=partial(given_topology, place="network"))
     exclusive: bool = False
     one_host: bool = False
     max_processors: int | None = attrs.field(default=None, validator=_whole(1))
@@ -239,6 +248,10 @@ class PartitionSpec(Fields):
             if len(set(names)) < len(names):
                 twice = next(name for name, count in Counter(names).items() if count > 1)
                 raise InputError(f"duplicate node name {twice!r}", place="nodes")
+        if self.network is not None:
+            if not self.nodes:
+                raise InputError(f"must be that of identified nodes: {self.name} has none", place="network")
+            numbers_of_hosts(self.network, self.node_names)
 
     @property
     def placed_by(self) -> str:

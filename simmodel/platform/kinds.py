@@ -11,7 +11,7 @@ import attrs
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError
 from simmodel.platform.network import MODELS, NetworkSpec, SharingModel
-from simmodel.platform.topology import Interconnect, Valiant
+from simmodel.platform.topology import Interconnect, TopologyFile, Valiant
 
 if TYPE_CHECKING:
     from simmodel.platform.broker import SystemSpec
@@ -60,12 +60,14 @@ def _plain(value: Any) -> Any:
         return value.name
     if isinstance(value, SharingModel) and value == SharingModel(name=value.name, rule=value.name):
         return value.name
-    if isinstance(value, Interconnect | Valiant):
+    if isinstance(value, Interconnect | Valiant | TopologyFile):
         return value.text()
-    if isinstance(value, NetworkSpec) and not isinstance(value.topology, Interconnect | Valiant | None):
-        raise InputError(f"only built-in topologies can be written, got {value.topology!r}", place="topology")
     if attrs.has(type(value)):
         given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
+        for name in ("topology", "network"):
+            each, _ = given.get(name, (None, None))
+            if not isinstance(each, Interconnect | Valiant | TopologyFile | NetworkSpec | None):
+                raise InputError(f"only built-in topologies can be written, got {each!r}", place=name)
         return {
             name: _plain(each)
             for name, (each, default) in given.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf, isnan
 from typing import Any
 
@@ -12,7 +13,7 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.links import LinkSpec, duplex
 from simmodel.platform.models import MODELS as RULES, model_text
-from simmodel.platform.topology import Topology, read_topology
+from simmodel.platform.topology import Topology, given_topology
 
 __all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
 
@@ -163,15 +164,6 @@ def _route_specs(value: Iterable[RouteSpec]) -> tuple[RouteSpec, ...]:
     return tuple(value)
 
 
-def _topology(value: str | Topology | None) -> Topology | None:
-    if not isinstance(value, str):
-        return value
-    try:
-        return read_topology(value)
-    except InputError as error:
-        raise InputError(error.message, place=f"topology, {error.place}" if error.place else "topology") from None
-
-
 @attrs.frozen(kw_only=True, repr=False)
 class NetworkSpec(Fields):
     """A network: links and routes, or a topology, and the model by which transfers share links.
@@ -183,8 +175,8 @@ class NetworkSpec(Fields):
     routes
         a routing table; if empty, routes are shortest paths by latency over the places that links join
     topology
-        instead of both: a topology such as :class:`~simmodel.platform.Torus`, or a text such as
-        ``"torus:5,4,3 bandwidth=1GBps latency=1us"``
+        instead of both: a topology such as :class:`~simmodel.platform.Torus`, a text such as
+        ``"torus:5,4,3 bandwidth=1GBps latency=1us"``, or the path of a platform of SimGrid (``.xml``)
     model
         ``"maxmin"``, ``"cm02"``, ``"lv08"``, ``"simgrid"``, ``"simgrid-cm02"``, a :class:`SharingModel`, or a rule of
         one: a class, a name or ``module:Class``
@@ -207,7 +199,7 @@ class NetworkSpec(Fields):
 
     links: tuple[LinkSpec, ...] = attrs.field(default=(), converter=_link_specs)
     routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=_route_specs)
-    topology: Topology | None = attrs.field(default=None, converter=_topology)
+    topology: Topology | None = attrs.field(default=None, converter=partial(given_topology, place="topology"))
     model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=model_named)
     crosstraffic: bool | None = None
 

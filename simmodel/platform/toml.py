@@ -108,10 +108,21 @@ def read_toml(path: Source, *, trust: bool = False) -> Any:
     100
     """
     source = source_name(path)
-    spec = from_dict(parse_toml(*read_bytes(path)), source=source)
+    spec = from_dict(_beside(parse_toml(*read_bytes(path)), path), source=source)
     if not trust:
         check_models(spec, source)
     return spec
+
+
+def _beside(values: Mapping[str, Plain], file: Source) -> Mapping[str, Plain]:
+    """Return the values of a file; the files that the networks of its partitions are in are found beside it."""
+    parts = values.get("partitions")
+    if isinstance(file, str | Path) and isinstance(parts, list):
+        for part in parts:
+            name = part.get("network") if isinstance(part, dict) else None
+            if isinstance(name, str) and name.endswith((".xml", ".xml.gz")):
+                part["network"] = str(Path(file).parent / name)
+    return values
 
 
 def check_models(spec: object, source: str | None = None) -> None:

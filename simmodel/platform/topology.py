@@ -7,19 +7,41 @@ Hosts, switches and routers have numbers, and links are named by their ends: ``"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
+from pathlib import Path
 from random import Random
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
+import numpy as np
 
 from simmodel.foundation.display import Fields
+from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import check_count
 from simmodel.foundation.units import parse_quantity
 from simmodel.platform.links import LinkSpec
 
-__all__ = ["Dragonfly", "FatTree", "Interconnect", "Star", "Topology", "Torus", "Tree", "Valiant", "read_topology"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Numbers = NDArray[np.intp]
+
+__all__ = [
+    "Dragonfly",
+    "FatTree",
+    "Interconnect",
+    "Star",
+    "Topology",
+    "TopologyFile",
+    "Torus",
+    "Tree",
+    "Valiant",
+    "given_topology",
+    "numbers_of_hosts",
+    "read_topology",
+]
 
 
 class Topology(Protocol):
@@ -56,6 +78,10 @@ def _wholes(value: str | Iterable[object], place: str) -> tuple[int, ...]:
     if not found:
         raise InputError("must have at least one number", place=place)
     return found
+
+
+_POINTS = 1 << 26
+"""More than the hosts, switches and routers of any topology: the numbers of links have those of their two ends."""
 
 
 def _truth(value: bool | str, place: str) -> bool:
@@ -151,6 +177,58 @@ class Interconnect(Fields):
         if source == destination:
             return () if self.loopback is None else (f"{source}:loopback",)
         return self._way(source, destination)
+
+    def hops(self, sources: ArrayLike, destinations: ArrayLike, /) -> Numbers:
+        """Return the number of links between hosts: of each pair of two arrays of numbers, which are broadcast.
+
+        Limiters and loopbacks do not count.
+
+        >>> Torus(dimensions=(8,), bandwidth="1GBps").hops([[0], [6]], [1, 4, 7])
+        array([[1, 4, 1],
+               [3, 2, 1]])
+        """
+        return self._hops(np.asarray(sources, dtype=np.intp), np.asarray(destinations, dtype=np.intp))
+
+    def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
+        raise NotImplementedError
+
+    def crossed(self, sources: ArrayLike, destinations: ArrayLike, /) -> Numbers:
+        """Return the links between hosts by number: of each pair of two arrays those of its route, along a new axis.
+
+        Of shape (links at most, pairs), -1 where a route has fewer. Limiters and loopbacks do not count.
+        :meth:`link_name` names them.
+
+        >>> ring = Torus(dimensions=(8,), bandwidth="1GBps")
+        >>> [[ring.link_name(link) for link in route if link >= 0] for route in ring.crossed([0, 6], [1, 0]).T.tolist()]
+        [['0-1:up'], ['6-7:up', '7-0:up']]
+        """
+        a, b = np.broadcast_arrays(np.asarray(sources, dtype=np.intp), np.asarray(destinations, dtype=np.intp))
+        steps = np.array([*self._trace(a, b)], dtype=np.intp).reshape(-1, *a.shape)
+        steps[:, a == b] = -1
+        return steps
+
+    def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
+        """Return the numbers of the first links of routes, of the second ones and so on."""
+        raise NotImplementedError
+
+    def _point(self, number: int) -> str:
+        """Return the name of a host, a switch or a router from its number among all of these."""
+        return str(number)
+
+    def _ids(
+        self, low: Numbers, high: Numbers, port: Numbers | int = 0, *, down: NDArray[np.bool_] | bool = False
+    ) -> Numbers:
+        """Return the numbers of links by their ends as in their names."""
+        found: Numbers = (port * _POINTS + low) * _POINTS * 2 + high * 2
+        return found + down if self.sharing == "splitduplex" else found
+
+    def link_name(self, number: int) -> str:
+        """Return the name of a link from its number as :meth:`crossed` has it."""
+        ends, down = divmod(number, 2)
+        low, high = divmod(ends, _POINTS)
+        port, low = divmod(low, _POINTS)
+        side = "" if self.sharing != "splitduplex" else ":down" if down else ":up"
+        return f"{self._point(low)}-{self._point(high)}{f'#{port}' if port else ''}{side}"
 
     def link(self, name: str, /) -> LinkSpec:
         """Return the link with a name; raises :class:`InputError` if there is none."""
@@ -271,6 +349,30 @@ class Torus(Interconnect):
         self._limited(names, destination)
         return names
 
+    def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
+        total, step = np.zeros(np.broadcast(sources, destinations).shape, dtype=np.intp), 1
+        for size in self.dimensions:
+            apart = np.abs(sources // step % size - destinations // step % size)
+            total += np.minimum(apart, size - apart) if self.wrap else apart
+            step *= size
+        return total
+
+    def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
+        steps: list[Numbers] = []
+        here, step = sources, 1
+        for size in self.dimensions:
+            at, to = here // step % size, destinations // step % size
+            half = size // 2 if self.wrap else size
+            rises = ((at < to) & (to <= at + half)) | ((at > half) & ((at + half) % size >= to))
+            count = np.where(rises, to - at, at - to) % size
+            base = here - at * step
+            for i in range(int(count.max(initial=0))):
+                low = np.where(rises, at + i, at - i - 1) % size
+                link = self._ids(base + low * step, base + (low + 1) % size * step, down=~rises)
+                steps.append(np.where(i < count, link, -1))
+            here, step = base + to * step, step * size
+        return steps
+
     def via(self, source: int, middle: int, destination: int) -> list[str]:
         """Return the links of a route that passes a host in the middle."""
         first = self._way(source, middle) if source != middle else []
@@ -373,6 +475,42 @@ class FatTree(Interconnect):
             end = lower
         self._limited(names, destination)
         return names
+
+    def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
+        below = [sources // each != destinations // each for each in self._below[:-1]]
+        return 2 * np.sum(below, axis=0, dtype=np.intp)
+
+    def _first(self, level: int) -> int:
+        """Return the number of the first point of a level."""
+        return sum(self._above[each] * self._below[-1] // self._below[each] for each in range(level))
+
+    def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
+        steps: list[Numbers] = []
+        here, top = sources, np.zeros_like(sources)
+        for level, above in enumerate(self._above[:-1]):
+            rises = (top == level) & (here // above != destinations // self._below[level])
+            port, digit = np.divmod(destinations // above % (self.up[level] * self.parallel[level]), self.up[level])
+            parent = here % above + above * (digit + self.up[level] * (here // above // self.down[level]))
+            link = self._ids(self._first(level) + here, self._first(level + 1) + parent, port)
+            steps.append(np.where(rises, link, -1))
+            here, top = np.where(rises, parent, here), top + rises
+        first = np.full_like(sources, -1)
+        for level in reversed(range(self.levels)):
+            falls = level < top
+            above, children = self._above[level], self.down[level]
+            digit = destinations // self._below[level] % children
+            child = here % above + above * (digit + children * (here // above // self.up[level]))
+            place = -((digit - first) // children) * children + digit
+            anew = (first < 0) | (place >= children * self.parallel[level])
+            place = np.where(anew, sources % self.parallel[level] * children + digit, place)
+            link = self._ids(self._first(level) + child, self._first(level + 1) + here, place // children, down=True)
+            steps.append(np.where(falls, link, -1))
+            here, first = np.where(falls, child, here), np.where(falls, place + 1, first)
+        return steps
+
+    def _point(self, number: int) -> str:
+        level = max(each for each in range(self.levels + 1) if self._first(each) <= number)
+        return f"{level}.{number - self._first(level)}" if level else str(number)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -489,6 +627,58 @@ class Dragonfly(Interconnect):
     def _way(self, source: int, destination: int) -> list[str]:
         return self._through(source, destination, [self._at(destination)], self.continuous)
 
+    def _places(self, hosts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        routers = hosts // self.nodes
+        chassis = routers // self.routers
+        return chassis // self.chassis, chassis % self.chassis, routers % self.routers
+
+    def groups_of(self, hosts: ArrayLike) -> Numbers:
+        """Return the numbers of the groups of hosts."""
+        return self._places(np.asarray(hosts, dtype=np.intp))[0]
+
+    def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
+        (group, chassis, router), (other, to, last) = self._places(sources), self._places(destinations)
+        turns = router != last
+        within = turns.astype(np.intp) + np.where(turns & (not self.continuous), to != 0, to != chassis)
+        out = (router != other % self.routers).astype(np.intp) + (chassis != other // self.routers)
+        back = (last != group % self.routers).astype(np.intp) + (to != group // self.routers)
+        found = 2 + np.where(group == other, within, 1 + out + back)
+        return np.where(sources == destinations, 0, found)
+
+    def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
+        (group, chassis, router), (other, to, last) = self._places(sources), self._places(destinations)
+        same = group == other
+        gate = np.where(same, to, other // self.routers), np.where(same, last, other % self.routers)
+        steps = [self._ids(sources, self._at_router(group, chassis, router))]
+        steps += self._turns(group, (chassis, router), gate, ~same | self.continuous)
+        back = group // self.routers, group % self.routers
+        blue = self._hop_ids(self._at_router(group, *gate), self._at_router(other, *back))
+        steps.append(np.where(same, -1, blue))
+        steps += (np.where(same, -1, each) for each in self._turns(other, back, (to, last), ~same))
+        return [*steps, self._ids(destinations, self._at_router(other, to, last), down=True)]
+
+    def _at_router(self, group: Numbers, chassis: Numbers, router: Numbers) -> Numbers:
+        """Return the numbers of routers among the points."""
+        return len(self.hosts) + (group * self.chassis + chassis) * self.routers + router
+
+    def _hop_ids(self, here: Numbers, there: Numbers) -> Numbers:
+        return self._ids(np.minimum(here, there), np.maximum(here, there), down=here > there)
+
+    def _turns(
+        self, group: Numbers, here: tuple[Numbers, Numbers], there: tuple[Numbers, Numbers], continuous: Numbers
+    ) -> list[Numbers]:
+        """Return the green and the black links within groups."""
+        (chassis, router), (to, last) = here, there
+        turns = router != last
+        after = np.where(turns & ~continuous, 0, chassis)
+        green = self._hop_ids(self._at_router(group, chassis, router), self._at_router(group, chassis, last))
+        black = self._hop_ids(self._at_router(group, after, last), self._at_router(group, to, last))
+        return [np.where(turns, green, -1), np.where(after != to, black, -1)]
+
+    def _point(self, number: int) -> str:
+        router = number - len(self.hosts)
+        return str(number) if router < 0 else _dotted(self._at(router * self.nodes))
+
     def via(self, source: int, middle: int, destination: int) -> list[str]:
         """Return the links of a route that passes the router of a host in the middle."""
         return self._through(source, destination, [self._at(middle), self._at(destination)], True)
@@ -591,6 +781,17 @@ class Star(Tree):
             return LinkSpec(name=name, bandwidth=self.backbone, latency=self.backbone_latency)
         return Tree.link(self, name)
 
+    def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
+        return Tree._hops(self, sources, destinations) + ((sources != destinations) & (self.backbone is not None))
+
+    def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
+        steps = Tree._trace(self, sources, destinations)
+        return steps if self.backbone is None else [steps[0], np.zeros_like(sources), *steps[1:]]
+
+    def link_name(self, number: int) -> str:
+        """Return the name of a link from its number as :meth:`crossed` has it."""
+        return Tree.link_name(self, number) if number else "backbone"
+
     def _way(self, source: int, destination: int) -> list[str]:
         names = Tree._way(self, source, destination)
         if self.backbone is not None:
@@ -650,11 +851,62 @@ class Valiant(Fields):
         return f"valiant:{self.seed} {self.of.text()}"
 
 
+@attrs.frozen(repr=False)
+class TopologyFile(Fields):
+    """The hosts and routes of a platform file of SimGrid, which is read when it is first asked.
+
+    Parameters
+    ----------
+    path
+        that of the file
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, or is invalid; with its line
+    """
+
+    path: str
+
+    @property
+    def read(self) -> Topology:
+        """The topology in the file."""
+        file = Path(self.path)
+        found: Topology = _read_file(self.path, file.stat().st_mtime_ns if file.is_file() else 0)
+        return found
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """The names of the hosts, in order."""
+        return self.read.hosts
+
+    def route(self, source: int, destination: int, /) -> Sequence[str]:
+        """Return the names of the links from one host to another, by their numbers."""
+        return self.read.route(source, destination)
+
+    def link(self, name: str, /) -> LinkSpec:
+        """Return the link with a name; raises :class:`InputError` if there is none."""
+        return self.read.link(name)
+
+    def text(self) -> str:
+        """Return the path."""
+        return self.path
+
+
+@lru_cache(maxsize=8)
+def _read_file(path: str, _changed: int) -> Any:
+    return FILES["simgrid"](path).topology
+
+
+FILES = Entries[Callable[[str], Any]]({"simgrid": "simmodel.formats.simgrid:read_simgrid"})
+"""The readers of files with topologies, loaded when the first such file is read."""
+
+
 _READY: Mapping[str, type[Interconnect]] = {each.kind: each for each in (Torus, FatTree, Dragonfly, Star, Tree)}
 
 
-def read_topology(text: str) -> Interconnect | Valiant:
-    """Return the topology of a text: its name and SimGrid's parameters, then options.
+def read_topology(text: str) -> Interconnect | Valiant | TopologyFile:
+    """Return the topology of a text: its name and SimGrid's parameters, then options; or the path of SimGrid's XML.
 
     Raises
     ------
@@ -666,6 +918,8 @@ def read_topology(text: str) -> Interconnect | Valiant:
     >>> read_topology("valiant:7 torus:4,4 bandwidth=1GBps").seed
     7
     """
+    if text.endswith((".xml", ".xml.gz")):
+        return TopologyFile(text)
     first, *words = text.split() or [""]
     kind, _, parameters = first.partition(":")
     if kind == "valiant":
@@ -693,3 +947,41 @@ def read_topology(text: str) -> Interconnect | Valiant:
     if "bandwidth" not in options:
         raise InputError("missing, such as bandwidth=1GBps", place="bandwidth")
     return made(**(values | options))
+
+
+def given_topology(value: str | Path | Topology | None, place: str) -> Topology | None:
+    """Return a topology, also of a text or a path as :func:`read_topology` takes them; ``place`` is that in errors.
+
+    >>> given_topology("star:4 bandwidth=1GBps", "network").hosts
+    ('n0', 'n1', 'n2', 'n3')
+    """
+    if not isinstance(value, str | Path):
+        return value
+    try:
+        return read_topology(str(value))
+    except InputError as error:
+        raise InputError(error.message, place=f"{place}, {error.place}" if error.place else place) from None
+
+
+def numbers_of_hosts(topology: Topology, names: Sequence[str]) -> list[int]:
+    """Return the number of the host that each of some nodes is: the host of its name, or else that of its position.
+
+    Raises
+    ------
+    InputError
+        some nodes have the name of a host and others not, or there are more or fewer nodes than hosts
+
+    >>> numbers_of_hosts(Star(nodes=3, bandwidth="1GBps"), ["n2", "n0"])
+    [2, 0]
+    >>> numbers_of_hosts(Star(nodes=3, bandwidth="1GBps"), ["login", "cn0", "cn1"])
+    [0, 1, 2]
+    """
+    numbers = {host: number for number, host in enumerate(topology.hosts)}
+    strange = [name for name in names if name not in numbers]
+    if not strange:
+        return [numbers[name] for name in names]
+    if len(strange) < len(names):
+        raise InputError(f"must have the node {strange[0]!r} among its hosts, as it has {names[0]!r}", place="network")
+    if len(names) != len(numbers):
+        raise InputError(f"must have a host for each of {len(names):,} nodes, got {len(numbers):,}", place="network")
+    return list(range(len(names)))

@@ -153,17 +153,17 @@ class TopologyZone(Zone):
 
     def __init__(self, name: str, parent: Zone | None, topology: Topology) -> None:
         super().__init__(name, parent)
-        self._topology = topology
+        self.topology = topology
         self._numbers = {host: i for i, host in enumerate(topology.hosts)}
 
     def way(self, source: str, destination: str, between: Between) -> Way | None:
         """Return the way in the topology; the names of its links begin with that of the zone."""
-        links = self._topology.route(self._numbers[source], self._numbers[destination])
+        links = self.topology.route(self._numbers[source], self._numbers[destination])
         return Way(tuple(f"{self.name}/{link}" for link in links))
 
     def link(self, name: str) -> LinkSpec:
         """Return the link with a name."""
-        found = self._topology.link(name.removeprefix(f"{self.name}/"))
+        found = self.topology.link(name.removeprefix(f"{self.name}/"))
         return attrs.evolve(found, name=name, reverse=found.reverse and f"{self.name}/{found.reverse}")
 
 
@@ -191,6 +191,12 @@ class Zones:
         self.zone_of = zone_of
         self._links = links
         self._topologies = [zone for zone in dict.fromkeys(zone_of.values()) if isinstance(zone, TopologyZone)]
+
+    def within(self, hosts: Sequence[str]) -> Topology | None:
+        """Return the generated topology that has all of some hosts, if one zone holds them; its links have no prefix."""
+        zones = {self.zone_of[host] for host in hosts}
+        zone = zones.pop() if len(zones) == 1 else None
+        return zone.topology if isinstance(zone, TopologyZone) else None
 
     def link(self, name: str, /) -> LinkSpec:
         """Return the link with a name."""

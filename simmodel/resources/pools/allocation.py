@@ -11,13 +11,15 @@ import attrs
 import numpy as np
 
 from simmodel.platform.switches import switch_numbers
-from simmodel.resources.pools.placements import fewest, fewest_switches, placement_named, unused_switches
+from simmodel.resources.pools.placements import fewest, fewest_switches, new_table, placement_named, unused_switches
 from simmodel.work.job import LiveJob, Refusal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import NodeSpec
+    from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.resources.pools.placements import Table
     from simmodel.work.job import Job
 
     Numbers = NDArray[np.intp]  # of nodes
@@ -257,6 +259,8 @@ class NodeTable:
         the free capacity, of the shape of ``capacity``; the free cores of a node that is down are far below zero
     switches
         the number of the switch of each node, ``None`` if none has one; a node without has a number of its own
+    network, seed
+        the places of the nodes in a network, or ``None``; the seed of random placements; both by :meth:`settle`
 
     >>> from simmodel.platform import NodeSpec
     >>> table = NodeTable.of([NodeSpec(count=3, cores=4)])
@@ -266,7 +270,7 @@ class NodeTable:
     (False, 6)
     """
 
-    __slots__ = ("_kept_kinds", "_place", "capacity", "free", "switches")
+    __slots__ = ("_kept_kinds", "_place", "_seen", "capacity", "free", "network", "seed", "switches")
 
     def __init__(
         self, capacity: NDArray[np.float64], placement: str = "first-fit", switches: Sequence[int] | None = None
@@ -275,6 +279,7 @@ class NodeTable:
         self.free = capacity.copy()
         self.switches: Numbers | None = None if switches is None else np.asarray(switches, dtype=np.intp)
         self._place = placement_named(placement)
+        self.settle(None, 0)
         self._kept_kinds: list[tuple[tuple[float, float, float], int]] | None = None
 
     @classmethod
@@ -287,8 +292,18 @@ class NodeTable:
     def _with(self, free: NDArray[np.float64]) -> NodeTable:
         table = NodeTable.__new__(NodeTable)
         table.capacity, table.free, table._place, table.switches = self.capacity, free, self._place, self.switches
-        table._kept_kinds = self._kept_kinds
+        table._kept_kinds, table.network, table.seed = self._kept_kinds, self.network, self.seed
+        table._seen = free, self.capacity, self.switches, self.network, self.seed
         return table
+
+    def settle(self, network: NodeNetwork | None, seed: int) -> None:
+        """Set what placements see beside the amounts: the places of the nodes in a network, and a seed."""
+        self.network, self.seed = network, seed
+        self._seen = self.free, self.capacity, self.switches, network, seed
+
+    def seen(self, request: Request) -> Table:
+        """Return the table as placements see it when they choose for a request."""
+        return new_table((*self._seen, request))
 
     def __len__(self) -> int:
         return int(self.capacity.shape[1])
@@ -321,6 +336,7 @@ class NodeTable:
         kept = np.setdiff1d(np.arange(len(self)), list(nodes))
         table = NodeTable(self.capacity[:, kept], switches=None if self.switches is None else self.switches[kept])
         table._place = self._place
+        table.settle(None if self.network is None else self.network.part(kept.tolist()), self.seed)
         return table
 
     def minimum(self, others: Sequence[NodeTable]) -> NodeTable:
@@ -399,7 +415,7 @@ class NodeTable:
         assert self._place.enough is not None
         amounts = self.free[0, candidates] if need.nodes is None else np.ones(len(candidates))
         needed = need.processors if need.nodes is None else need.nodes
-        return float(amounts.sum()) >= needed and self._place.enough(self, candidates, amounts, needed)
+        return float(amounts.sum()) >= needed and self._place.enough(self.seen(need), candidates, amounts, needed)
 
     def allows(self, allocation: Allocation, need: Need) -> bool:
         """Whether the parts of an allocation that meets the need are free; and the switches if they must be whole."""
@@ -409,7 +425,9 @@ class NodeTable:
                 return False
         if isinstance(need, Request) and self._place.enough is not None:
             count = len(allocation.nodes)
-            return self.fits(allocation) and self._place.enough(self, allocation.nodes, np.ones(count), count)
+            return self.fits(allocation) and self._place.enough(
+                self.seen(need), allocation.nodes, np.ones(count), count
+            )
         return self.fits(allocation)
 
     def why_not(self, request: Request, name: str = "the pool") -> str | None:
@@ -455,7 +473,7 @@ class NodeTable:
         if free[0].sum() < need.processors or (strict and not self._may_choose(need, candidates)):
             return None
         choose = fewest if need.exclusive and not self._place.least and not strict else self._place.cores
-        chosen, cores = choose(self, candidates, free, need.processors)
+        chosen, cores = choose(new_table((*self._seen, need)), candidates, free, need.processors)
         order = np.argsort(chosen)
         nodes = chosen[order]
         amounts = np.empty((3, len(nodes)))
@@ -470,7 +488,7 @@ class NodeTable:
         """Return ``count`` of the candidates, which meet the need per node, or ``None`` if there are too few."""
         if len(candidates) < count or (self._place.enough is not None and not self._may_choose(need, candidates)):
             return None
-        chosen = self._place.nodes(self, candidates, count)
+        chosen = self._place.nodes(new_table((*self._seen, need)), candidates, count)
         if prefer is not None:
             preferred = np.zeros(len(self), dtype=bool)
             preferred[prefer] = True

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
     from simmodel.platform.cluster import PartitionSpec
-    from simmodel.resources.pools.placements import Placement
+    from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.resources.pools.placements import Placement, Table
     from simmodel.resources.pools.profile import Profile
     from simmodel.resources.pools.promises import JobOrder, Promise, WaitingJobs
     from simmodel.work.job import Job, LiveJob
@@ -134,7 +135,7 @@ class WholeNodes:
         """Find the idle nodes in the table of the pool."""
         self.idle = (table.free[0] == self.cores).nonzero()[0].tolist()
 
-    def take(self, job: LiveJob, width: int, table: NodeTable | None = None) -> Allocation:
+    def take(self, job: LiveJob, width: int, table: Table | None = None) -> Allocation:
         """Take ``width`` processors for a job, of the idle nodes in the table, of which there are enough."""
         count = width // self.cores
         idle = self.idle
@@ -263,6 +264,12 @@ class NodePool(ChangingNodes):
         self.spec: PartitionSpec = partition
         self.nodes = list(partition.node_names if nodes is None else nodes)
         self._table = NodeTable.of(partition.nodes, partition.placed_by)
+        if partition.network is not None:
+            from simmodel.resources.pools.node_network import NodeNetwork
+
+            self.place_in(NodeNetwork.of(partition.network, self.nodes))
+        elif env.seed:
+            self._table.settle(None, env.seed)
         self._missing: dict[int, tuple[Allocation, int]] = {}  # changes that the table does not have yet, by allocation
         self._all_cores = partition.capacity
         placement = placement_named(partition.placed_by)
@@ -283,6 +290,15 @@ class NodePool(ChangingNodes):
         # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
         self._kept_clear: dict[int, NodeTable] = {}
+
+    def place_in(self, network: NodeNetwork) -> None:
+        """Set the places of its nodes in a network."""
+        self._table.settle(network, self.env.seed)
+
+    @property
+    def network(self) -> NodeNetwork | None:
+        """The places of its nodes in a network, or ``None``."""
+        return self._table.network
 
     @property
     def table(self) -> NodeTable:
@@ -593,7 +609,7 @@ class NodePool(ChangingNodes):
         assert whole is not None
         if whole.idle is None:
             whole.find_idle(self.table)
-        allocation = whole.take(job, width, None if whole.by_number else self.table)
+        allocation = whole.take(job, width, None if whole.by_number else self.table.seen(self.request_for(job)))
         self._missing[id(allocation)] = allocation, -1
         self._changed(self.free - width)
         return Grant(width, allocation.numbers, allocation)

@@ -10,19 +10,25 @@ switches by best fit are those of Slurm's plugin topology/tree, whole switches i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError
+from simmodel.foundation.named_calls import call_with, split_call
 from simmodel.platform.placements import PLACEMENTS
 from simmodel.resources.models import Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from simmodel.platform.cluster import PartitionSpec
+    from simmodel.resources.pools.allocation import Request
+    from simmodel.resources.pools.node_network import NodeNetwork
 
     Numbers = NDArray[np.intp]  # of nodes or switches
     Amounts = NDArray[Any]
@@ -33,13 +39,18 @@ if TYPE_CHECKING:
 __all__ = [
     "NodeChoice",
     "Placement",
+    "Table",
     "described_placements",
     "fewest",
     "fewest_switches",
+    "new_table",
     "placement_named",
     "register_placement",
     "unused_switches",
 ]
+
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def fewest_switches(there: Amounts, wanted: float, better: Amounts | None = None) -> Numbers:
@@ -81,16 +92,24 @@ def unused_switches(switches: Numbers, used: NDArray[np.bool_]) -> NDArray[np.bo
     return ~busy[switches]
 
 
-class Table(Protocol):
-    """The nodes as placements see them.
+class Table(NamedTuple):
+    """The nodes as placements see them, and the request for which they choose.
 
-    The arrays of the free amounts and of the capacity, of shape (3, nodes), and the number of the switch of each node,
-    ``None`` if none has a switch.
+    ``free`` and ``capacity``: amounts of cores, GPUs and bytes of memory, of shape (3, nodes); ``switches``: the number
+    of the switch of each node, ``None`` if none has one; ``network``: their places in the network of the partition, or
+    ``None``; ``seed``: of the run, for random placements, which choose the same again for the same table; ``request``:
+    what the job asks for, not what it will do.
     """
 
     free: Amounts
     capacity: Amounts
     switches: Numbers | None
+    network: NodeNetwork | None
+    seed: int
+    request: Request
+
+
+new_table = partial(tuple.__new__, Table)  # makes no call of Python
 
 
 class Placement(NamedTuple):
@@ -100,7 +119,8 @@ class Placement(NamedTuple):
     ``cores(table, candidates, free, processors)`` the nodes for cores anywhere, and the cores of each; ``plain``:
     whether idle nodes that are alike and without switches are taken by number; ``least``: whether cores anywhere are on
     the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest; ``enough(table, candidates,
-    amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum.
+    amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum; ``refuses(partition)``:
+    why it does not support a partition, or ``None``.
     """
 
     nodes: Nodes
@@ -110,6 +130,7 @@ class Placement(NamedTuple):
     least: bool = False
     whole_switches: bool = False
     enough: Enough | None = None
+    refuses: Callable[[PartitionSpec], str | None] | None = None
 
     @property
     def strict(self) -> bool:
@@ -163,8 +184,9 @@ def register_placement(name: str, nodes: Nodes | type[NodeChoice], description: 
         ``nodes(table, candidates, count)`` returns the candidates, an array of node numbers, in order of preference;
         ``count`` of them will be taken (of requests for cores anywhere: as many as have enough cores, and ``count`` is
         the number of candidates). ``table.free`` and ``table.capacity`` hold cores, GPUs and bytes of memory by node,
-        ``table.switches`` the number of the switch of each node, or ``None`` if none has one. Or a class derived from
-        :class:`NodeChoice`
+        ``table.switches`` the number of the switch of each node, or ``None`` if none has one, ``table.request`` what
+        the job asks for, and ``table.network`` the places of the nodes in the network of the partition, if it has one
+        (:class:`~simmodel.resources.pools.node_network.NodeNetwork`). Or a class derived from :class:`NodeChoice`
     description
         one line
 
@@ -179,16 +201,19 @@ def register_placement(name: str, nodes: Nodes | type[NodeChoice], description: 
     PLACEMENTS[name] = _placement(nodes, description)
 
 
-def _placement(given: Any, description: str) -> Placement:
-    """Return the placement that a function or a class derived from :class:`NodeChoice` is."""
+def _placement(given: Any, description: str, values: Sequence[str] = (), named: Mapping[str, str] = _NONE) -> Placement:
+    """Return the placement that a function or a class derived from :class:`NodeChoice` is; a class has parameters."""
     if not isinstance(given, type):
+        if values or named:
+            raise InputError("must have no parameters: it is no class", place="placement")
         return _of_function(given, description)
     if not issubclass(given, NodeChoice):
         raise InputError(f"must be a function or a subclass of NodeChoice, got {given!r}", place="placement")
-    choice = given()
+    choice = call_with(given, values, named, "placement")
     enough = choice.enough if given.enough is not NodeChoice.enough else None
     lines = (given.__doc__ or "").splitlines()
-    return Placement(choice.nodes, choice.cores, description or (lines[0] if lines else ""), enough=enough)
+    about = description or (lines[0] if lines else "")
+    return Placement(choice.nodes, choice.cores, about, enough=enough, refuses=choice.refuses)
 
 
 def _of_function(nodes: Nodes, description: str) -> Placement:
@@ -205,6 +230,8 @@ def placement_named(name: str) -> Placement:
     >>> placement_named("spread").description
     'the nodes with the most free cores, then GPUs'
     """
+    if "(" in name:
+        return _with_parameters(name)
     if name not in PLACEMENTS:
         try:
             return _named_in_full(name)
@@ -224,6 +251,15 @@ def _of_entry(found: Any) -> Placement:
 @cache
 def _named_in_full(name: str) -> Placement:
     return _placement(load(name), f"from {name}")
+
+
+@cache
+def _with_parameters(text: str) -> Placement:
+    name, values, named = split_call(text, "placement")
+    given = PLACEMENTS[name] if name in PLACEMENTS else load(name)
+    if isinstance(given, Placement):
+        raise InputError(f"must have no parameters, got {text!r}", place="placement")
+    return _placement(given, "", values, named)
 
 
 def described_placements() -> dict[str, str]:

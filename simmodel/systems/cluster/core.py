@@ -189,13 +189,11 @@ def _pools(env: Environment, spec: ClusterSpec, consumables: Consumables) -> dic
 
 def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) -> Pool:
     pool: Pool
+    if partition.nodes:
+        _check_placement(partition)
     if partition.one_host:
         from simmodel.resources.pools.hosts import HostPool
-        from simmodel.resources.pools.placements import placement_named
 
-        if placement_named(partition.placed_by).enough is not None:
-            message = f"must be another one with one_host, got {partition.placed_by!r}"
-            raise InputError(message, place=f"partition {partition.name}, placement")
         pool = HostPool(env, partition.name, partition, consumables)
     elif partition.nodes:
         from simmodel.resources.pools.nodes import NodePool
@@ -209,3 +207,14 @@ def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) 
     pool.max_processors = partition.max_processors
     pool.max_requested = partition.max_requested
     return pool
+
+
+def _check_placement(partition: PartitionSpec) -> None:
+    from simmodel.resources.pools.placements import placement_named
+
+    placement, name = placement_named(partition.placed_by), partition.placed_by
+    reason = None if placement.refuses is None else placement.refuses(partition)
+    if reason is None and partition.one_host and placement.enough is not None:
+        reason = "must be another one with one_host"
+    if reason is not None:
+        raise InputError(f"{reason}, got {name!r}", place=f"partition {partition.name}, placement")

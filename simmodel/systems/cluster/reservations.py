@@ -156,9 +156,11 @@ def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
             attrs.evolve(kinds[node], names=name if kinds[node].names else None, switch=switches[node], **one)
             for node, name in zip(taken, names, strict=True)
         ]
-        own = attrs.evolve(partition, name=spec.name, nodes=alone)
+        own = attrs.evolve(partition, name=spec.name, nodes=alone, network=None)
         kind = ReservedHosts if own.one_host else ReservedNodes
         place = kind(env, spec.name, own, parent.consumables, names)
+        if parent.network is not None:
+            place.place_in(parent.network.part(taken))
     else:
         place = ReservedProcessors(env, spec.name, taken, parent.consumables)
         place.spec = attrs.evolve(partition, name=spec.name, processors=taken)
