@@ -253,6 +253,14 @@ class Interconnect(Fields):
             make = self._makers[width] = first.copies()
         return make(name, reverse if split else None)
 
+    def where(self, link: str) -> str:
+        """Return where a link is, in words for reports: its two ends; in a dragonfly the groups that it joins.
+
+        >>> Torus(dimensions=(8,), bandwidth=1.0).where("6-7:up")
+        '6 - 7'
+        """
+        return link.partition(":")[0].replace("-", " - ")
+
     def _limited(self, names: list[str], node: str | int) -> None:
         if self.limiter is not None:
             names.append(f"{node}:limiter")
@@ -599,6 +607,18 @@ class Dragonfly(Interconnect):
         if a[1] != b[1]:
             return float(self.black if a[2] == b[2] else 0)
         return float(self.green)
+
+    def where(self, link: str) -> str:
+        """Return where a link is, in words for reports: its two ends, or the two groups that it joins.
+
+        >>> dragonfly = Dragonfly(groups=3, chassis=2, routers=4, nodes=2, bandwidth=1.0)
+        >>> dragonfly.where("0.0.1-1.0.0:up"), dragonfly.where("1.0.0-1.0.2:up")
+        ('group 0 - group 1', '1.0.0 - 1.0.2')
+        """
+        one, _, other = link.partition(":")[0].partition("-")
+        ends = one.split(".")[0], other.split(".")[0]
+        apart = "." in one and "." in other and ends[0] != ends[1]
+        return f"group {ends[0]} - group {ends[1]}" if apart else super().where(link)
 
     def _hop(self, names: list[str], here: tuple[int, int, int], there: tuple[int, int, int]) -> None:
         """Add the link from one router to another."""

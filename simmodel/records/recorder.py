@@ -24,6 +24,7 @@ from simmodel.records.tables import (
     place_table,
     reason_table,
     run_table,
+    with_slowed,
 )
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.checkpoint import Kept
+    from simmodel.work.traffic import Slowed
     from simmodel.work.job import History, LiveJob, Run
 
 __all__ = ["OPEN", "Chooser", "JobRecorder"]
@@ -160,6 +162,8 @@ class JobRecorder(Observer):
         # For jobs with checkpoints: what they have kept; the seconds that restarts have lost since the record began.
         self._kept: dict[int, Kept] = {}
         self._lost: dict[int, float] = {}
+        # For jobs with traffic: by job and end of the execution.
+        self._slowed: dict[tuple[int | str, float], Slowed] = {}
         # Executions that need separate rows:
         self._stretches: list[Stretch] = []
         self._on_nodes: dict[int, Grant] = {}  # of the latest execution of each job
@@ -326,6 +330,10 @@ class JobRecorder(Observer):
         self._kept[index] = kept
         if lost:
             self._lost[index] = self._lost.get(index, 0.0) + lost
+
+    def job_slowed(self, run: Run, slowed: Slowed) -> None:
+        """Record who slowed an execution with traffic."""
+        self._slowed[run.job.id, float(self._env.now)] = slowed
 
     def workflow_started(self, job: LiveJob, machine: Recorded) -> None:
         """Remember the machine on which the workflow of a job runs, for its record."""
@@ -506,7 +514,8 @@ class JobRecorder(Observer):
         place = np.full(len(jobs), self._main.name if self._main is not None else "", dtype=object)
         for index, where in self._elsewhere.items():
             place[index] = where.name
-        return run_table(jobs, list(self._runs()), place, self._on_nodes)
+        table = run_table(jobs, list(self._runs()), place, self._on_nodes)
+        return with_slowed(table, self._slowed) if self._slowed else table
 
     def claims(self) -> Table | None:
         """Return the table of claims by their grants, a row for each size, or ``None`` if there were none."""

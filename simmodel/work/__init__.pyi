@@ -8,6 +8,7 @@ from .task import DataObject as DataObject, File as File, RecordedMachine as Rec
 from .taskset import TaskSet as TaskSet
 from .traffic import Traffic as Traffic
 from .transformations import (
+    add_traffic as add_traffic,
     between as between,
     first as first,
     make_malleable as make_malleable,

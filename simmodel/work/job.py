@@ -522,6 +522,7 @@ class JobRequest:
         "queue",
         "requested",
         "submit",
+        "traffic",
         "user",
     )
 
@@ -548,6 +549,7 @@ class JobRequest:
         self.checkpoint = job.checkpoint
         self.grace = job.grace
         self.has_body = job.has_body
+        self.traffic = job.traffic
 
     def __repr__(self) -> str:
         return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from simmodel.work.checkpoint import Checkpoint
 
-__all__ = ["REPEATED", "Estimates", "Overrun", "Prepared", "distinct_jobs", "planned_seconds", "prepare"]
+__all__ = ["REPEATED", "Estimates", "Overrun", "Prepared", "Sharing", "distinct_jobs", "planned_seconds", "prepare"]
 
 Estimates = Literal["requested", "exact", "cqsim"]
 Overrun = Literal["stop", "continue"]
+Sharing = Literal["fair-bottleneck", "max-min"]
 Seconds = TypeVar("Seconds", float, "NDArray[np.float64]")
 
 

@@ -123,7 +123,9 @@ class Traffic(Fields):
                 raise ValueError(unknown("pattern", value, [*PATTERNS, "a matrix of bytes"]).message)
             return
         if not value or any(len(row) != len(value) for row in value):
-            raise ValueError(f"pattern: must have a row and a column for each node, got rows of {list(map(len, value))}")
+            raise ValueError(
+                f"pattern: must have a row and a column for each node, got rows of {list(map(len, value))}"
+            )
         for node, row in enumerate(value):
             if row[node] or not all(isfinite(amount) and amount >= 0 for amount in row):
                 raise ValueError(f"pattern[{node}]: must have amounts >= 0, and 0 to itself, got {list(row)}")
@@ -133,6 +135,16 @@ class Traffic(Fields):
         if isinstance(self.pattern, str) or len(self.pattern) == nodes:
             return None
         return f"traffic: must be a matrix of the {nodes} nodes of the job, got one of {len(self.pattern)}"
+
+    def total(self, nodes: int) -> float:
+        """Return the bytes of all messages among a number of nodes.
+
+        >>> Traffic("all-to-all", bytes=2).total(4), Traffic("tree", bytes=2).total(4)
+        (24.0, 12.0)
+        """
+        if self.pattern == "all-to-all":
+            return nodes * (nodes - 1) * self.bytes * self.repeats
+        return float(self.messages(nodes)[2].sum())
 
     def messages(self, nodes: int) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
         """Return the sources, the destinations and the bytes of all messages among a number of nodes."""
@@ -148,9 +160,19 @@ class Traffic(Fields):
 class Slowed(NamedTuple):
     """How an execution with traffic went: the seconds that it would have taken alone, and who slowed it.
 
-    ``by``: the id of a job, the link that both use, and the seconds lost there, the most first; the job is that with
-    most of the link's bytes/s.
+    ``by``: the id of a job, where the link is that both use, and the seconds lost there, the most first; the job is
+    that with most of the link's bytes/s. Both are of the part of the job that this execution did.
+
+    >>> Slowed(10.0, ((17, "group 3 - group 5", 4.0),)).text()
+    'slowed 1.4 by job 17 on group 3 - group 5'
     """
 
     alone: float
     by: tuple[tuple[int | str, str, float], ...] = ()
+
+    def text(self, most: int = 3) -> str:
+        """Return who slowed it as a clause; at most so many."""
+        if not self.alone:
+            return ""
+        told = [f"{1 + lost / self.alone:.3g} by job {job} on {where}" for job, where, lost in self.by[:most]]
+        return f"slowed {', '.join(told)}" if told else ""

@@ -2,7 +2,7 @@
 
 Sources: ``fair-bottleneck`` is the rule of SimGrid's model of parallel tasks (``ptask_L07`` with its solver
 ``fairbottleneck``, release 3.32); ``max-min`` is progressive filling (D. Bertsekas, R. Gallager, "Data Networks", 2nd
-ed., section 6.5.2).
+ed., section 6.5.2) of progress in seconds of the time alone.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class Fluids:
         place = np.zeros(len(self._users), dtype=np.int64)
         place[numbers] = np.arange(len(numbers))
         uses = Uses(jobs, place[links], amounts)
-        rates, limits = self._rule(uses, self._capacity[numbers], ceilings)
+        alone = np.array([fluid.alone for fluid in reached])
+        rates, limits = self._rule(uses, self._capacity[numbers], ceilings, alone)
         others = _beside(uses, rates, limits)
         for fluid, rate, limit, other in zip(reached, rates.tolist(), limits.tolist(), others, strict=True):
             fluid.rate = rate
@@ -246,7 +247,7 @@ def _beside(uses: Uses, rates: Floats, limits: Numbers) -> list[int]:
     return np.where(limits < 0, -1, found).tolist()  # type: ignore[no-any-return]
 
 
-def _fair_bottleneck(uses: Uses, capacity: Floats, ceilings: Floats) -> tuple[Floats, Numbers]:
+def _fair_bottleneck(uses: Uses, capacity: Floats, ceilings: Floats, _alone: Floats) -> tuple[Floats, Numbers]:
     """Return the rates, and the links that limit: in rounds, each link offers its jobs equal shares of what is left.
 
     A job takes the least that its links offer it. It is done once one of them, or its ceiling, is spent. As in SimGrid,
@@ -260,7 +261,7 @@ def _fair_bottleneck(uses: Uses, capacity: Floats, ceilings: Floats) -> tuple[Fl
         users = np.bincount(links, minlength=len(room))
         with np.errstate(divide="ignore", invalid="ignore"):
             share = room / users
-        steps = ceilings - rates
+        steps = np.where(rising, ceilings, 0.0) - np.where(rising, rates, 0.0)
         _lower(steps, jobs, share[links] / amounts)
         rates[rising] += steps[rising]
         used = amounts * steps[jobs]
@@ -277,9 +278,14 @@ def _fair_bottleneck(uses: Uses, capacity: Floats, ceilings: Floats) -> tuple[Fl
     return rates, limits
 
 
-def _max_min(uses: Uses, capacity: Floats, ceilings: Floats) -> tuple[Floats, Numbers]:
-    """Return the rates, and the links that limit: all rise together, each until a link or its ceiling is spent."""
+def _max_min(uses: Uses, capacity: Floats, ceilings: Floats, alone: Floats) -> tuple[Floats, Numbers]:
+    """Return the rates, and the links that limit: all rise together, each until a link or its ceiling is spent.
+
+    They rise in proportion to the rates alone: jobs that one link limits are slowed by the same factor.
+    """
     jobs, links, amounts = uses
+    amounts = amounts * alone[jobs]
+    ceilings = np.where(alone < inf, ceilings, 1.0) / np.where(alone < inf, alone, 1.0)
     rates, limits = np.zeros(len(ceilings)), np.full(len(ceilings), -1)
     room = capacity.copy()
     rising = np.ones(len(ceilings), dtype=bool)
@@ -298,9 +304,9 @@ def _max_min(uses: Uses, capacity: Floats, ceilings: Floats) -> tuple[Floats, Nu
         done = over[jobs]
         room -= np.bincount(links[done], amounts[done] * rates[jobs[done]], minlength=len(room))
         jobs, links, amounts = jobs[~done], links[~done], amounts[~done]
-    return rates, limits
+    return rates * alone, limits
 
 
-Rule: TypeAlias = Callable[[Uses, "Floats", "Floats"], "tuple[Floats, Numbers]"]
+Rule: TypeAlias = Callable[[Uses, "Floats", "Floats", "Floats"], "tuple[Floats, Numbers]"]
 RULES: Mapping[str, Rule] = {"fair-bottleneck": _fair_bottleneck, "max-min": _max_min}
 """The rules by which jobs share links, by name."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from simmodel.platform.topology import Dragonfly, FatTree, Interconnect, Star, Topology, Torus
+from simmodel.platform.topology import Dragonfly, FatTree, Interconnect, Star, Topology, Torus, Valiant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +63,11 @@ class LinkUsage:
     def name(self, number: int) -> str:
         """Return the name of a link."""
         return self._paths.name(number)
+
+    def where(self, number: int) -> str:
+        """Return where a link is, in words for reports."""
+        inner = self.topology.of if isinstance(self.topology, Valiant) else self.topology
+        return inner.where(self.name(number)) if isinstance(inner, Interconnect) else self.name(number)
 
     def of(self, sources: Numbers, destinations: Numbers, amounts: Floats) -> tuple[Numbers, Floats]:
         """Return the numbers of the links that messages use, in order, and the bytes over each.
@@ -212,7 +217,12 @@ class _FatTreePaths:
             yield np.arange(len(here)), np.full(len(here), self.size - 1)
         first = np.full(len(here), -1)
         for level in reversed(range(tree.levels)):
-            above, up, parallel, children = int(self._above[level]), tree.up[level], tree.parallel[level], tree.down[level]
+            above, up, parallel, children = (
+                int(self._above[level]),
+                tree.up[level],
+                tree.parallel[level],
+                tree.down[level],
+            )
             which = np.flatnonzero(top > level)
             parent, before = here[which], first[which]
             digit = destinations[which] // self._below[level] % children

@@ -243,7 +243,7 @@ class Intake:
         if reason is None and spec.traffic is not None:
             from simmodel.systems.cluster.traffic import why_no_traffic
 
-            reason = why_no_traffic(spec, job, pool)
+            reason = why_no_traffic(spec, pool)
         return job, reason or core.io.why_not(spec)
 
     def check_one(self, spec: Job) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simmodel.platform.topology import numbers_of_hosts
 from simmodel.resources.network.progress import Fluid, Fluids
 from simmodel.resources.network.usage import LinkUsage
 from simmodel.snapshots.jobs import Pace
@@ -19,9 +18,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.environment import Call
+    from simmodel.platform.topology import Topology
     from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
-    from simmodel.work.job import Job, LiveJob, Run
+    from simmodel.work.job import Job, Run
     from simmodel.work.traffic import Traffic
 
 __all__ = ["JobTraffic", "why_no_traffic"]
@@ -40,27 +40,23 @@ class Ends(Protocol):
         ...
 
 
-def why_no_traffic(spec: Job, job: LiveJob, place: Pool) -> str | None:
+def why_no_traffic(spec: Job, place: Pool) -> str | None:
     """Return why a job's traffic cannot go through the network of a place, or ``None``."""
     assert spec.traffic is not None
-    if _network_of(place) is None:
-        return Refusal("traffic requested, but its partition has no network", f"{place.name} has no network")
+    if place.network is None:
+        return Refusal.of("traffic among its nodes", f"{place.name} has no network")
     return None if spec.nodes is None else spec.traffic.why_not(spec.nodes)
-
-
-def _network_of(place: Pool) -> object:
-    return None if place.spec is None else place.spec.network
 
 
 class _Talk(Fluid):
     """A run with traffic: how much of it is left, of 1, at an instant (s), and the call that ends it."""
 
-    __slots__ = ("by", "call", "left", "limit_at", "lost", "pace", "run", "since", "told")
+    __slots__ = ("begun", "by", "call", "left", "limit_at", "lost", "pace", "run", "since", "told")
 
     def __init__(self, run: Run, links: NDArray[np.int64], amounts: NDArray[np.float64], ceiling: float) -> None:
         super().__init__(run.job.seq, links, amounts, ceiling)
         self.run = run
-        self.left = 1.0
+        self.left = self.begun = 1.0  # now, and when the run began
         self.since: float = run.started
         self.pace = 0.0  # its rate since then
         self.limit_at = inf
@@ -86,20 +82,17 @@ class _Talk(Fluid):
 class _Wires:
     """The network of a place: how its jobs load and share the links."""
 
-    def __init__(self, place: Pool, rule: str) -> None:
-        network = place.spec.network
-        self.usage = LinkUsage(network)
+    def __init__(self, topology: Topology, rule: str) -> None:
+        self.usage = LinkUsage(topology)
         self.fluids = Fluids(rule)
-        self._hosts = np.array(numbers_of_hosts(network, place.spec.node_names), dtype=np.int64)
-        self._kept: dict[tuple[Traffic, tuple[int, ...]], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self._kept: dict[tuple[Traffic, bytes], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
-    def loads(self, traffic: Traffic, nodes: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the links that traffic among nodes uses, and the bytes over each."""
-        key = traffic, nodes
+    def loads(self, traffic: Traffic, hosts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the links that traffic among hosts uses, and the bytes over each."""
+        key = traffic, hosts.tobytes()
         found = self._kept.pop(key, None)
         if found is None:
-            hosts = self._hosts[np.sort(np.array(nodes))]
-            sources, destinations, amounts = traffic.messages(len(nodes))
+            sources, destinations, amounts = traffic.messages(len(hosts))
             found = self.usage.of(hosts[sources], hosts[destinations], amounts)
         self._kept[key] = found
         if len(self._kept) > _KEPT:
@@ -129,9 +122,12 @@ class JobTraffic:
         self._settle_at_end = core.env.at_instant_end(self.settle, _BEFORE_SCHEDULERS)
 
     def _wires_of(self, place: Pool) -> _Wires:
-        if place not in self._wires:
-            self._wires[place] = _Wires(place, self._core.options.sharing)
-        return self._wires[place]
+        """Return the network of a place: a reservation has that of its partition."""
+        whole = place.part_of or place
+        if whole not in self._wires:
+            assert whole.network is not None
+            self._wires[whole] = _Wires(whole.network.topology, self._core.options.sharing)
+        return self._wires[whole]
 
     # ------------------------------------------------------------------ starts and ends
 
@@ -141,10 +137,12 @@ class JobTraffic:
         spec, past, wires = job._job, job.past, self._wires_of(place)
         assert spec is not None
         assert spec.traffic is not None
-        links, amounts = wires.loads(spec.traffic, run.grant.nodes)
+        assert place.network is not None
+        nodes = sorted(run.grant.nodes)
+        links, amounts = wires.loads(spec.traffic, place.network.hosts[nodes])
         speed = place.speed_of(job, run.grant.nodes)
         talk = _Talk(run, links, amounts, speed / spec.compute if spec.compute else inf)
-        talk.left = 1.0 if past is None else 1.0 - past.done
+        talk.left = talk.begun = 1.0 if past is None else 1.0 - past.done
         if self._core.overrun == "stop" and spec.requested is not None:
             ran = past._whole[0] - job.planned if past is not None and past._whole is not None else 0.0
             talk.limit_at = run.started + (spec.requested - ran) / speed
@@ -164,7 +162,7 @@ class JobTraffic:
         talk = self._talks.pop(run, None)
         if talk is None:
             return
-        wires = self._wires[run.place]
+        wires = self._wires_of(run.place)
         wires.fluids.leave(talk)
         self._settle_at_end()
         if talk.call is not None and talk.call.pending:
@@ -177,9 +175,10 @@ class JobTraffic:
         keeps = status == "suspended" or (status in ("preempted", "requeued") and job._job.keeps_work)
         if keeps or job.past is not None:
             job.remember().done = 1.0 - talk.left if keeps else 0.0
+        share = talk.begun - talk.left
         lost = sorted(((-seconds, key[0], str(key[1]), key[1]) for key, seconds in talk.lost.items() if seconds > 0))
-        by = tuple((other, wires.usage.name(link), -seconds) for seconds, link, _, other in lost)
-        self._core.tell("job_slowed", run, Slowed(1.0 / talk.alone, by))
+        by = tuple((other, wires.usage.where(link), -seconds) for seconds, link, _, other in lost)
+        self._core.tell("job_slowed", run, Slowed(share / talk.alone, by))
 
     def _over(self, talk: _Talk) -> None:
         talk.call = None
