@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.checkpoint import Kept
-    from simmodel.work.traffic import Slowed
     from simmodel.work.job import History, LiveJob, Run
+    from simmodel.work.traffic import Slowed
 
 __all__ = ["OPEN", "Chooser", "JobRecorder"]
 

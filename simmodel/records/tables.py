@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
-    from simmodel.work.traffic import Slowed
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason
+    from simmodel.work.traffic import Slowed
 
 __all__ = [
     "REASONS",

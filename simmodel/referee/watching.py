@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.system import Cluster
-    from simmodel.work.traffic import Slowed
     from simmodel.work.job import LiveJob, Run
+    from simmodel.work.traffic import Slowed
 
 __all__ = ["Happened", "Look", "Promise", "Watch"]
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.checkpoint import Kept
-    from simmodel.work.traffic import Slowed
     from simmodel.work.job import Brokered, LiveJob, Run
     from simmodel.work.livetask import LiveTask
+    from simmodel.work.traffic import Slowed
 
 __all__ = ["Observer"]
 

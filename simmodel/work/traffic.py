@@ -80,7 +80,7 @@ def _pattern(value: str | Iterable[Iterable[float]]) -> str | Matrix:
     return tuple(tuple(float(amount) for amount in row) for row in value)
 
 
-def _above_zero(_instance: Traffic, attribute: attrs.Attribute[float], value: float) -> None:
+def _above_zero(_instance: Traffic, attribute: attrs.Attribute[float], value: float | str) -> None:
     if isinstance(value, str) or not 0 < value < inf:
         raise ValueError(f"{attribute.name}: must be a number > 0 or a quantity such as '16GB', got {value!r}")
 

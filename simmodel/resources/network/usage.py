@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import nan
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -25,7 +25,10 @@ CHUNK = 1 << 18
 class Paths(Protocol):
     """The links of a topology by number, and those of the ways between many pairs of hosts."""
 
-    size: int
+    @property
+    def size(self) -> int:
+        """The number of links."""
+        ...
 
     def steps(self, sources: Numbers, destinations: Numbers, /) -> Iterator[tuple[Numbers, Numbers]]:
         """Yield positions of pairs, and the link that each of them uses, until all links of all pairs are told."""
@@ -313,14 +316,10 @@ def _side(number: int, sides: bool) -> str:
 
 def _paths_of(topology: Topology) -> Paths:
     if isinstance(topology, Interconnect) and topology.limiter is None:
-        for kind, paths in _COMPUTED:
-            if isinstance(topology, kind):
-                return paths(topology)
+        if isinstance(topology, Torus):
+            return _TorusPaths(topology)
+        if isinstance(topology, FatTree):
+            return _FatTreePaths(topology)
+        if isinstance(topology, Dragonfly):
+            return _DragonflyPaths(topology)
     return _AnyPaths(topology)
-
-
-_COMPUTED: Sequence[tuple[type[Interconnect], type[Paths]]] = (
-    (Torus, _TorusPaths),
-    (FatTree, _FatTreePaths),
-    (Dragonfly, _DragonflyPaths),
-)
