@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 from math import gamma, inf
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import attrs
@@ -93,6 +93,10 @@ def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str | 
     known = isinstance(value, str) and (value.partition("(")[0].strip() in PLACEMENTS or ":" in value)
     if value is not None and not known:
         raise InputError(f"must be one of {', '.join(PLACEMENTS)}, got {value!r}", place=attribute.name)
+
+
+def _network(value: str | Path | Topology | None) -> Topology | None:
+    return given_topology(value, "network")
 
 
 def _switch(_instance: NodeSpec, attribute: attrs.Attribute[int | str | None], value: Any) -> None:
@@ -225,7 +229,7 @@ class PartitionSpec(Fields):
     processors: int | None = attrs.field(default=None, validator=_whole(1))
     nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
     placement: str | None = attrs.field(default=None, converter=placement_text, validator=_known_placement)
-    network: Topology | None = attrs.field(default=None, converter=partial(given_topology, place="network"))
+    network: Topology | None = attrs.field(default=None, converter=_network)
     exclusive: bool = False
     one_host: bool = False
     max_processors: int | None = attrs.field(default=None, validator=_whole(1))

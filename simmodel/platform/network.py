@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from math import inf, isnan
 from typing import Any
 
@@ -164,6 +163,10 @@ def _route_specs(value: Iterable[RouteSpec]) -> tuple[RouteSpec, ...]:
     return tuple(value)
 
 
+def _topology(value: str | Topology | None) -> Topology | None:
+    return given_topology(value, "topology")
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class NetworkSpec(Fields):
     """A network: links and routes, or a topology, and the model by which transfers share links.
@@ -199,7 +202,7 @@ class NetworkSpec(Fields):
 
     links: tuple[LinkSpec, ...] = attrs.field(default=(), converter=_link_specs)
     routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=_route_specs)
-    topology: Topology | None = attrs.field(default=None, converter=partial(given_topology, place="topology"))
+    topology: Topology | None = attrs.field(default=None, converter=_topology)
     model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=model_named)
     crosstraffic: bool | None = None
 

@@ -17,6 +17,11 @@ PLACEMENTS = Entries[Any](
         "spread": "simmodel.resources.pools.placements:SPREAD",
         "exclusive-by-switch": "simmodel.resources.pools.placements:EXCLUSIVE_BY_SWITCH",
         "contiguous": "simmodel.resources.ready.contiguous:Contiguous",
+        "hilbert": "simmodel.resources.pools.network_placements:Hilbert",
+        "group-first": "simmodel.resources.pools.network_placements:GroupFirst",
+        "random-groups": "simmodel.resources.pools.network_placements:RandomGroups",
+        "hybrid": "simmodel.resources.pools.network_placements:Hybrid",
+        "fewest-hops": "simmodel.resources.pools.network_placements:FewestHops",
     },
     group="simmodel.placements",
 )

@@ -80,6 +80,12 @@ def _wholes(value: str | Iterable[object], place: str) -> tuple[int, ...]:
     return found
 
 
+def _among(crossed: Callable[[Numbers, Numbers], Numbers], hosts: Numbers) -> Numbers:
+    parts = np.array_split(hosts, len(hosts) * len(hosts) // 2**18 + 1)
+    links = np.unique(np.concatenate([np.unique(crossed(part[:, None], hosts)) for part in parts]))
+    return links[links >= 0]
+
+
 _POINTS = 1 << 26
 """More than the hosts, switches and routers of any topology: the numbers of links have those of their two ends."""
 
@@ -206,6 +212,10 @@ class Interconnect(Fields):
         steps = np.array([*self._trace(a, b)], dtype=np.intp).reshape(-1, *a.shape)
         steps[:, a == b] = -1
         return steps
+
+    def among(self, hosts: ArrayLike, /) -> Numbers:
+        """Return the links between any two of some hosts, ascending, by number as :meth:`crossed` has them."""
+        return _among(self.crossed, np.asarray(hosts, dtype=np.intp))
 
     def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
         """Return the numbers of the first links of routes, of the second ones and so on."""
@@ -381,6 +391,20 @@ class Torus(Interconnect):
             here, step = base + to * step, step * size
         return steps
 
+    def among(self, hosts: ArrayLike, /) -> Numbers:
+        """Return the links between any two of some hosts, by dimension: of a route's part in one, only its ends matter.
+
+        The part leads from a host with the later coordinates of the source to one with the earlier coordinates of the
+        destination.
+        """
+        every, step, found = np.asarray(hosts, dtype=np.intp), 1, [np.array([-1])]
+        for size in self.dimensions:
+            a, b = np.unique(every // step)[:, None], np.unique(every % (step * size))
+            found.append(np.unique(self.crossed(a * step + b % step, a // size * size * step + b)))
+            step *= size
+        links = np.unique(np.concatenate(found))
+        return links[links >= 0]
+
     def via(self, source: int, middle: int, destination: int) -> list[str]:
         """Return the links of a route that passes a host in the middle."""
         first = self._way(source, middle) if source != middle else []
@@ -486,7 +510,8 @@ class FatTree(Interconnect):
 
     def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
         below = [sources // each != destinations // each for each in self._below[:-1]]
-        return 2 * np.sum(below, axis=0, dtype=np.intp)
+        total: Numbers = np.asarray(np.sum(below, axis=0, dtype=np.intp))
+        return 2 * total
 
     def _first(self, level: int) -> int:
         """Return the number of the first point of a level."""
@@ -677,6 +702,15 @@ class Dragonfly(Interconnect):
         steps += (np.where(same, -1, each) for each in self._turns(other, back, (to, last), ~same))
         return [*steps, self._ids(destinations, self._at_router(other, to, last), down=True)]
 
+    def among(self, hosts: ArrayLike, /) -> Numbers:
+        """Return the links between any two of some hosts: their own, and those between their routers."""
+        every = np.unique(np.asarray(hosts, dtype=np.intp))
+        first = np.unique(every // self.nodes) * self.nodes
+        own = self.crossed(every, np.roll(every, 1))[[0, -1]]
+        inner = _among(lambda a, b: self.crossed(a, b)[1:-1], first)
+        links = np.union1d(own, inner)
+        return links[links >= 0]
+
     def _at_router(self, group: Numbers, chassis: Numbers, router: Numbers) -> Numbers:
         """Return the numbers of routers among the points."""
         return len(self.hosts) + (group * self.chassis + chassis) * self.routers + router
@@ -802,7 +836,8 @@ class Star(Tree):
         return Tree.link(self, name)
 
     def _hops(self, sources: Numbers, destinations: Numbers) -> Numbers:
-        return Tree._hops(self, sources, destinations) + ((sources != destinations) & (self.backbone is not None))
+        passes: Numbers = ((sources != destinations) & (self.backbone is not None)).astype(np.intp)
+        return Tree._hops(self, sources, destinations) + passes
 
     def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
         steps = Tree._trace(self, sources, destinations)
@@ -986,6 +1021,8 @@ def given_topology(value: str | Path | Topology | None, place: str) -> Topology 
 def numbers_of_hosts(topology: Topology, names: Sequence[str]) -> list[int]:
     """Return the number of the host that each of some nodes is: the host of its name, or else that of its position.
 
+    A topology whose hosts have names of their own may have more hosts than there are nodes.
+
     Raises
     ------
     InputError
@@ -998,10 +1035,12 @@ def numbers_of_hosts(topology: Topology, names: Sequence[str]) -> list[int]:
     """
     numbers = {host: number for number, host in enumerate(topology.hosts)}
     strange = [name for name in names if name not in numbers]
-    if not strange:
+    inner = topology.of if isinstance(topology, Valiant) else topology
+    named = not isinstance(inner, Interconnect) or bool(inner.names)
+    if not strange and (named or len(names) == len(numbers)):
         return [numbers[name] for name in names]
-    if len(strange) < len(names):
-        raise InputError(f"must have the node {strange[0]!r} among its hosts, as it has {names[0]!r}", place="network")
+    if named and 0 < len(strange) < len(names):
+        raise InputError(f"must have the node {strange[0]!r} among its hosts, as it has others", place="network")
     if len(names) != len(numbers):
         raise InputError(f"must have a host for each of {len(names):,} nodes, got {len(numbers):,}", place="network")
     return list(range(len(names)))

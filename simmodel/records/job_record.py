@@ -13,6 +13,7 @@ from simmodel.foundation.display import Cells, Shown, counted
 from simmodel.foundation.errors import unknown
 from simmodel.records.node_spans import down_spans, held_spans, parts_inside
 from simmodel.records.steps import Steps
+from simmodel.records.tables import network_columns, sharers
 from simmodel.work.table import Columns, Table, rows_of
 from simmodel.work.word_columns import Words, column_of
 from simmodel.work.workload import Report
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.records.task_record import TaskRecord
+    from simmodel.resources.pools.node_network import NodeNetwork
 
 __all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord", "runs_of"]
 
@@ -117,6 +119,7 @@ class JobRecord(Shown):
     report: Report = attrs.field(factory=Report)
     decisions: dict[str, float] = attrs.field(factory=dict)
     scenario: dict[str, Any] = attrs.field(factory=dict)
+    networks: Mapping[str, NodeNetwork] = attrs.field(factory=dict, eq=False)
     started: float = attrs.field()
     ended: float = attrs.field()
     processors: int = attrs.field()
@@ -159,11 +162,30 @@ class JobRecord(Shown):
 
     @cached_property
     def runs(self) -> Table:
-        """One row per execution: ``job, attempt, start, end, place, processors, status, nodes``."""
+        """One row per execution: ``job, attempt, start, end, place, processors, status, nodes``.
+
+        If its nodes have places in a network, also ``hops``, the mean number of links between two of its nodes, and
+        ``shared_links``: how many of the links between its nodes are also between those of another one, while both run.
+        """
         if self._runs is not None:
-            return self._runs
+            if not self.networks or "hops" in self._runs:
+                return self._runs
+            return self._runs.with_columns(**network_columns(self._runs, self.networks))
         place = str(self.places["place"][0]) if len(self.places) else "machine"
         return runs_of(self.jobs, np.full(len(self.jobs), place), np.ones(len(self.jobs), dtype=np.int32))
+
+    def sharers(self, job: int | str) -> Table:
+        """Return the executions that share links of the network with a job while both run: ``job, start, end, links``.
+
+        ``start`` and ``end`` (s) are those of the shared time, ``links`` the names of the links that are between two
+        nodes of the job, and between two of the other. There are none on nodes without a network.
+        """
+        return sharers(self._spans, job, self.networks)
+
+    @property
+    def _spans(self) -> Table:
+        """The executions, with the columns that are known without their network."""
+        return self.runs if self._runs is None else self._runs
 
     @property
     def counted(self) -> NDArray[np.bool_]:
@@ -181,12 +203,12 @@ class JobRecord(Shown):
         if self._runs is None and place is None:
             started = np.isfinite(self.jobs["start"])
             return self.jobs if started.all() else self.jobs.where(started)
-        return self.runs if place is None else self.runs.where(self.runs["place"] == place)
+        return self._spans if place is None else self._spans.where(self._spans["place"] == place)
 
     def busy(self, place: str | None = None) -> Steps:
         """Return the number of busy processors over time, at all places or at one; ``InputError`` if it is unknown."""
         if place is not None:
-            known = dict.fromkeys([*self.places["place"].tolist(), *self.runs["place"].tolist()])
+            known = dict.fromkeys([*self.places["place"].tolist(), *self._spans["place"].tolist()])
             if place not in known:
                 raise unknown("place", place, known)
         return self._held_over_time(place, "processors")
@@ -213,7 +235,7 @@ class JobRecord(Shown):
         One row each: ``holder`` (the id of the job or the name of the claim), ``start, end, place, processors, status,
         nodes`` and, if known, ``allocated, cores, gpus, memory`` as in ``runs``.
         """
-        tables = [self.runs.renamed(job="holder")]
+        tables = [self._spans.renamed(job="holder")]
         if self.claims is not None:
             tables.append(self.claims.renamed(claim="holder"))
         names = [name for name in _HELD if any(name in table for table in tables)]
@@ -317,7 +339,7 @@ class JobRecord(Shown):
 
     def executions(self) -> Table:
         """Return one row per execution: ``work, place, start``."""
-        return Table({"work": self.runs["job"], "place": self.runs["place"], "start": self.runs["start"]})
+        return Table({"work": self._spans["job"], "place": self._spans["place"], "start": self._spans["start"]})
 
     def used(self, begin: float, end: float) -> float:
         """Return the processor seconds that jobs held between two instants (s)."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from simmodel.records.task_record import TaskRecord
     from simmodel.resources.pools.claims import Claim, Grant
+    from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason
@@ -517,6 +518,15 @@ class JobRecorder(Observer):
         table = run_table(jobs, list(self._runs()), place, self._on_nodes)
         return with_slowed(table, self._slowed) if self._slowed else table
 
+    def _networks(self) -> dict[str, NodeNetwork]:
+        """Return the places of nodes in networks, by place, if executions on nodes are known."""
+        if not self._on_nodes:
+            return {}
+        from simmodel.resources.pools.nodes import NodePool
+
+        pools = [place for place in self._places if isinstance(place, NodePool)]
+        return {pool.name: pool.network for pool in pools if pool.network is not None}
+
     def claims(self) -> Table | None:
         """Return the table of claims by their grants, a row for each size, or ``None`` if there were none."""
         held = [ClaimStretch.of(claim, since, NAN, "held") for claim, since in self._claims_held.items()]
@@ -589,6 +599,7 @@ class JobRecorder(Observer):
             report=report or Report(),
             workflows={job: machine.result() for job, machine in self._workflows.items()},
             decisions=dict(decisions or {}),
+            networks=self._networks(),
             scenario=dict(scenario or {}),
             **{key: value for key, value in given.items() if value is not None},
         )

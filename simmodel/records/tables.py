@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
+    from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.traffic import Slowed
@@ -27,10 +28,12 @@ __all__ = [
     "change_table",
     "claim_table",
     "held_by",
+    "network_columns",
     "node_table",
     "place_table",
     "reason_table",
     "run_table",
+    "sharers",
     "with_slowed",
 ]
 
@@ -280,3 +283,75 @@ def allocation_columns(
         columns[name] = np.full(len(held), None, dtype=object)
         columns[name][:] = values
     return columns
+
+
+def network_columns(runs: Table, networks: Mapping[str, NodeNetwork]) -> dict[str, NDArray[np.float64]]:
+    """Return the columns ``hops`` and ``shared_links`` of executions; nan where nodes have no places.
+
+    ``hops``: the mean number of links between two of its nodes, 0 on a single one; ``shared_links``: how many of the
+    links between its nodes are also between those of another execution, while both run.
+
+    >>> from simmodel.platform import Torus
+    >>> from simmodel.resources.pools.node_network import NodeNetwork
+    >>> runs = Table({"place": ["a"] * 3, "start": [0.0, 5.0, 9.0], "end": [9.0, 9.0, 12.0],
+    ...               "nodes": np.array([(0, 1, 2), (1, 2, 3), (2, 3, 4)], dtype=object)})
+    >>> columns = network_columns(runs, {"a": NodeNetwork(Torus(dimensions=(8,), bandwidth=1))})
+    >>> columns["hops"].round(2).tolist(), columns["shared_links"].tolist()
+    ([1.33, 1.33, 1.33], [2.0, 2.0, 0.0])
+    """
+    hops, shared = np.full(len(runs), np.nan), np.full(len(runs), np.nan)
+    kept: dict[tuple[str, tuple[int, ...]], tuple[float, NDArray[np.intp]]] = {}
+    by_measure: dict[int, list[tuple[int, NDArray[np.intp]]]] = {}  # rows with their links
+    for row, (place, nodes) in enumerate(zip(runs["place"].tolist(), runs["nodes"], strict=True)):
+        network = networks.get(place)
+        if network is None or nodes is None:
+            continue
+        if (place, nodes) not in kept:
+            kept[place, nodes] = network.mean_hops(nodes), network.links(nodes)
+        hops[row], links = kept[place, nodes]
+        shared[row] = 0.0
+        by_measure.setdefault(id(network.measure), []).append((row, links))
+    start, end = runs["start"], np.where(np.isnan(runs["end"]), np.inf, runs["end"])
+    for given in by_measure.values():
+        rows = np.repeat([row for row, _ in given], [len(links) for _, links in given])
+        both = _overlaps(np.concatenate([links for _, links in given]), start[rows], end[rows])
+        shared[[row for row, _ in given]] = np.bincount(rows[both], minlength=len(runs))[[row for row, _ in given]]
+    return {"hops": hops, "shared_links": shared}
+
+
+def _overlaps(links: NDArray[np.intp], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return of which spans another one of the same link overlaps; those without length overlap none."""
+    long = np.flatnonzero(start < end)
+    order = long[np.lexsort((end[long], start[long], links[long]))]
+    link = np.unique(links[order], return_inverse=True)[1]
+    instants = np.unique(np.concatenate([start[order], end[order]]), return_inverse=True)[1].reshape(2, -1)
+    first, last = instants + link * (2 * len(order) + 1)  # those of one link are all before those of the next
+    found = np.zeros(len(links), dtype=bool)
+    found[order[1:]] = np.maximum.accumulate(last)[:-1] > first[1:]
+    found[order[:-1]] |= first[1:] < last[:-1]
+    return found
+
+
+def sharers(runs: Table, job: int | str, networks: Mapping[str, NodeNetwork]) -> Table:
+    """Return one row per execution that shares links with one of a job while both run: ``job, start, end, links``.
+
+    ``start`` and ``end`` (s) are those of the time that they share, ``links`` the names of the links, in order.
+    """
+    end = np.where(np.isnan(runs["end"]), np.inf, runs["end"])
+    rows: list[tuple[object, float, float, tuple[str, ...]]] = []
+    for row in np.flatnonzero(runs["job"] == job).tolist():
+        here = networks.get(str(runs["place"][row]))
+        since, until = np.maximum(runs["start"], runs["start"][row]), np.minimum(end, end[row])
+        for other in np.flatnonzero((since < until) & (runs["job"] != job)).tolist():
+            network, nodes = networks.get(str(runs["place"][other])), runs["nodes"][other]
+            if here is None or network is None or network.measure is not here.measure or nodes is None:
+                continue
+            both = np.intersect1d(here.links(runs["nodes"][row]), network.links(nodes)).tolist()
+            if both:
+                names = tuple(sorted(map(here.link_name, both)))
+                rows.append((runs["job"][other], float(since[other]), float(until[other]), names))
+    links = np.full(len(rows), None, dtype=object)
+    links[:] = [names for *_, names in rows]
+    first = zip(*[row[:3] for row in rows], strict=True) if rows else ([], [], [])
+    columns = dict(zip(("job", "start", "end"), map(np.array, first), strict=True))
+    return Table({**columns, "links": links})

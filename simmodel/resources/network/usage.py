@@ -179,7 +179,7 @@ class _TorusPaths:
 
 
 class _FatTreePaths:
-    """Link ``first + ((child * parents + parent) * parallel + port) * 2``: to a level; the next number: its way back."""
+    """Link ``first + ((child * parents + parent) * parallel + port) * 2``: to a level; the next number: way back."""
 
     def __init__(self, tree: FatTree) -> None:
         self._tree = tree

@@ -193,7 +193,7 @@ class Zones:
         self._topologies = [zone for zone in dict.fromkeys(zone_of.values()) if isinstance(zone, TopologyZone)]
 
     def within(self, hosts: Sequence[str]) -> Topology | None:
-        """Return the generated topology that has all of some hosts, if one zone holds them; its links have no prefix."""
+        """Return the generated topology that has all of some hosts, if one zone holds them."""
         zones = {self.zone_of[host] for host in hosts}
         zone = zones.pop() if len(zones) == 1 else None
         return zone.topology if isinstance(zone, TopologyZone) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["NodeNetwork"]
 
 KEPT = 4096
-"""Up to so many nodes all hops are kept once they are asked for (one or two bytes each)."""
+"""Up to so many nodes all hops are kept once they are asked for, in a byte each."""
 
 
 class Measure(Protocol):
@@ -28,8 +29,8 @@ class Measure(Protocol):
         """Return the number of links between hosts."""
         ...
 
-    def crossed(self, sources: ArrayLike, destinations: ArrayLike, /) -> Numbers:
-        """Return the numbers of the links between hosts, -1 where there are fewer."""
+    def among(self, hosts: ArrayLike, /) -> Numbers:
+        """Return the numbers of the links between any two of some hosts, ascending."""
         ...
 
     def link_name(self, number: int) -> str:
@@ -47,6 +48,12 @@ class NodeNetwork:
     hosts
         the number of the host that each node is; default: the hosts in order
 
+    Attributes
+    ----------
+    measure
+        counts hops and numbers links; one object for all that share their links, such as a partition and its
+        reservations
+
     >>> from simmodel.platform import Torus
     >>> network = NodeNetwork(Torus(dimensions=(4, 4), bandwidth="1GBps"))
     >>> network.hops([0, 1], [5, 15]), network.mean_hops([0, 1, 5])
@@ -63,8 +70,7 @@ class NodeNetwork:
             inner = self.topology.within(names)
             if inner is not None:
                 self.topology, self.hosts = inner, np.array(numbers_of_hosts(inner, names))
-        self._measure: Measure = _measure(self.topology)
-        self._matrix: Numbers | None = None
+        self.measure: Measure = _measure(self.topology)
 
     @classmethod
     def of(cls, topology: Topology, names: Sequence[str]) -> NodeNetwork:
@@ -73,7 +79,9 @@ class NodeNetwork:
 
     def part(self, nodes: Iterable[int]) -> NodeNetwork:
         """Return the places of some of the nodes, which are numbered anew."""
-        return NodeNetwork(self.topology, self.hosts[list(nodes)])
+        part = NodeNetwork(self.topology, self.hosts[list(nodes)])
+        part.measure = self.measure
+        return part
 
     def __len__(self) -> int:
         return len(self.hosts)
@@ -86,9 +94,9 @@ class NodeNetwork:
 
     @property
     def torus(self) -> Torus | None:
-        """The torus or mesh all of whose hosts are nodes, or ``None``."""
+        """The torus or mesh, or ``None``."""
         found = self.regular
-        return found if isinstance(found, Torus) and len(self) == len(found.hosts) else None
+        return found if isinstance(found, Torus) else None
 
     @property
     def groups(self) -> Numbers | None:
@@ -101,22 +109,14 @@ class NodeNetwork:
 
         Draws of ``valiant`` are left out: it is the shortest route that counts.
         """
-        a, b = np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)
-        if self._matrix is not None:
-            return self._matrix[a, b].astype(np.intp)
-        return self._measure.hops(self.hosts[a], self.hosts[b])
+        return self.measure.hops(self.hosts[np.asarray(a, dtype=np.intp)], self.hosts[np.asarray(b, dtype=np.intp)])
 
     def all_hops(self) -> Numbers:
-        """Return the hops between all nodes as a square, kept from then on if there are at most :data:`KEPT`."""
-        if self._matrix is not None:
-            return self._matrix
-        every = np.arange(len(self))
-        rows = [self.hops(some[:, None], every) for some in np.array_split(every, len(self) // 256 + 1)]
-        most = max((int(row.max(initial=0)) for row in rows), default=0)
-        found = np.concatenate([row.astype(np.uint8 if most < 256 else np.uint16) for row in rows])
-        if len(self) <= KEPT:
-            self._matrix = found
-        return found
+        """Return the hops between all nodes as a square: kept if the topology is generated, for up to 4,096 nodes."""
+        found = self.regular
+        if found is None or len(self) > KEPT:
+            return _square(self.measure, self.hosts)
+        return _square_of(found, self.hosts.astype("<i8").tobytes())
 
     def mean_hops(self, nodes: ArrayLike) -> float:
         """Return the mean hops between two of some nodes, 0 for a single one: the dispersion of a job."""
@@ -133,15 +133,11 @@ class NodeNetwork:
 
     def links(self, nodes: ArrayLike) -> Numbers:
         """Return the links between any two of some nodes, ascending, by numbers that :meth:`link_name` names."""
-        hosts = self.hosts[np.asarray(nodes, dtype=np.intp)]
-        parts = np.array_split(hosts, len(hosts) * len(hosts) // 2**18 + 1)
-        found = [np.unique(self._measure.crossed(part[:, None], hosts)) for part in parts if len(part)]
-        links = np.unique(np.concatenate(found)) if found else np.array([], dtype=np.intp)
-        return links[links >= 0]
+        return self.measure.among(self.hosts[np.asarray(nodes, dtype=np.intp)])
 
     def link_name(self, number: int) -> str:
         """Return the name of a link from its number."""
-        return self._measure.link_name(number)
+        return self.measure.link_name(number)
 
     def shared(self, nodes: ArrayLike, others: ArrayLike) -> tuple[str, ...]:
         """Return the names of the links that are both between some nodes and between others, in order."""
@@ -150,6 +146,17 @@ class NodeNetwork:
 
     def __repr__(self) -> str:
         return f"<NodeNetwork of {len(self):,} nodes: {self.topology!r}>"
+
+
+def _square(measure: Measure, hosts: Numbers) -> Numbers:
+    rows = [measure.hops(some[:, None], hosts) for some in np.array_split(hosts, len(hosts) // 256 + 1)]
+    kind = np.min_scalar_type(max(int(row.max(initial=0)) for row in rows))
+    return np.concatenate([row.astype(kind) for row in rows])
+
+
+@lru_cache(maxsize=4)
+def _square_of(topology: Interconnect, hosts: bytes) -> Numbers:
+    return _square(topology, np.frombuffer(hosts, dtype="<i8"))
 
 
 def _measure(topology: Topology) -> Measure:
@@ -164,8 +171,8 @@ class Walked:
 
     >>> from simmodel.platform import Star
     >>> walked = Walked(Star(nodes=3, bandwidth="1GBps"))
-    >>> walked.hops([0, 1], [2, 1]), [walked.link_name(link) for link in walked.crossed(0, 2).tolist()]
-    (array([2, 0]), ['0-1.0:up', '2-1.0:down'])
+    >>> walked.hops([0, 1], [2, 1]), [walked.link_name(link) for link in walked.among([0, 2]).tolist()]
+    (array([2, 0]), ['0-1.0:up', '2-1.0:down', '2-1.0:up', '0-1.0:down'])
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -182,22 +189,16 @@ class Walked:
             self._names += list(self._numbers)[len(self._names) :]
         return found
 
-    def _walk(self, sources: ArrayLike, destinations: ArrayLike) -> tuple[tuple[int, ...], list[list[int]]]:
-        a, b = np.broadcast_arrays(np.asarray(sources, dtype=np.intp), np.asarray(destinations, dtype=np.intp))
-        return a.shape, [self._route(*ends) for ends in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)]
-
     def hops(self, sources: ArrayLike, destinations: ArrayLike, /) -> Numbers:
         """Return the number of links between hosts."""
-        shape, routes = self._walk(sources, destinations)
-        return np.array([len(route) for route in routes], dtype=np.intp).reshape(shape)
+        a, b = np.broadcast_arrays(np.asarray(sources, dtype=np.intp), np.asarray(destinations, dtype=np.intp))
+        ends = zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
+        return np.array([len(self._route(*each)) for each in ends], dtype=np.intp).reshape(a.shape)
 
-    def crossed(self, sources: ArrayLike, destinations: ArrayLike, /) -> Numbers:
-        """Return the numbers of the links between hosts, -1 where there are fewer."""
-        shape, routes = self._walk(sources, destinations)
-        found = np.full((max(map(len, routes), default=0), len(routes)), -1, dtype=np.intp)
-        for i, route in enumerate(routes):
-            found[: len(route), i] = route
-        return found.reshape(-1, *shape)
+    def among(self, hosts: ArrayLike, /) -> Numbers:
+        """Return the numbers of the links between any two of some hosts, ascending."""
+        every = np.asarray(hosts).tolist()
+        return np.array(sorted({link for a in every for b in every for link in self._route(a, b)}), dtype=np.intp)
 
     def link_name(self, number: int) -> str:
         """Return the name of a link."""

@@ -46,6 +46,7 @@ __all__ = [
     "new_table",
     "placement_named",
     "register_placement",
+    "until_enough",
     "unused_switches",
 ]
 
@@ -154,7 +155,7 @@ class NodeChoice(Model):
         ``free[0]`` has the free cores of the candidates.
         """
         order = np.searchsorted(candidates, self.nodes(table, candidates, len(candidates)))
-        return _until_enough(candidates[order], free[0][order], processors)
+        return until_enough(candidates[order], free[0][order], processors)
 
     def enough(self, table: Table, candidates: Numbers, amounts: Amounts, needed: int) -> bool:
         """Return whether a job can start on some of the candidates, on which there is enough in sum; default: yes.
@@ -219,7 +220,7 @@ def _placement(given: Any, description: str, values: Sequence[str] = (), named: 
 def _of_function(nodes: Nodes, description: str) -> Placement:
     def cores(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
         order = np.searchsorted(candidates, nodes(table, candidates, len(candidates)))
-        return _until_enough(candidates[order], free[0][order], processors)
+        return until_enough(candidates[order], free[0][order], processors)
 
     return Placement(nodes, cores, description)
 
@@ -300,7 +301,7 @@ def _packed(table: Table, candidates: Numbers, count: int) -> Numbers:
     return candidates[np.lexsort((unused, rank[on]))]
 
 
-def _until_enough(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+def until_enough(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     """Take nodes in order until there are enough cores."""
     total = np.cumsum(cores)
     last = int(np.searchsorted(total, processors))
@@ -310,17 +311,17 @@ def _until_enough(candidates: Numbers, cores: Amounts, processors: int) -> tuple
 
 
 def _cores_by_number(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
-    return _until_enough(candidates, free[0], processors)
+    return until_enough(candidates, free[0], processors)
 
 
 def _cores_fullest(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     order = np.argsort(free[0], kind="stable")
-    return _until_enough(candidates[order], free[0][order], processors)
+    return until_enough(candidates[order], free[0][order], processors)
 
 
 def _cores_emptiest(_table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     order = np.argsort(-free[0], kind="stable")
-    return _until_enough(candidates[order], free[0][order], processors)
+    return until_enough(candidates[order], free[0][order], processors)
 
 
 def fewest(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:

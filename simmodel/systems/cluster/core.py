@@ -213,8 +213,9 @@ def _check_placement(partition: PartitionSpec) -> None:
     from simmodel.resources.pools.placements import placement_named
 
     placement, name = placement_named(partition.placed_by), partition.placed_by
+    place = f"partition {partition.name}, placement"
     reason = None if placement.refuses is None else placement.refuses(partition)
-    if reason is None and partition.one_host and placement.enough is not None:
-        reason = "must be another one with one_host"
     if reason is not None:
-        raise InputError(f"{reason}, got {name!r}", place=f"partition {partition.name}, placement")
+        raise InputError(f"{name!r} {reason}", place=place)
+    if partition.one_host and placement.enough is not None:
+        raise InputError(f"must be another one with one_host, got {name!r}", place=place)

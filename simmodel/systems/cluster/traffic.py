@@ -103,8 +103,8 @@ class _Wires:
 class JobTraffic:
     """The jobs with traffic that run on a cluster.
 
-    Rates are solved once an instant, after ends and submissions and before decisions, for the jobs that share links with
-    those that started or ended. Only a job whose rate has changed gets another end.
+    Rates are solved once an instant, after ends and submissions and before decisions, for the jobs that share links
+    with those that started or ended. Only a job whose rate has changed gets another end.
 
     Parameters
     ----------
