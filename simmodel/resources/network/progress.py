@@ -236,7 +236,7 @@ def _beside(uses: Uses, rates: Floats, limits: Numbers) -> list[int]:
     links = np.unique(limits[limits >= 0])
     at = np.isin(uses.links, links)
     jobs, links, loads = uses.jobs[at], uses.links[at], uses.amounts[at] * rates[uses.jobs[at]]
-    order = np.argsort(loads, kind="stable")
+    order = np.argsort(-loads, kind="stable")[::-1]  # of equals the first one comes last
     jobs, links = jobs[order], links[order]
     count = int(uses.links.max(initial=-1)) + 2  # the last place is that of no link
     first, second = np.full(count, -1), np.full(count, -1)
