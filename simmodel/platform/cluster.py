@@ -255,7 +255,10 @@ class PartitionSpec(Fields):
         if self.network is not None:
             if not self.nodes:
                 raise InputError(f"must be that of identified nodes: {self.name} has none", place="network")
-            numbers_of_hosts(self.network, self.node_names)
+            try:
+                numbers_of_hosts(self.network, self.node_names)
+            except InputError as error:
+                raise InputError(error.message if error.source is None else str(error), place="network") from None
 
     @property
     def placed_by(self) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.intp]
     Amounts = NDArray[np.float64]
 
-__all__ = ["FewestHops", "GroupFirst", "Hilbert", "Hybrid", "RandomGroups"]
+__all__ = ["FewestHops", "GroupFirst", "Hilbert", "Hybrid", "RandomGroups", "curve"]
 
 SEEDS = 4096
 """The most nodes from which the nearest ones are tried."""
@@ -72,18 +72,21 @@ class Hilbert(OnNetwork):
         network = table.network
         assert network is not None
         assert network.torus is not None
-        along: Numbers = _curve(network.torus.dimensions)[network.hosts[candidates]]
+        along: Numbers = curve(network.torus.dimensions)[network.hosts[candidates]]
         order = np.argsort(along)
         spans: Numbers = along[order[count - 1 :]] - along[order[: len(order) - count + 1]]
         first = int(np.argmin(spans))
-        return candidates[np.concatenate([order[first : first + count], order[:first], order[first + count :]])]
+        found: Numbers = candidates[
+            np.concatenate([order[first : first + count], order[:first], order[first + count :]])
+        ]
+        return found
 
 
 @cache
-def _curve(sizes: tuple[int, ...]) -> Numbers:
+def curve(sizes: tuple[int, ...]) -> Numbers:
     """Return the index of each host of a torus on Hilbert's curve through the smallest cube of 2^n that encloses it.
 
-    >>> np.argsort(_curve((4, 2))).tolist()
+    >>> np.argsort(curve((4, 2))).tolist()
     [0, 4, 5, 1, 2, 6, 7, 3]
     """
     at = np.array(np.unravel_index(np.arange(np.prod(sizes)), sizes, order="F"))

@@ -121,7 +121,7 @@ class Placement(NamedTuple):
     whether idle nodes that are alike and without switches are taken by number; ``least``: whether cores anywhere are on
     the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest; ``enough(table, candidates,
     amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum; ``refuses(partition)``:
-    why it does not support a partition, or ``None``.
+    why it does not support a partition, or ``None``; ``choice``: the class, which may have parameters.
     """
 
     nodes: Nodes
@@ -132,6 +132,7 @@ class Placement(NamedTuple):
     whole_switches: bool = False
     enough: Enough | None = None
     refuses: Callable[[PartitionSpec], str | None] | None = None
+    choice: type[NodeChoice] | None = None
 
     @property
     def strict(self) -> bool:
@@ -205,8 +206,6 @@ def register_placement(name: str, nodes: Nodes | type[NodeChoice], description: 
 def _placement(given: Any, description: str, values: Sequence[str] = (), named: Mapping[str, str] = _NONE) -> Placement:
     """Return the placement that a function or a class derived from :class:`NodeChoice` is; a class has parameters."""
     if not isinstance(given, type):
-        if values or named:
-            raise InputError("must have no parameters: it is no class", place="placement")
         return _of_function(given, description)
     if not issubclass(given, NodeChoice):
         raise InputError(f"must be a function or a subclass of NodeChoice, got {given!r}", place="placement")
@@ -214,7 +213,7 @@ def _placement(given: Any, description: str, values: Sequence[str] = (), named: 
     enough = choice.enough if given.enough is not NodeChoice.enough else None
     lines = (given.__doc__ or "").splitlines()
     about = description or (lines[0] if lines else "")
-    return Placement(choice.nodes, choice.cores, about, enough=enough, refuses=choice.refuses)
+    return Placement(choice.nodes, choice.cores, about, enough=enough, refuses=choice.refuses, choice=given)
 
 
 def _of_function(nodes: Nodes, description: str) -> Placement:
@@ -254,13 +253,12 @@ def _named_in_full(name: str) -> Placement:
     return _placement(load(name), f"from {name}")
 
 
-@cache
 def _with_parameters(text: str) -> Placement:
     name, values, named = split_call(text, "placement")
-    given = PLACEMENTS[name] if name in PLACEMENTS else load(name)
-    if isinstance(given, Placement):
+    choice = placement_named(name).choice
+    if choice is None:
         raise InputError(f"must have no parameters, got {text!r}", place="placement")
-    return _placement(given, "", values, named)
+    return _placement(choice, "", values, named)
 
 
 def described_placements() -> dict[str, str]:
