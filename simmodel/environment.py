@@ -625,7 +625,7 @@ class RealtimeEnvironment(Environment):
     strict
         raise a ``RuntimeError`` if an event is more than ``factor`` seconds late
 
-    >>> env = RealtimeEnvironment(factor=0.001)
+    >>> env = RealtimeEnvironment(factor=0.001, strict=False)
     >>> _ = env.timeout(5); env.run(); env.now
     5
     """
