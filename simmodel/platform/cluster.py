@@ -95,7 +95,7 @@ def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str | 
         raise InputError(f"must be one of {', '.join(PLACEMENTS)}, got {value!r}", place=attribute.name)
 
 
-def _network(value: str | Path | Topology | None) -> Topology | None:
+def _network(value: str | Path | Topology) -> Topology | None:
     return given_topology(value, "network")
 
 
@@ -229,7 +229,7 @@ class PartitionSpec(Fields):
     processors: int | None = attrs.field(default=None, validator=_whole(1))
     nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
     placement: str | None = attrs.field(default=None, converter=placement_text, validator=_known_placement)
-    network: Topology | None = attrs.field(default=None, converter=_network)
+    network: Topology | None = attrs.field(default=None, converter=attrs.converters.optional(_network))
     exclusive: bool = False
     one_host: bool = False
     max_processors: int | None = attrs.field(default=None, validator=_whole(1))

@@ -19,6 +19,7 @@ NAMED_UPWARD = {
         "simmodel.results.stored",
         "referee",
     ): "the explanation of a result, which repeats its run, loaded when asked for",
+    ("simmodel.platform.topology", "formats"): "the reader of SimGrid's files, loaded when a network is in one",
     ("simmodel.scheduling.built_in", "policies"): "the table of policies, loaded by name when one is asked for",
     ("simmodel.scheduling.registry", "policies"): "the group of entry points of policies",
 }

@@ -15,13 +15,13 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 119_650, "files": 568}
+SIZES = {"lines": 120_780, "files": 571}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
     "private names of others": 39,
     "questions after the kind": 0,
-    "loose parameters, per mille": 65,
+    "loose parameters, per mille": 64,
     "loose roles": 48,
     "files in the largest folder": 20,
     "exported names": 400,

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from math import ceil, floor
+from collections.abc import Iterable, Sequence
+from math import floor
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from simmodel.platform.switches import switch_numbers
-from simmodel.resources.pools.placements import fewest, fewest_switches, new_table, placement_named, unused_switches
+from simmodel.resources.pools.placements import (
+    Request,
+    fewest,
+    fewest_switches,
+    new_table,
+    numbered,
+    placement_named,
+    unused_switches,
+)
 from simmodel.work.job import LiveJob, Refusal
 
 if TYPE_CHECKING:
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import NodeSpec
     from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.resources.pools.placements import Table
-    from simmodel.work.job import Job
 
     Numbers = NDArray[np.intp]  # of nodes
 
@@ -28,87 +34,6 @@ __all__ = ["AWAY", "Allocation", "Need", "NodeTable", "Request", "cut", "joined"
 
 AWAY = 2.0**40  # cores taken from a node that is down, once per reason, so that reasons may overlap
 NOT_MODELLED = 2.0**50  # bytes of a node without specified memory
-
-
-@attrs.frozen(cache_hash=True)
-class Request:
-    """A job's request for nodes.
-
-    Parameters
-    ----------
-    processors
-        cores in total; without ``nodes`` they may be on any nodes, chosen by the placement
-    nodes
-        number of different nodes, or ``None``
-    cores_per_node
-        cores of each node, if ``nodes`` is set
-    gpus_per_node, memory_per_node
-        GPUs and bytes of memory of each node that it gets
-    exclusive
-        whether it gets whole nodes; without ``nodes``, the fewest with enough cores
-    whole_switches
-        whether it gets all nodes of switches on which nobody else has one, the fewest switches with enough nodes, or
-        cores; only if it is exclusive
-    consumables
-        amounts of consumables, by name
-
-    >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
-    2 nodes with 8 cores and 1 GPU each
-    """
-
-    processors: int
-    nodes: int | None = None
-    cores_per_node: int = 1
-    gpus_per_node: int = 0
-    memory_per_node: float = 0.0
-    exclusive: bool = False
-    whole_switches: bool = False
-    consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
-    anywhere: bool = attrs.field(init=False, eq=False, repr=False)
-    """Whether it is for a number of cores and nothing else."""
-
-    @anywhere.default
-    def _anywhere_default(self) -> bool:
-        return self.nodes is None and not (self.gpus_per_node or self.memory_per_node or self.exclusive)
-
-    @classmethod
-    def of(cls, job: Job, *, exclusive: bool = False, whole_switches: bool = False) -> Request:
-        """Return the request of a job, with at least one core per node and memory rounded up to whole bytes.
-
-        >>> from simmodel import Job
-        >>> Request.of(Job(nodes=2, cores_per_node=8, run=1)).processors
-        16
-        """
-        return cls(
-            job.processors,
-            job.nodes,
-            max(1, job.cores_per_node),
-            job.gpus_per_node,
-            float(ceil(job.memory_per_node)),
-            exclusive or whole_switches,
-            whole_switches,
-            job.amounts,
-        )
-
-    @property
-    def shaped(self) -> bool:
-        """Whether it is for a number of nodes, or for GPUs or memory of each."""
-        return self.nodes is not None or bool(self.gpus_per_node or self.memory_per_node)
-
-    def __str__(self) -> str:
-        parts = [] if self.nodes is None else [_count(self.cores_per_node, "core")]
-        if self.gpus_per_node:
-            parts.append(_count(self.gpus_per_node, "GPU"))
-        if self.memory_per_node:
-            parts.append(_count(int(self.memory_per_node), "byte"))
-        each = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
-        if self.nodes is not None:
-            return f"{_count(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
-        return _count(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 class Allocation:
@@ -450,7 +375,7 @@ class NodeTable:
         if self._place.enough is not None:
             return Refusal.of(str(request), f"{name} has no such nodes by its placement")
         if request.nodes is not None:
-            return Refusal.of(str(request), f"{name} has {_count(int(np.count_nonzero(mask)), 'such node')}")
+            return Refusal.of(str(request), f"{name} has {numbered(int(np.count_nonzero(mask)), 'such node')}")
         return Refusal.of(str(request), f"{name} has {int(full.free[0] @ mask)}")
 
     def allocate(self, need: Need, prefer: Numbers | None = None) -> Allocation | None:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import attrs
 import numpy as np
 
 from simmodel.foundation.entries import load
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import PartitionSpec
-    from simmodel.resources.pools.allocation import Request
     from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.work.job import Job
 
     Numbers = NDArray[np.intp]  # of nodes or switches
     Amounts = NDArray[Any]
@@ -39,11 +41,13 @@ if TYPE_CHECKING:
 __all__ = [
     "NodeChoice",
     "Placement",
+    "Request",
     "Table",
     "described_placements",
     "fewest",
     "fewest_switches",
     "new_table",
+    "numbered",
     "placement_named",
     "register_placement",
     "until_enough",
@@ -91,6 +95,88 @@ def unused_switches(switches: Numbers, used: NDArray[np.bool_]) -> NDArray[np.bo
     busy = np.zeros(int(switches.max()) + 1, dtype=bool)
     busy[switches[used]] = True
     return ~busy[switches]
+
+
+@attrs.frozen(cache_hash=True)
+class Request:
+    """A job's request for nodes.
+
+    Parameters
+    ----------
+    processors
+        cores in total; without ``nodes`` they may be on any nodes, chosen by the placement
+    nodes
+        number of different nodes, or ``None``
+    cores_per_node
+        cores of each node, if ``nodes`` is set
+    gpus_per_node, memory_per_node
+        GPUs and bytes of memory of each node that it gets
+    exclusive
+        whether it gets whole nodes; without ``nodes``, the fewest with enough cores
+    whole_switches
+        whether it gets all nodes of switches on which nobody else has one, the fewest switches with enough nodes, or
+        cores; only if it is exclusive
+    consumables
+        amounts of consumables, by name
+
+    >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
+    2 nodes with 8 cores and 1 GPU each
+    """
+
+    processors: int
+    nodes: int | None = None
+    cores_per_node: int = 1
+    gpus_per_node: int = 0
+    memory_per_node: float = 0.0
+    exclusive: bool = False
+    whole_switches: bool = False
+    consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
+    anywhere: bool = attrs.field(init=False, eq=False, repr=False)
+    """Whether it is for a number of cores and nothing else."""
+
+    @anywhere.default
+    def _anywhere_default(self) -> bool:
+        return self.nodes is None and not (self.gpus_per_node or self.memory_per_node or self.exclusive)
+
+    @classmethod
+    def of(cls, job: Job, *, exclusive: bool = False, whole_switches: bool = False) -> Request:
+        """Return the request of a job, with at least one core per node and memory rounded up to whole bytes.
+
+        >>> from simmodel import Job
+        >>> Request.of(Job(nodes=2, cores_per_node=8, run=1)).processors
+        16
+        """
+        return cls(
+            job.processors,
+            job.nodes,
+            max(1, job.cores_per_node),
+            job.gpus_per_node,
+            float(ceil(job.memory_per_node)),
+            exclusive or whole_switches,
+            whole_switches,
+            job.amounts,
+        )
+
+    @property
+    def shaped(self) -> bool:
+        """Whether it is for a number of nodes, or for GPUs or memory of each."""
+        return self.nodes is not None or bool(self.gpus_per_node or self.memory_per_node)
+
+    def __str__(self) -> str:
+        parts = [] if self.nodes is None else [numbered(self.cores_per_node, "core")]
+        if self.gpus_per_node:
+            parts.append(numbered(self.gpus_per_node, "GPU"))
+        if self.memory_per_node:
+            parts.append(numbered(int(self.memory_per_node), "byte"))
+        each = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+        if self.nodes is not None:
+            return f"{numbered(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
+        return numbered(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
+
+
+def numbered(number: int, word: str) -> str:
+    """Return a number and a word, in the plural unless it is one."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 class Table(NamedTuple):
