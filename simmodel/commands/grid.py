@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         "parts",
         argument("--sites FILE", "sites of CGSim (JSON), instead of those that CONFIG names", source),
         argument("--connections FILE", "connections of CGSim, instead of those of CONFIG", source),
-        argument("--jobs FILE", "jobs: CSV or SQLite of CGSim, any log, or a name (default: those of CONFIG)", source),
+        argument("--jobs --workload FILE", "jobs: CSV or SQLite of CGSim, any log, a workflow, or a name", source),
+        argument("--home SITE", "the home of these jobs, where the first files of a workflow are (default: none)", str),
         argument("--skip-bad-rows", "skip bad rows of CGSim's jobs, counted by reason"),
     ),
     group(
@@ -75,6 +76,8 @@ def run(options: argparse.Namespace) -> None:
     grid, workload, plugin = _read(options)
     if workload is None:
         raise InputError("missing jobs: CONFIG names none; pass --jobs", options.config)
+    if options.home is not None:
+        workload = {options.home: workload}
     broker = _broker(options, plugin)
     policy = options.policy or "fcfs"
     for name in (broker, policy, options.data_policy or "nearest"):
@@ -132,6 +135,7 @@ def _record_links(grid: Any) -> NetworkRecorder | None:
 def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
     """Return the grid, its jobs and the name of its plug-in."""
     from simmodel.catalogue import bundled_names, load_platform, load_workload
+    from simmodel.catalogue.formats import is_workflow
     from simmodel.formats.cgsim import read_cgsim
     from simmodel.formats.cgsim_jobs import read_cgsim_jobs
     from simmodel.foundation.errors import InputError, of_class
@@ -155,14 +159,15 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
         ready = f"{name}-day"  # the jobs of a ready grid
         return grid, load_workload(ready) if ready in bundled_names("workloads") else None, ""
     gflops = {site.name: grid.core_speed for site in grid.sites}
-    if _are_cgsims(options.jobs):
+    flow = Path(options.jobs).is_file() and is_workflow(Path(options.jobs))
+    if not flow and _are_cgsims(options.jobs):
         jobs = read_cgsim_jobs(
             options.jobs, gflops=gflops, reference=grid.core_speed, skip_bad_rows=options.skip_bad_rows
         )
         return grid, jobs, ""
     if options.skip_bad_rows:
         raise InputError(f"--skip-bad-rows needs jobs of CGSim, got {options.jobs}")
-    return grid, load_workload(options.jobs), ""
+    return grid, options.jobs if flow else load_workload(options.jobs), ""
 
 
 def _are_cgsims(jobs: str) -> bool:

@@ -36,7 +36,8 @@ def _list_policies() -> Rows:
 def _list_brokers() -> Rows:
     from simmodel.scheduling.registry import policy_names
 
-    return [*policy_names("systems").items(), ("MODULE:NAME", "a custom policy")]
+    planners = [(name, f"{text} (grids)") for name, text in policy_names("plans").items()]
+    return [*policy_names("systems").items(), *planners, ("MODULE:NAME", "a custom policy")]
 
 
 def _list_placements() -> Rows:

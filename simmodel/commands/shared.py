@@ -173,8 +173,8 @@ def process_pool(
     if workers == 1 and not apart:
         yield None
         return
+    from simmodel.foundation.workers import worker_pool
     from simmodel.futures.executors import stop_workers
-    from simmodel.futures.workers import worker_pool
 
     with worker_pool(workers) as pool:
         try:

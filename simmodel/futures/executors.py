@@ -34,6 +34,7 @@ from warnings import catch_warnings, simplefilter
 
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.loading import keeping_limits
+from simmodel.foundation.workers import stop_workers
 from simmodel.futures.in_worker import (
     SMALL,
     Ended,
@@ -77,7 +78,7 @@ def run_all(
         one argument per call
     executor
         runs the tasks; default: this process, one after the other. The workers of a process pool end with this process,
-        however it ends, from their first task on; those of :func:`simmodel.futures.workers.worker_pool` always
+        however it ends, from their first task on; those of :func:`simmodel.foundation.workers.worker_pool` always
     deadline
         wall-clock seconds from now; tasks still running then are ``unfinished``, and their processes continue until
         the task checks its time. Without an executor, a task starts only while time is left
@@ -115,20 +116,6 @@ def run_all(
     if batch.broken:
         batch.run_isolated(executor)
     return batch.endings()
-
-
-_MANAGER = 5.0  # seconds for the thread of a pool to see that its processes are gone
-
-
-def stop_workers(executor: Executor) -> None:
-    """Shut an executor down without waiting for its tasks; the processes of a pool are terminated."""
-    processes = list((getattr(executor, "_processes", None) or {}).values())
-    manager = getattr(executor, "_executor_manager_thread", None)
-    executor.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
-    if manager is not None:  # it closes a pipe to which Python writes when this process ends
-        manager.join(_MANAGER)
 
 
 def _overdue(deadline: float | None) -> str:

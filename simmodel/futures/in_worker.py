@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import attrs
 
 from simmodel.foundation.errors import SimmodelError
-from simmodel.futures.workers import end_with_parent
+from simmodel.foundation.workers import end_with_parent
 
 __all__ = [
     "SMALL",

@@ -8,16 +8,26 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import show_quantity
+from simmodel.work.given_work import told_apart
 from simmodel.work.table import Table, distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from simmodel.records.job_record import JobRecord
+    from simmodel.work.given_work import TimedWorkflow
 
-__all__ = ["SITE_COLUMNS", "SiteSums", "by_site", "geometric_mean_error", "recorded_errors", "site_lines"]
+__all__ = [
+    "SITE_COLUMNS",
+    "SiteSums",
+    "by_site",
+    "by_workflow",
+    "geometric_mean_error",
+    "recorded_errors",
+    "site_lines",
+]
 
 
 def by_site(record: JobRecord) -> Table:
@@ -31,6 +41,45 @@ def by_site(record: JobRecord) -> Table:
     sums.add(record.jobs)
     used = [record.utilisation(site).mean() for site in (*sums.sites, None)]
     return sums.table(np.array(used), record.ended - record.started)
+
+
+def by_workflow(record: JobRecord, flows: Sequence[TimedWorkflow], speed: float = 1.0) -> Table:
+    """Return one row per workflow whose tasks ran as jobs of a grid.
+
+    Columns: ``workflow, tasks, finished``; ``makespan``, from its submission until its last outputs are written (s; nan
+    if a task has not finished); ``slr``: that over its longest path at ``speed``, without transfers; ``bytes``, those
+    that were moved for its tasks.
+
+    Parameters
+    ----------
+    flows
+        all workflows of the run, as they were submitted
+    speed
+        of the fastest hosts, so that no SLR is below 1
+
+    Raises
+    ------
+    InputError
+        a task is no job of the record
+    """
+    row = {str(job): i for i, job in enumerate(record.jobs["job"].tolist())}
+    columns: dict[str, list[Any]] = {name: [] for name in _WORKFLOWS}
+    for given in told_apart(flows):
+        flow = given[1] if isinstance(given, tuple) else given
+        for task in flow.tasks:
+            if str(task) not in row:
+                raise InputError(f"must be a job of {record.name}, got another", place=f"{flow.name}, task {task!r}")
+        jobs = record.jobs.where(np.array([row[str(task)] for task in flow.tasks], dtype=np.intp))
+        well = jobs["state"] == "finished"
+        makespan = float(jobs["finished"].max() - jobs["submit"].min()) if len(jobs) and well.all() else float("nan")
+        shortest = flow.critical_path_length() / speed
+        values = (flow.name, len(flow), int(well.sum()), makespan, makespan / shortest if shortest else float("nan"))
+        for name, value in zip(_WORKFLOWS, (*values, float(jobs["bytes_in"].sum())), strict=True):
+            columns[name].append(value)
+    return Table(columns)
+
+
+_WORKFLOWS = ("workflow", "tasks", "finished", "makespan", "slr", "bytes")
 
 
 class SiteSums:

@@ -6,7 +6,7 @@ Times are in seconds, sizes in bytes, powers in watts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import gamma, inf
 from numbers import Integral, Real
 from pathlib import Path
@@ -18,7 +18,7 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import within_count
 from simmodel.foundation.units import in_bytes, in_seconds, in_watts
-from simmodel.platform.network import LinkSpec
+from simmodel.platform.links import LinkSpec, cables
 from simmodel.platform.node_lists import NodeList, node_names
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.placements import PLACEMENTS, placement_text
@@ -61,6 +61,11 @@ def _not_negative(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Num
         )
     if value is not None and not value >= 0:
         raise InputError(f"must be >= 0, got {value!r}", place=attribute.name)
+
+
+def _ends(_instance: FailureModel, attribute: attrs.Attribute[float], value: float) -> None:
+    if value == inf:
+        raise InputError("must be finite: an outage that never ends is an OutageSpec, got inf", place=attribute.name)
 
 
 def _speed(instance: NodeSpec, attribute: attrs.Attribute[float], value: float) -> None:
@@ -453,17 +458,29 @@ class ReservationSpec(_Part):
 
 @attrs.frozen(kw_only=True, repr=False)
 class FailureModel(Fields):
-    """Random failures: nodes (or processors, if nodes are not identified) fail and are repaired independently.
+    """Random failures: the parts of a system fail and are repaired independently, each at the same rates.
+
+    Nodes and switches are parts of a cluster, sites of a grid, links of both. A failed switch takes down all nodes
+    connected to it, or in the network of a grid all links that end at it. A link fails together with its ``reverse``. A
+    part that is down for another reason too comes back when the last of them ends.
 
     Parameters
     ----------
+    of
+        ``"nodes"`` (processors, if nodes are not identified), ``"switches"``, ``"links"`` or ``"sites"``
+    names
+        of the switches, links or sites that fail; default: all. The links of a topology must be named
     partition
-        default: the first
+        of the nodes or switches; default: of nodes the first, of switches all
     mean_time_between_failures, mean_time_to_repair
-        seconds, for one node
+        seconds, for one part: from a repair to the next failure (``inf``: never), and from there to the repair
     distribution, shape
-        distribution of the time to failure: ``"exponential"``, or ``"weibull"`` with this shape; repair times are
-        exponential
+        distribution of the time to failure: ``"exponential"``, or ``"weibull"`` with this shape
+    repair, repair_shape
+        distribution of the repair time: ``"exponential"``, ``"weibull"`` with this shape, or ``"constant"``
+
+    The nodes of one model share a random stream. Each other part has a stream by its name, so that a further one
+    changes no instant of the others.
 
     >>> import numpy as np
     >>> model = FailureModel(mean_time_between_failures=100, distribution="weibull", shape=0.7)
@@ -472,24 +489,55 @@ class FailureModel(Fields):
     100
     """
 
+    of: Literal["nodes", "switches", "links", "sites"] = attrs.field(
+        default="nodes", validator=_one_of("nodes", "switches", "links", "sites")
+    )
+    names: tuple[str, ...] = attrs.field(default=(), converter=_tuple)
     partition: str | None = None
     mean_time_between_failures: float = attrs.field(converter=in_seconds, validator=_positive)
-    mean_time_to_repair: float = attrs.field(default=3600.0, converter=in_seconds, validator=_positive)
+    mean_time_to_repair: float = attrs.field(default=3600.0, converter=in_seconds, validator=[_positive, _ends])
     distribution: Literal["exponential", "weibull"] = attrs.field(
         default="exponential", validator=_one_of("exponential", "weibull")
     )
     shape: float = attrs.field(default=1.0, validator=_positive)
+    repair: Literal["exponential", "weibull", "constant"] = attrs.field(
+        default="exponential", validator=_one_of("exponential", "weibull", "constant")
+    )
+    repair_shape: float = attrs.field(default=1.0, validator=_positive)
 
     def draw_time_to_failure(self, rng: np.random.Generator) -> float:
         """Draw the seconds until the next failure."""
-        mean = self.mean_time_between_failures
-        if self.distribution == "weibull":
-            return float(rng.weibull(self.shape) * mean / gamma(1 + 1 / self.shape))
-        return float(rng.exponential(mean))
+        return _drawn(rng, self.mean_time_between_failures, self.distribution, self.shape)
 
     def draw_time_to_repair(self, rng: np.random.Generator) -> float:
         """Draw the seconds until the repair."""
-        return float(rng.exponential(self.mean_time_to_repair))
+        return _drawn(rng, self.mean_time_to_repair, self.repair, self.repair_shape)
+
+    def check(self, kinds: Sequence[str], parts: Callable[[FailureModel], Collection[str]], place: str) -> None:
+        """Raise an ``InputError`` unless it is of one of these kinds of parts, and names some that are there."""
+        if self.of not in kinds:
+            raise InputError(f"must be {' or '.join(kinds)} here, got {self.of!r}", place=f"{place}.of")
+        if self.of not in ("nodes", "switches") and self.partition is not None:
+            raise InputError(f"must be None for {self.of}, got {self.partition!r}", place=f"{place}.partition")
+        if self.of == "nodes":
+            if self.names:
+                raise InputError(f"must be empty for nodes, got {shown(self.names)}", place=f"{place}.names")
+            return
+        known = parts(self)
+        for name in self.names:
+            if name not in known:
+                raise InputError(unknown(_ONE[self.of], name, known).message, place=f"{place}.names")
+        if not known:
+            raise InputError(f"must be a kind of parts that are there, got {self.of!r}", place=f"{place}.of")
+
+
+_ONE = {"switches": "switch", "links": "link", "sites": "site"}
+
+
+def _drawn(rng: np.random.Generator, mean: float, distribution: str, shape: float) -> float:
+    if distribution == "weibull":
+        return float(rng.weibull(shape) * mean / gamma(1 + 1 / shape))
+    return mean if distribution == "constant" else float(rng.exponential(mean))
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -560,6 +608,8 @@ class ClusterSpec(Fields):
                 if each.partition is not None and each.partition not in partitions:
                     message = unknown("partition", each.partition, partitions).message
                     raise InputError(message, place=f"{group}[{i}].partition")
+        for i, model in enumerate(self.failures):
+            model.check(("nodes", "switches", "links"), self.failing, f"failures[{i}]")
         self._check_queues()
         for i, reservation in enumerate(self.reservations):
             if reservation.name in partitions:
@@ -674,6 +724,24 @@ class ClusterSpec(Fields):
         if name is None:
             return self.partitions[0]
         return next(partition for partition in self.partitions if partition.name == name)
+
+    def failing(self, model: FailureModel) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """Return what each switch or link of a failure model takes down: (partition, node number), or (link, 0).
+
+        >>> nodes = NodeSpec(count=3, nodes_per_switch=2)
+        >>> model = FailureModel(of="switches", mean_time_between_failures="30d")
+        >>> ClusterSpec(partitions=[PartitionSpec(nodes=[nodes])]).failing(model)
+        {'switch0': [('batch', 0), ('batch', 1)], 'switch1': [('batch', 2)]}
+        """
+        if model.of == "links":
+            return {name: [(link, 0) for link in links] for name, links in cables(self.links).items()}
+        found: dict[str, list[tuple[str, int]]] = {}
+        for partition in self.partitions:
+            if model.partition in (None, partition.name):
+                for node, switch in enumerate(partition.node_switches):
+                    if switch is not None:
+                        found.setdefault(switch, []).append((partition.name, node))
+        return found
 
     def with_processors(self, processors: int) -> ClusterSpec:
         """Return the cluster with another number of processors.

@@ -5,7 +5,7 @@ Times are in seconds, sizes in bytes, bandwidths in bytes/s. The speed of a host
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, exp, inf, isfinite, log, log1p, sqrt
 from numbers import Real
 from statistics import NormalDist
@@ -16,7 +16,8 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, of_class, shown, unknown
 from simmodel.foundation.units import in_bytes, in_seconds
-from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
+from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, PartitionSpec, _one_of, _whole
+from simmodel.platform.links import cables
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.placements import placement_text
 from simmodel.platform.storage import StorageSpec, above_zero, at_least_zero
@@ -259,6 +260,8 @@ class GridSpec(Fields):
         the files at its beginning, with their replicas
     outages
         times in which a site is down, or takes no jobs
+    failures
+        random failures of sites, links and switches (the places of the network that are no sites)
     cycle
         seconds, or a :class:`DelaySpec`, for which the broker rests after its decisions: jobs that come meanwhile wait
         for its next turn; ``None``: it decides at each instant in which something changes
@@ -284,6 +287,7 @@ class GridSpec(Fields):
     network: NetworkSpec = attrs.field(factory=_no_network)
     files: tuple[FileSpec, ...] = attrs.field(default=(), converter=_tuple)
     outages: tuple[SiteOutageSpec, ...] = attrs.field(default=(), converter=_tuple)
+    failures: tuple[FailureModel, ...] = attrs.field(default=(), converter=_tuple)
     cycle: DelaySpec | None = attrs.field(default=None, converter=_delay)
     retries: int = attrs.field(default=0, validator=_whole(0))
     core_speed: float = attrs.field(default=1.0, validator=above_zero)
@@ -313,6 +317,8 @@ class GridSpec(Fields):
         for i, outage in enumerate(self.outages):
             if outage.site not in names:
                 raise InputError(unknown("site", outage.site, names).message, place=f"outages[{i}].site")
+        for i, model in enumerate(self.failures):
+            model.check(("sites", "links", "switches"), self.failing, f"failures[{i}]")
 
     def site(self, name: str) -> SiteSpec:
         """Return the site with this name; raises ``InputError`` if there is none."""
@@ -320,6 +326,29 @@ class GridSpec(Fields):
             if site.name == name:
                 return site
         raise unknown("site", name, [site.name for site in self.sites])
+
+    def failing(self, model: FailureModel) -> Mapping[str, Sequence[str]]:
+        """Return what each part of a failure model takes down: a site itself, or links.
+
+        >>> from simmodel.platform import LinkSpec
+        >>> links = [LinkSpec(name=name, bandwidth=1, between=(name, "hub")) for name in ("a", "b")]
+        >>> sites = [SiteSpec(name=name, cores=1) for name in ("a", "b")]
+        >>> grid = GridSpec(sites=sites, network=NetworkSpec(links=links))
+        >>> grid.failing(FailureModel(of="switches", mean_time_between_failures="30d"))
+        {'hub': ['a', 'b']}
+        """
+        sites = {site.name: [site.name] for site in self.sites}
+        if model.of == "sites":
+            return sites
+        links, topology = self.network.links, self.network.topology
+        if model.of == "links":
+            return cables(links if topology is None else [topology.link(name) for name in model.names])
+        found: dict[str, list[str]] = {}
+        for link in links:
+            for place in link.between or ():
+                if place not in sites:
+                    found.setdefault(place, []).append(link.name)
+        return found
 
     @property
     def processors(self) -> int:

@@ -13,7 +13,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import parse_quantity
 from simmodel.platform.models import model_text
 
-__all__ = ["LinkSpec", "check_when_down", "duplex"]
+__all__ = ["LinkSpec", "cables", "check_when_down", "duplex"]
 
 SHARINGS = ("shared", "fatpipe")
 WHEN_DOWN = ("wait", "fail")
@@ -147,6 +147,22 @@ def check_when_down(value: str, place: str) -> None:
     """
     if value not in WHEN_DOWN:
         raise InputError(f"must be 'wait' or 'fail', got {value!r}", place=place)
+
+
+def cables(links: Iterable[LinkSpec]) -> dict[str, tuple[str, ...]]:
+    """Return the links that fail together, each with its reverse, by the name of the first.
+
+    >>> cables([*duplex("wan", bandwidth=1), LinkSpec(name="lan", bandwidth=1)])
+    {'wan:up': ('wan:up', 'wan:down'), 'lan': ('lan',)}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    taken: set[str] = set()
+    for link in links:
+        if link.name not in taken:
+            both = (link.name,) if link.reverse in (None, link.name) else (link.name, str(link.reverse))
+            found[link.name] = both
+            taken.update(both)
+    return found
 
 
 def duplex(

@@ -250,6 +250,7 @@ class Siloed(MappingPolicy):
     decides = "systems"
     draws = False
     at_home = True
+    blind = True
 
     def __init__(self, *, name: str = "siloed") -> None:
         self.name = name

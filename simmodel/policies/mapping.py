@@ -79,6 +79,7 @@ class RoundRobin(MappingPolicy):
     """
 
     draws = False
+    blind = True
 
     def __init__(self, *, name: str = "round-robin") -> None:
         self.name = name
@@ -133,6 +134,8 @@ class Random(MappingPolicy):
     >>> Random(weights={"fast": 3, "slow": 1}).name
     'random(3,1)'
     """
+
+    blind = True
 
     def __init__(self, weights: Sequence[float] | Mapping[str, float] | None = None) -> None:
         self.weights = weights
@@ -206,6 +209,8 @@ class Share(Random):
     >>> Share(0.6).name
     'share(0.6)'
     """
+
+    blind = True
 
     def __init__(self, p: float = 0.5) -> None:
         if not (_at_least_zero(p) and p <= 1):

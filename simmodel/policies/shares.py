@@ -49,6 +49,7 @@ class Shares(MappingPolicy):
 
     decides = "systems"
     draws = False
+    blind = True
 
     def __init__(self, shares: Sequence[float] | Mapping[str, float] | None = None, by: str = "jobs") -> None:
         named = shares if isinstance(shares, Mapping) else None

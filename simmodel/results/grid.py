@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.view.grid_plots import GridPlots
     from simmodel.view.page.document import Page
+    from simmodel.work.given_work import TimedWorkflow
     from simmodel.work.table import Table
 
 __all__ = ["GridResult"]
@@ -55,6 +56,19 @@ class GridResult(Result, GridRecord):
         from simmodel.metrics.grid import recorded_errors
 
         return recorded_errors(self)
+
+    def by_workflow(self, flows: Sequence[TimedWorkflow], *, speed: float = 1.0) -> Table:
+        """One row per workflow of the run: makespan, SLR, bytes; see :func:`simmodel.metrics.grid.by_workflow`.
+
+        >>> from simmodel import Task, Workflow, simulate
+        >>> from simmodel.platform import GridSpec, SiteSpec
+        >>> flow = Workflow([Task(id="a", run=10), Task(id="b", run=5)], [("a", "b")], name="chain")
+        >>> list(simulate(GridSpec(sites=[SiteSpec(name="site", cores=1)]), flow).by_workflow([flow]).rows())
+        [{'workflow': 'chain', 'tasks': 2, 'finished': 2, 'makespan': 15.0, 'slr': 1.0, 'bytes': 0.0}]
+        """
+        from simmodel.metrics.grid import by_workflow
+
+        return by_workflow(self, flows, speed)
 
     def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
         """Return the metrics of all jobs and of the busiest sites as text; parameters as of :meth:`metrics`."""

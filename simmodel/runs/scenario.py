@@ -254,7 +254,8 @@ class Scenario(Shown):
         if self.workload is None:
             return system, None
         names = [str(place.name) for place in system.places] if kind.homes else []
-        return system, read_submissions(system.work, self.workload, homes=names, seed=env.seed)
+        about: Any = {"homes": names, "of_nodes": system.of_nodes, "seed": env.seed}
+        return system, read_submissions(system.work, self.workload, **about)
 
     def _chosen(self, system: System[Live]) -> dict[str, Any]:
         """Return the policies as stored in a document: names, ``None`` for objects."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from simmodel.foundation.errors import InputError
 from simmodel.runs.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ def simulate(
     policies: GivenPolicies = None,
     slowdowns: Slowdowns = None,
     by: Literal["requested", "actual"] = "requested",
+    processes: int = 1,
     seed: int | None = 0,
     until: float | str | None = None,
     events: bool = False,
@@ -147,6 +149,7 @@ def simulate(
     policy: PolicyLike | None = None,
     *,
     policies: GivenPolicies = None,
+    processes: int = 1,
     seed: int | EllipsisType | None = ...,
     until: float | str | None = None,
     events: bool = False,
@@ -158,7 +161,12 @@ def simulate(
 
 
 def simulate(
-    platform: GivenPlatform, workload: GivenWork | None = None, policy: PolicyLike | None = None, **options: Any
+    platform: GivenPlatform,
+    workload: GivenWork | None = None,
+    policy: PolicyLike | None = None,
+    *,
+    processes: int = 1,
+    **options: Any,
 ) -> Any:
     """Simulate a workload on a platform under a policy, and return the result.
 
@@ -206,6 +214,10 @@ def simulate(
         whether to show a progress bar
     name
         name of the run in tables and plots; default: the policy
+    processes
+        of a broker or a grid whose policy looks at nothing that happens at the places (``round-robin``, ``random``,
+        ``share``, ``shares``, ``siloed``, ``recorded``): the places are simulated in so many processes, apart from each
+        other, with the same record. In a script, below ``if __name__ == "__main__":``
     stream
         of a system that runs jobs: an SQLite file, or a folder of Parquet files (``NAME.parquet``), that takes the
         record while the run goes on; jobs that have ended leave memory. The log of a cluster is read in chunks, for
@@ -245,4 +257,12 @@ def simulate(
     >>> simulate(snapshot, [Job(submit=970, processors=5, run=10)], "fcfs").jobs["start"]
     array([   0.,  900., 1000., 1100., 1100.])
     """
-    return start(platform, workload, policy, **options).run().result()
+    if processes == 1 and processes is not True:
+        return start(platform, workload, policy, **options).run().result()
+    from simmodel.runs.apart import run_apart
+
+    for given in ("events", "observers", "stream"):
+        if options.pop(given, None):
+            raise InputError("must not be given with several processes, each with a part of the run", place=given)
+    watching = {given: options.pop(given) for given in ("progress", "name") if given in options}
+    return run_apart(Scenario.of(platform, workload, policy, **options), processes, **watching)

@@ -144,13 +144,16 @@ class Simulation:
     def submit(self, work: Submissions) -> None:
         """Plan the submission of work, each part at its instant."""
         if self._wants_bar:
-            from simmodel.records.observers import Progress
-
-            total = None if work.total is None else self.system.unfinished + work.total
-            self._bar = Progress(total, work.title, unit=work.what)
-            self.env.observe(self._bar)
+            self.show_progress(work.title, None if work.total is None else self.system.unfinished + work.total)
         with self._streaming():
             work.submit_to(self.system)
+
+    def show_progress(self, title: str, total: int | None) -> None:
+        """Show a progress bar while it runs, of a number of jobs or tasks if that is known."""
+        from simmodel.records.observers import Progress
+
+        self._bar = Progress(total, title, unit=self.system.work)
+        self.env.observe(self._bar)
 
     # ------------------------------------------------------------------ time
 

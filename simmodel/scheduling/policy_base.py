@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decides", "DecidingObject", "FunctionPolicy", "Policy", "parameters_of"]
 
-Decides = Literal["jobs", "tasks", "places", "systems", "data", "anything"]
+Decides = Literal["jobs", "tasks", "plans", "places", "systems", "data", "anything"]
 Place = TypeVar("Place")
 
 
@@ -28,9 +28,9 @@ class Policy:
         its name in results and errors; default: the name of the class
     decides
         its kind of decision: when ``"jobs"`` start on the nodes of a cluster; which processor of a machine takes each
-        of its ``"tasks"``; which of several ``"places"`` with queues (processors or systems) takes each piece of work;
-        which of several ``"systems"`` takes each job; ``"data"``: which files of a grid are moved; ``"anything"``: any
-        of these
+        of its ``"tasks"``; ``"plans"``: which place takes each task of a workflow, before it is ready; which of several
+        ``"places"`` with queues (processors or systems) takes each piece of work; which of several ``"systems"`` takes
+        each job; ``"data"``: which files of a grid are moved; ``"anything"``: any of these
     plans
         whether it plans tasks before they are ready: a machine then asks it when they are submitted
     preempts
@@ -41,6 +41,9 @@ class Policy:
         whether it may draw random numbers, so that runs depend on the seed
     at_home
         whether each job runs at its home, so that it must have one
+    blind
+        whether its choices depend on the jobs alone and on nothing that happens at the places, so that these may be
+        simulated apart; of the class that says so, not of those derived from it
 
     >>> from simmodel import Start
     >>> class Widest(Policy):
@@ -63,9 +66,11 @@ class Policy:
     tries_every_submission: bool = False
     draws: bool = True
     at_home: bool = False
+    blind: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls.blind = vars(cls).get("blind", False)
         given = "name" in vars(cls) or "name" in vars(cls).get("__annotations__", ())
         if not given and cls.name in ("", *(base.__name__ for base in cls.__mro__)):
             cls.name = cls.__name__

@@ -106,6 +106,7 @@ def policy_names(decides: Decides | None = None) -> dict[str, str]:
     (True, False, True)
     """
     wanted = {decides, "anything"} | ({"places"} if decides in ("tasks", "systems") else set())
+    wanted |= {"plans"} if decides == "tasks" else set()
     known = _known().items()
     return {name: each.line for name, each in known if decides is None or (each.decides or _kind_of(each)) in wanted}
 

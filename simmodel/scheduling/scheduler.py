@@ -106,6 +106,7 @@ _DECIDES = {
     "jobs": "when jobs start on the nodes of a cluster",
     "tasks": "which processor of a machine takes each task",
     "places": "which processor or system takes each piece of work",
+    "plans": "which place takes each task of a workflow, before it is ready",
     "systems": "which system takes each job",
     "data": "which files of a grid are moved",
 }
@@ -115,7 +116,7 @@ def asked_by(view: View) -> tuple[Decides, ...]:
     """Return the kinds of decision that the system of a view asks for."""
     if not all(place.queues for place in view.places):
         return ("jobs",)
-    return ("places", "systems" if view.problem is None else "tasks")
+    return ("places", "systems") if view.problem is None else ("places", "plans", "tasks")
 
 
 def check_decides(policy: Policy, asked: tuple[Decides, ...], name: str) -> None:
@@ -157,6 +158,8 @@ class Scheduler:
         its rank among schedulers that decide at the same instant: broker 0, cluster 1, machine 2
     by_event
         whether it decides inside each submission and each end (``decide_on="event"``)
+    asks
+        the kinds of decision that it asks for; default: by its view
 
     Attributes
     ----------
@@ -212,13 +215,14 @@ class Scheduler:
         name: str = "scheduler",
         rank: int = 1,
         by_event: bool = False,
+        asks: tuple[Decides, ...] | None = None,
     ) -> None:
         self.env = env
         self.view = view
         self.name = name
         self.policy = chosen = policy_of(policy)
         self.known_as = policy if isinstance(policy, str) else None
-        check_decides(chosen, asked_by(view), name)
+        check_decides(chosen, asks or asked_by(view), name)
         self._ask: Callable[[View], Iterable[Decision] | None] = chosen.decide
         self._executive: Executive[Any, Any] = executive
         own = dict(executive.handlers)
@@ -256,6 +260,10 @@ class Scheduler:
         self._decided: tuple[Callable[..., object], ...] = ()
         self._promised: tuple[Callable[..., object], ...] = ()
         env.on_hooks_changed(self._find_hooks)
+
+    def answer_by(self, decide: Callable[[View], Iterable[Decision] | None]) -> None:
+        """Take the decisions from a function from now on, in the name of the policy, which has made them before."""
+        self._ask = decide
 
     @property
     def policy_name(self) -> str:

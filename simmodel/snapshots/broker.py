@@ -167,8 +167,8 @@ class BrokerSnapshot(Snapshot):
 
     @property
     def ids(self) -> list[int | str]:
-        """The ids of the jobs in the systems below and of those that wait for the policy."""
-        return [*super().ids, *(job.id for job in self.waiting)]
+        """The ids of the jobs in the systems below and of those that wait for the policy, or for other jobs."""
+        return [*super().ids, *(job.id for job in (*self.waiting, *self.blocked))]
 
     @property
     def seconds(self) -> dict[int | str, float]:

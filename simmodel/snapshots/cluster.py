@@ -403,6 +403,8 @@ class _Check:
     def _failure(self, each: Planned) -> bool:
         number, unit = each.about
         model = self.snapshot.platform.failures[number]
+        if model.of != "nodes":
+            return type(number) is int and number >= 0 and unit in self.snapshot.platform.failing(model)
         name = self.snapshot.platform.partition(model.partition).name
         return (
             type(number) is type(unit) is int and number >= 0 and 0 <= unit < self.nodes.get(name, self.capacity[name])

@@ -24,6 +24,7 @@ __all__ = [
     "AssignedState",
     "DataPolicyState",
     "DiskState",
+    "FailingState",
     "FetchState",
     "FilesState",
     "GridSnapshot",
@@ -169,6 +170,18 @@ class DiskState(NamedTuple):
     rows: tuple[Count, ...] = ()
 
 
+class FailingState(NamedTuple):
+    """The next event of a part that fails by chance: the instant (s), its kind, the failure model's position, the part.
+
+    ``back``: a repair after which a what-if plans no further failure.
+    """
+
+    at: Instant
+    what: Annotated[str, one_of("fail", "repair", "back")]
+    model: Count
+    part: str
+
+
 class SiteState(NamedTuple):
     """A site: for how many reasons it is down and closed, its storage, and the rows of the jobs that access it."""
 
@@ -212,12 +225,16 @@ class GridSnapshot(BrokerSnapshot):
         the files (with their sites) that wait for room, and whose replicas are all at sites that are down
     past
         the outages (by position) that have begun, or ended, at this very instant
+    failing
+        the failures and repairs by chance that are planned
     order
         the planned events that may share an instant, in order
     assumed
         further outages to come: see :meth:`assuming`
     links
         the state of the models of links, by link
+    plan
+        the jobs that wait for other jobs, each with the site that a planner has decided on
 
     ``simulate(snapshot)`` and :meth:`Grid.from_snapshot <simmodel.systems.grid.system.Grid.from_snapshot>` continue
     from it.
@@ -242,9 +259,11 @@ class GridSnapshot(BrokerSnapshot):
     rooms: tuple[tuple[str, Count], ...] = ()
     stranded: tuple[tuple[str, Count], ...] = ()
     past: tuple[tuple[Count, str], ...] = ()
+    failing: tuple[FailingState, ...] = ()
     order: tuple[tuple[int | str, ...], ...] = ()
     assumed: tuple[SiteOutageSpec, ...] = ()
     links: tuple[tuple[str, Any], ...] = ()
+    plan: tuple[tuple[Count, Count], ...] = ()
 
     @property
     def tally(self) -> tuple[int, int]:
@@ -303,6 +322,7 @@ class GridSnapshot(BrokerSnapshot):
             "rooms": [(site, ()) for _, site in self.rooms],
             "stranded": [(site, ()) for _, site in self.stranded],
             "tries": [(each.site, ()) for each in self.tries],
+            "plan": [(site, ()) for _, site in self.plan],
             "traces": [(each.site, ()) for each in self.traces],
             "data.assigned": [(each.site, (each.row,)) for each in self.data.assigned],
         }
@@ -310,6 +330,10 @@ class GridSnapshot(BrokerSnapshot):
         for i, new in enumerate(self.new):
             if new not in waiting:
                 raise InputError(f"must be the row of a waiting job, got {new}", place=f"new[{i}]")
+        blocked = {each.row for each in self.blocked}
+        for i, (job, _) in enumerate(self.plan):
+            if job not in blocked:
+                raise InputError(f"must be the row of a job that waits for others, got {job}", place=f"plan[{i}]")
         for part, found in parts.items():
             for i, (site, jobs) in enumerate(found):
                 if site is not None and site >= len(names):
@@ -317,6 +341,12 @@ class GridSnapshot(BrokerSnapshot):
                 for row in jobs:
                     if row is not None and row not in rows:
                         raise InputError(f"must be the row of a job at a site, got {row}", place=f"{part}[{i}]")
+        models = self.platform.failures
+        parts_of = [self.platform.failing(model) for model in models]
+        for i, failing in enumerate(self.failing):
+            if failing.model >= len(models) or failing.part not in parts_of[failing.model]:
+                message = f"must be of a failure model and a part of it, got {failing.model} and {failing.part!r}"
+                raise InputError(message, place=f"failing[{i}]")
         for i, transfer in enumerate(self.transfers):
             if transfer.fetch >= len(self.fetches):
                 message = f"must be a fetch below {len(self.fetches)}, got {transfer.fetch}"
@@ -338,7 +368,8 @@ class GridSnapshot(BrokerSnapshot):
     def expected(self, *, actual: bool = False) -> GridSnapshot:
         """Return the part that a what-if may see; see ``BrokerSnapshot.expected``.
 
-        Outages that have not begun are unknown, except those assumed. Jobs that execute end when their planned run
+        Outages that have not begun are unknown, except those assumed; parts that failed by chance return after the mean
+        time to repair and do not fail again. Jobs that execute end when their planned run
         time is over.
         """
         seen: GridSnapshot = super().expected(actual=actual)  # type: ignore[assignment]
@@ -354,6 +385,11 @@ class GridSnapshot(BrokerSnapshot):
             platform=attrs.evolve(self.platform, outages=known),
             places=tuple(_with_ends(place, since) for place in seen.places),
             stays=seen.stays if actual else tuple(map(_seen_stay, seen.stays, self._limits)),
+            failing=tuple(
+                each._replace(at=self.now + self.platform.failures[each.model].mean_time_to_repair, what="back")
+                for each in self.failing
+                if each.what != "fail"
+            ),
             past=tuple((number[i], what) for i, what in self.past if i in number),
             order=tuple(
                 ("outage", number[key[1]], *key[2:]) if key[0] == "outage" else key  # type: ignore[index]

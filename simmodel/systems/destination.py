@@ -14,6 +14,7 @@ from simmodel.work.job import Brokered, Job
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.results.result import Result
     from simmodel.scheduling.protocol import Load
     from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.system import EstimateBasis, RunningBelow, System
@@ -130,6 +131,8 @@ class Destination:
         slowdown factors of run and requested times, by name of the home (``None``: any other home)
     handed
         (row in the system's record, row in the broker's record) of all work handed over
+    elsewhere
+        the result of the system, if another process has simulated it
     top_speed, basis
         the highest speed of a job; on what run times depend, or ``None``: they may exceed those that are expected
     """
@@ -146,6 +149,7 @@ class Destination:
         self.by = by
         self.slowdowns: dict[str | None, float] = {None: 1.0}
         self.handed: list[tuple[int, int]] = []
+        self.elsewhere: Result | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.queued} waiting, {self.free} of {self.capacity} processors free>"

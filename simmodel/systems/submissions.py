@@ -14,7 +14,7 @@ import attrs
 from simmodel.foundation.errors import InputError, Plain, unknown
 from simmodel.systems.system import Live
 from simmodel.work.chunks import ChunkedWorkload
-from simmodel.work.given_work import JobsGiven, as_workload
+from simmodel.work.given_work import JobsGiven, are_workflows, as_workload, told_apart
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 
@@ -221,18 +221,37 @@ def in_chunks(given: GivenWork, seed: int = 0) -> ChunkedWorkload:
 
 
 def _logs(given: GivenWork, homes: Sequence[str], of_nodes: Collection[str], seed: int) -> list[Log]:
-    """Return the given workloads: one, or several, by home or in the order of the places."""
+    """Return the given workloads: one, or several, by home or in the order of the places; workflows need no homes."""
+    pairs: list[tuple[str | None, Any]] = [(None, given)]
     if isinstance(given, Mapping):
         for home in given:
             if home is not None and home not in homes:
                 raise unknown("place", str(home), homes)
-        return [attrs.evolve(workload_of(each, of_nodes, seed), home=home) for home, each in given.items()]
-    if isinstance(given, (list, tuple)) and given and homes and not any(isinstance(each, Job) for each in given):
+        pairs = list(given.items())
+    elif are_workflows(given):
+        pairs = [(None, each) for each in given]
+    elif isinstance(given, (list, tuple)) and given and homes and not any(isinstance(each, Job) for each in given):
         if len(given) > len(homes):
             raise InputError(f"must be at most {len(homes)}, one per place, got {len(given)}", place="workloads")
-        pairs = zip(homes, given, strict=False)
-        return [attrs.evolve(workload_of(each, of_nodes, seed), home=home) for home, each in pairs]
-    return [workload_of(given, of_nodes, seed)]
+        pairs = list(zip(homes, given, strict=False))
+    works = [each for _, each in pairs] if len(pairs) == 1 else _told_apart([each for _, each in pairs])
+    logs = [workload_of(each, of_nodes, seed) for each in works]
+    sources = [str(each) if isinstance(each, (str, Path)) else None for _, each in pairs]
+    return [
+        attrs.evolve(log, home=home, source=log.source or source)
+        for log, source, (home, _) in zip(logs, sources, pairs, strict=True)
+    ]
+
+
+def _told_apart(works: Sequence[Any]) -> list[Any]:
+    """Return works in which workflows are told apart, if there are several, those of files among them."""
+    from simmodel.catalogue import load_workflow
+
+    flows = [each for each in works if are_workflows([each]) or (isinstance(each, (str, Path)) and _is_workflow(each))]
+    if len(flows) < 2:
+        return list(works)
+    told = iter(told_apart([load_workflow(each) if isinstance(each, (str, Path)) else each for each in flows]))
+    return [next(told) if any(each is flow for flow in flows) else each for each in works]
 
 
 @attrs.frozen

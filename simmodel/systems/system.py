@@ -111,6 +111,8 @@ class System(Generic[Live]):
         the places on which work starts
     view, scheduler
         the view that its policy gets; the process that asks the policy
+    of_nodes
+        what the tasks of workflows that run as jobs request: see :meth:`Kind.of_nodes <simmodel.systems.kinds.Kind>`
     changed
         functions without arguments, called when work has started or ended or capacity has changed, so that a system
         above may decide again
@@ -125,6 +127,7 @@ class System(Generic[Live]):
     queues = True  # as a place
     timing = Timing()
     rank = 1
+    of_nodes: frozenset[str] = frozenset()
 
     env: Environment
     spec: Any

@@ -8,8 +8,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from simmodel.foundation.workers import worker_pool
 from simmodel.futures.executors import stop_workers
-from simmodel.futures.workers import worker_pool
 from simmodel.twin.acting.acting import Acting
 from simmodel.twin.acting.actions import MODES
 from simmodel.twin.advisor import Advisor

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
+
+import attrs
 
 from simmodel.foundation.errors import InputError
 from simmodel.work.job import Job
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report, Workload
 
-__all__ = ["Frame", "JobsGiven", "as_workload", "repeatable"]
+__all__ = ["Frame", "JobsGiven", "TimedWorkflow", "are_workflows", "as_workload", "repeatable", "told_apart"]
 
 
 @runtime_checkable
@@ -33,7 +37,10 @@ def repeatable(given: Any) -> Any:
     return list(given) if isinstance(given, Iterator) else given
 
 
-JobsGiven: TypeAlias = Workload | Workflow | Frame | Job | Iterable[Job]
+TimedWorkflow: TypeAlias = "Workflow | tuple[float, Workflow]"
+"""A workflow, alone or with the instant (s) of its submission."""
+
+JobsGiven: TypeAlias = Workload | Workflow | tuple[float, Workflow] | Frame | Job | Iterable[Job]
 """A workload of jobs, or a value that is converted to one."""
 
 
@@ -45,9 +52,11 @@ def as_workload(
     Parameters
     ----------
     given
-        a workload, a data frame with its columns, one job or several, or a workflow, whose tasks become jobs
+        a workload, a data frame with its columns, one job or several, or a workflow (alone or with the instant of its
+        submission), whose tasks become jobs
     of_nodes
-        the requests of a workflow's tasks to nodes, if the platform has any: ``"cores"``, ``"memory"``
+        the requests of a workflow's tasks to nodes, if the platform has any: ``"cores"``, ``"memory"``; ``"files"``:
+        they read and write the files of a grid
     name
         of the workload, if it is made of jobs
     place
@@ -69,7 +78,7 @@ def as_workload(
     """
     if isinstance(given, Workload):
         return given
-    if isinstance(given, Workflow):
+    if _is_workflow(given):
         return _of_workflow(given, of_nodes)
     frame: Any = given
     if isinstance(frame, Frame):
@@ -85,11 +94,55 @@ def as_workload(
     return Workload.from_jobs(found, name=name)
 
 
-def _of_workflow(workflow: Workflow, of_nodes: Collection[str]) -> Workload:
-    nodes, memory = "cores" in of_nodes, "memory" in of_nodes
-    workload = Workload.from_jobs(workflow.jobs(nodes=nodes, memory=memory), name=workflow.name)
+def _is_workflow(given: object) -> TypeGuard[TimedWorkflow]:
+    return isinstance(given[1] if isinstance(given, tuple) and len(given) == 2 else given, Workflow)
+
+
+def are_workflows(given: object) -> TypeGuard[Sequence[TimedWorkflow]]:
+    """Return whether work is several workflows, each alone or with the instant of its submission.
+
+    >>> are_workflows([(5.0, Workflow([]))]), are_workflows((5.0, Workflow([])))
+    (True, False)
+    """
+    if not isinstance(given, Sequence) or _is_workflow(given):
+        return False
+    return len(given) > 0 and all(_is_workflow(each) for each in given)
+
+
+def told_apart(flows: Sequence[TimedWorkflow]) -> list[TimedWorkflow]:
+    """Return several workflows whose tasks and files are labelled with the name of their workflow.
+
+    A file that no task of its workflow writes keeps its name, unless another workflow has such a file of another size.
+
+    >>> flow = Workflow([], name="montage")
+    >>> [each.name for each in told_apart([flow, flow])]
+    ['montage-1', 'montage-2']
+    """
+    if len(flows) < 2:
+        return list(flows)
+    alone = [given[1] if isinstance(given, tuple) else given for given in flows]
+    inputs = [{file for file in flow.inputs if not flow.writers(file.name)} for flow in alone]
+    sizes = Counter(file.name for file in set().union(*inputs))
+    often, seen = Counter(flow.name for flow in alone), Counter[str]()
+    found: list[TimedWorkflow] = []
+    for given, flow, mine in zip(flows, alone, inputs, strict=True):
+        seen[flow.name] += 1
+        label = flow.name if often[flow.name] == 1 else f"{flow.name}-{seen[flow.name]}"
+        labelled = flow.labelled(label, {file.name for file in mine if sizes[file.name] == 1})
+        found.append((given[0], labelled) if isinstance(given, tuple) else labelled)
+    return found
+
+
+def _of_workflow(given: TimedWorkflow, of_nodes: Collection[str]) -> Workload:
+    at, workflow = given if isinstance(given, tuple) else (0.0, given)
+    if isinstance(at, bool) or not isinstance(at, (int, float)) or not 0 <= at < inf:
+        raise InputError(f"must be an instant >= 0 s, got {at!r}", place=f"submission of {workflow.name}")
+    nodes, memory, files = "cores" in of_nodes, "memory" in of_nodes, "files" in of_nodes
+    jobs = workflow.jobs(nodes=nodes, memory=memory, files=files)
+    workload = Workload.from_jobs([attrs.evolve(job, submit=at) for job in jobs] if at else jobs, name=workflow.name)
     workload.report = workflow.report + Report()
-    left = ["the data objects"] if any(file.size for file in workflow.files.values()) else []
+    workload.files = workflow.inputs if files else None
+    left = ["the data objects"] if not files and any(file.size for file in workflow.files.values()) else []
     left += ["the memory of tasks"] if not memory and any(task.memory for task in workflow) else []
     if left:
         workload.report.note(f"{workflow.name} is simulated as batch jobs, without {' and '.join(left)}")

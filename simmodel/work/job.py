@@ -353,6 +353,11 @@ class Job(Fields):
             raise ValueError("checkpoint: must be left out beside keeps_work, which keeps all work")
 
     @property
+    def coupled(self) -> bool:
+        """Whether it waits for other jobs, has files, or a body, which may look at anything."""
+        return bool(self.dependencies or self.inputs or self.outputs) or self.has_body
+
+    @property
     def has_body(self) -> bool:
         """Whether a generator executes it: its body, or the one that runs its workflow."""
         return self.body is not None or self.workflow is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from math import ceil, inf
 from numbers import Real
@@ -364,20 +364,35 @@ class Workflow:
         >>> double.total_work(), double.edges[0].size
         (10, 5000)
         """
-        new = Workflow(
-            map(change, self),
-            self._pairs,
-            self.files.values() if data == 1 else [DataObject(f.name, f.size * data) for f in self.files.values()],
-            name=name or self.name,
-            header=self.header,
-            report=self.report,
-            machines=self.machines,
-            makespan=self.makespan,
-            cpu_only=self.cpu_only,
-        )
+        files = self.files.values() if data == 1 else [DataObject(f.name, f.size * data) for f in self.files.values()]
+        new = self._like(map(change, self), self._pairs, files, name or self.name)
         if list(new.tasks) != list(self.tasks):
             raise ValueError("change: must keep the ids of tasks")
         return new
+
+    def labelled(self, label: str, shared: Collection[str] = ()) -> Workflow:
+        """Return the workflow with ``label:`` before its ids and the names of its data objects, except shared ones.
+
+        >>> flow = Workflow([Task(id=1), Task(id=2)], [(1, 2, 500)]).labelled("a")
+        >>> flow.name, list(flow.tasks), list(flow.files)
+        ('a', ['a:1', 'a:2'], ['a:1->2'])
+        """
+        names = {name: name if name in shared else f"{label}:{name}" for name in self.files}
+
+        def moved(task: Task) -> Task:
+            reads, writes = ([names[each] for each in files] for files in (task.inputs, task.outputs))
+            return attrs.evolve(task, id=f"{label}:{task.id}", inputs=reads, outputs=writes)
+
+        pairs = [(f"{label}:{parent}", f"{label}:{child}") for parent, child in self._pairs]
+        files = [DataObject(names[file.name], file.size) for file in self.files.values()]
+        return self._like(map(moved, self), pairs, files, label)
+
+    def _like(
+        self, tasks: Iterable[Task], pairs: Iterable[GivenEdge], files: Iterable[DataObject], name: str
+    ) -> Workflow:
+        """Return a workflow with the properties of this one."""
+        about: dict[str, Any] = {"header": self.header, "report": self.report, "cpu_only": self.cpu_only}
+        return Workflow(tasks, pairs, files, name=name, machines=self.machines, makespan=self.makespan, **about)
 
     def offloaded(self, where: Mapping[str, tuple[str | Iterable[str], float]]) -> Workflow:
         """Return the workflow in which some tasks may run on accelerators, too.
@@ -419,10 +434,11 @@ class Workflow:
 
         return self.map(moved)
 
-    def jobs(self, *, nodes: bool = False, memory: bool = False) -> list[Job]:
+    def jobs(self, *, nodes: bool = False, memory: bool = False, files: bool = False) -> list[Job]:
         """Return the tasks as batch jobs, submitted at 0: each waits for the success of its parents.
 
-        A job has the id, name, run time, cores (rounded up) and priority of its task. Data move in no time.
+        A job has the id, name, run time, cores (rounded up) and priority of its task. Data move in no time, unless the
+        jobs have files and run in a grid.
 
         Parameters
         ----------
@@ -430,6 +446,8 @@ class Workflow:
             whether each job requests its cores on one node, instead of any processors
         memory
             whether it requests the memory of its task too, on that node
+        files
+            whether it reads and writes the data objects of its task, as files of a grid
 
         Raises
         ------
@@ -453,6 +471,8 @@ class Workflow:
             asked: dict[str, Any] = {"nodes": 1, "cores_per_node": cores} if nodes else {"processors": cores}
             if memory:
                 asked["memory_per_node"] = task.memory
+            if files:
+                asked |= {"inputs": task.inputs, "outputs": dict.fromkeys(self.writes(task.id))}
             waits = [Dependency(parent, after="success") for parent in self._parents[task.id]]
             found.append(
                 Job(id=task.id, name=task.name, run=task.run, priority=task.priority, dependencies=waits, **asked)

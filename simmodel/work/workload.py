@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.work.job import Job
+    from simmodel.work.task import File
 
 __all__ = ["COLUMNS", "Report", "Workload"]
 
@@ -170,6 +171,7 @@ class Workload:
         self.header: dict[str, str] = dict(header or {})
         self.report = report or Report()
         self.specs: Sequence[Job] | None = None  # of a workload made from jobs: they may hold more than the columns
+        self.files: Sequence[File] | None = None  # of a workflow in a grid: those that must exist before its tasks run
 
     @classmethod
     def from_jobs(cls, jobs: Iterable[Job], *, name: str = "jobs", processors: int | None = None) -> Workload:

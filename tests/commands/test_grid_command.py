@@ -129,3 +129,38 @@ def test_schemas_of_cgsim(grid, schema):
 def test_wrong_input_is_one_sentence(grid, capsys, arguments, sentence):
     (grid / "elsewhere.csv").write_text("job,submit,run,processors,site\n1,0,10,1,T9\n")
     assert sentence in refused(capsys, *arguments)
+
+
+DAX = """<adag jobCount="3">
+  <job id="a" name="first" runtime="10"><uses file="raw" link="input" size="1000"/>
+    <uses file="x" link="output" size="{size}"/></job>
+  <job id="b" name="next" runtime="10"><uses file="x" link="input" size="{size}"/></job>
+  <job id="c" name="next" runtime="10"><uses file="x" link="input" size="{size}"/></job>
+  <child ref="b"><parent ref="{parent}"/></child>
+  <child ref="c"><parent ref="a"/></child>
+</adag>
+"""
+
+
+@pytest.mark.parametrize("broker", ["round-robin", "heft"])
+def test_a_workflow_runs_over_the_sites(grid, capsys, broker):
+    (grid / "flow.dax").write_text(DAX.format(size=5e6, parent="a"))
+    assert main(["grid", "grid.toml", "--workload", "flow.dax", "--broker", broker, "--json", "a.json"]) == 0
+    said = capsys.readouterr().out
+    assert "flow: 1 file that must exist before its tasks run begin at T0" in said
+    assert "3 finished" in said
+    assert json.loads((grid / "a.json").read_text())["metrics"]["jobs"] == 3
+    assert main(["grid", "grid.toml", "--jobs", "flow.dax", "--home", "T1-1", "--html", "page.html"]) == 0
+    assert "begin at T1-1" in capsys.readouterr().out
+    assert (grid / "page.html").stat().st_size > 10_000
+
+
+def test_wrong_workflows_are_refused_as_by_their_readers(grid, capsys):
+    (grid / "bad.dax").write_text(DAX.format(size=5, parent="x"))
+    assert "bad.dax, line 6: ref of <parent>: unknown job 'x'" in refused(capsys, "grid.toml", "--jobs", "bad.dax")
+    (grid / "ring.dax").write_text(DAX.format(size=5, parent="b"))
+    assert "cycle" in refused(capsys, "grid.toml", "--jobs", "ring.dax")
+    (grid / "flow.dax").write_text(DAX.format(size=5, parent="a"))
+    assert "unknown place 'T9'" in refused(capsys, "grid.toml", "--jobs", "flow.dax", "--home", "T9")
+    streamed = refused(capsys, "grid.toml", "--jobs", "flow.dax", "--stream", "jobs.db")
+    assert "wait" in streamed

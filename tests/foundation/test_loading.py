@@ -34,8 +34,8 @@ from simmodel.formats.documents import read_xml
 from simmodel.formats.named_columns import read_columns
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import Limits, current_limits, limits, parse_json, parse_toml, read_bytes, read_lines
+from simmodel.foundation.workers import map_on, worker_pool
 from simmodel.futures.executors import run_all
-from simmodel.futures.workers import map_on, worker_pool
 from simmodel.generators.settings import generate
 from simmodel.platform import from_dict
 from simmodel.snapshots import Snapshot

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
+from simmodel.foundation.workers import end_with_parent
 from simmodel.futures.executors import run_all
-from simmodel.futures.workers import end_with_parent
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from simmodel.policies.planners.list_scheduling import cpop, heft, lookahead_heft, peft
 from simmodel.policies.planners.phases import heft_setup, peft_setup
-from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.problem import Plan, Problem
 from simmodel.scheduling.protocol import Decision, Start, View
 
@@ -18,7 +18,8 @@ __all__ = ["CPOP", "HEFT", "PEFT", "HEFTSetup", "LookaheadHEFT", "PEFTSetup", "P
 class Planner(Policy):
     """A policy that plans all waiting tasks, ready or not, and queues them in the order of the plan.
 
-    Tasks that are submitted later are planned then, behind the queued ones.
+    Tasks that are submitted later are planned then, behind the queued ones. A grid sends each task to its planned site
+    once it is ready.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class Planner(Policy):
     'heft-append'
     """
 
-    decides = "tasks"
+    decides: Decides = "plans"
     plans = True
 
     def __init__(self, plan: Callable[[Problem], Plan], name: str) -> None:
@@ -102,12 +103,16 @@ class LookaheadHEFT(Planner):
 class HEFTSetup(Planner):
     """HEFT with the phases of tasks: see :func:`~simmodel.policies.planners.phases.heft_setup`."""
 
+    decides = "tasks"
+
     def __init__(self) -> None:
         super().__init__(heft_setup, "heft-setup")
 
 
 class PEFTSetup(Planner):
     """PEFT with the phases of tasks: see :func:`~simmodel.policies.planners.phases.peft_setup`."""
+
+    decides = "tasks"
 
     def __init__(self) -> None:
         super().__init__(peft_setup, "peft-setup")

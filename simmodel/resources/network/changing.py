@@ -199,12 +199,20 @@ class ChangingLinks(Fluid):
         15.0
         """
         found = self._link(link)
+        found.stopped = True
         self._change(found, found.bandwidth, True)
 
     def restore(self, link: str | Link) -> None:
-        """Bring a link back up."""
+        """Bring a link back up, unless it has failed by chance."""
         found = self._link(link)
-        self._change(found, found.bandwidth, False)
+        found.stopped = False
+        self._change(found, found.bandwidth, found.failures > 0)
+
+    def count_failed(self, link: str | Link, more: int) -> None:
+        """Count the failures by chance that take a link down: 1 begins, or -1 is repaired."""
+        found = self._link(link)
+        found.failures += more
+        self._change(found, found.bandwidth, found.stopped or found.failures > 0)
 
     def _change(self, link: Link, bandwidth: float, down: bool) -> None:
         if bandwidth == link.bandwidth and down == link.down:

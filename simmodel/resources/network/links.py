@@ -48,8 +48,8 @@ class Link(Channel, Model):
     """
 
     __slots__ = (
-        *("alarm", "bandwidth", "down", "latency", "options", "routes"),
-        *("set_at", "spec", "transfers", "turn_at", "turned", "used_by", "withheld"),
+        *("alarm", "bandwidth", "down", "failures", "latency", "options", "routes"),
+        *("set_at", "spec", "stopped", "transfers", "turn_at", "turned", "used_by", "withheld"),
     )
 
     counts: ClassVar[bool] = False
@@ -72,6 +72,8 @@ class Link(Channel, Model):
         self.bandwidth = spec.bandwidth
         self.latency = spec.latency
         self.down = False
+        self.stopped = False  # whether a script has taken it down
+        self.failures = 0  # components that have failed by chance and take it down
         self.routes: list[Route] = []
         self.used_by = 0
         self.transfers = 0
@@ -137,7 +139,7 @@ class Link(Channel, Model):
     def altered(self) -> bool:
         """Whether it differs from its spec because a script has changed it."""
         spec = self.spec
-        changed = (self.bandwidth, self.latency, self.down) != (spec.bandwidth, spec.latency, False)
+        changed = (self.bandwidth, self.latency, self.stopped) != (spec.bandwidth, spec.latency, False)
         return self.set_at > -inf or self.withheld > 0 or (changed and not spec.profile)
 
     def bandwidth_at(self, now: float) -> float:

@@ -43,8 +43,8 @@ class ChangingNodes(Pool):
         """The free capacity of each node; read-only."""
         raise NotImplementedError
 
-    def nodes_changed(self) -> None:
-        """Note that nodes went down or came up."""
+    def nodes_changed(self, what: Sequence[int]) -> None:
+        """Note that some nodes went down or came up."""
         raise NotImplementedError
 
     @property
@@ -182,7 +182,7 @@ class ChangingNodes(Pool):
         """Take nodes down without a record."""
         self._count_down(what, 1)
         self.table.take(Allocation.away(what))
-        self.nodes_changed()
+        self.nodes_changed(what)
 
     def lift(self, what: Sequence[int]) -> None:
         """Bring nodes up without a record; one that is down for several reasons comes up when the last of them ends."""
@@ -190,7 +190,7 @@ class ChangingNodes(Pool):
         self._refuse(what, [node for node in what if self._times_down[node] < least[node]], "nodes that are down")
         self._count_down(what, -1)
         self.table.release(Allocation.away(what))
-        self.nodes_changed()
+        self.nodes_changed(what)
 
     @property
     def drained(self) -> tuple[tuple[int, int], ...]:

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from simmodel.resources.pools.allocation import AWAY
 from simmodel.resources.pools.promises import INFINITY, Promise, Promising
 from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -435,14 +436,24 @@ class NodeStates:
         self._held.clear()
         for end, _, _, run in entries:
             self._put(run.grant.allocation, end)
-        self.renew()
-
-    def renew(self) -> None:
-        """Count anew which nodes satisfy the classes, after nodes went down or came up."""
         self._down = set(np.flatnonzero(self.table.free[0] < 0).tolist())
         self.ends.down = bool(self._down)
         for kind, column in self._columns.items():
             self._there[column] = self._count(kind)
+
+    def renew(self, nodes: Sequence[int]) -> None:
+        """Count which classes some nodes satisfy no more, or again, after they went down or came up."""
+        counts: Counter[Move] = Counter()
+        for node, (cores, gpus, memory) in zip(nodes, self.table.free[:, list(nodes)].T.tolist(), strict=True):
+            if cores >= 0 and node in self._down:
+                self._down.discard(node)
+                counts[None, _class(cores, gpus, memory) if cores else None] += 1
+            elif cores < 0 and node not in self._down:
+                self._down.add(node)
+                before = cores + AWAY
+                counts[_class(before, gpus, memory) if before else None, None] += 1
+        self.ends.down = bool(self._down)
+        self._count_moves(counts)
 
     def take(self, allocation: Allocation, end: float) -> None:
         """Note parts of nodes that the table no longer has, until an expected end (s)."""
@@ -498,6 +509,9 @@ class NodeStates:
                 c -= sign * cores
                 move = (c, g - sign * gpus, frexp(m - sign * memory)[1]) if c > 0 else None, now
                 counts[move] = counts.get(move, 0) + count
+        self._count_moves(counts)
+
+    def _count_moves(self, counts: Mapping[Move, int]) -> None:
         changes = self._changes
         for move, count in counts.items():
             change = changes[move] if move in changes else self._change(move)

@@ -633,10 +633,10 @@ class NodePool(ChangingNodes):
             self.consumables.give_back(job.request.consumables)
         self._moved(allocation.processors)
 
-    def nodes_changed(self) -> None:
-        """Note that nodes went down or came up."""
+    def nodes_changed(self, what: Sequence[int]) -> None:
+        """Note that some nodes went down or came up."""
         if self._states is not None and not self._stale:
-            self._states.renew()
+            self._states.renew(what)
         self.altered()
 
     def altered(self) -> None:

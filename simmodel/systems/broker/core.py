@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, unknown
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.scheduling.checks import not_here
-from simmodel.scheduling.protocol import Estimate, Place, View
+from simmodel.scheduling.protocol import Estimate, Place, Start, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
@@ -27,10 +30,15 @@ from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
-    from simmodel.environment import Call, ToCome
-    from simmodel.work.live import LiveWork
+    from numpy.typing import NDArray
 
-__all__ = ["BrokerCore", "BrokerQueue", "Coming"]
+    from simmodel.environment import Call, ToCome
+    from simmodel.results.result import Result
+    from simmodel.scheduling.policy_base import Decides
+    from simmodel.work.live import LiveWork
+    from simmodel.work.table import Table
+
+__all__ = ["BrokerCore", "BrokerQueue", "Coming", "Part"]
 
 Home: TypeAlias = "System[Any] | Destination | str | None"
 """The home of work: a system or its name."""
@@ -56,6 +64,18 @@ class Coming(NamedTuple):
     user: int | str | None = None
     home: Destination | None = None
     spec: Job | TaskSet | None = None
+
+
+class Part(NamedTuple):
+    """The part of a record that one process has: the result of each place and its jobs, as in ``Destination.handed``.
+
+    Of a grid its jobs, their rows, and whether any has not ended.
+    """
+
+    places: Mapping[str, tuple[Result, list[tuple[int, int]]]]
+    rows: NDArray[np.int64] | None = None
+    jobs: Table | None = None
+    unfinished: bool = False
 
 
 class BrokerQueue(WaitingQueue):
@@ -102,21 +122,26 @@ class Source(Arrivals[Coming]):
         self.callbacks = self._callbacks
         self.number = self._plan(self, at if at > now else now, self.priority)
 
+    def live(self, coming: Coming) -> BrokeredJob:
+        """Return the live job of a row."""
+        row, at, processors, limit, length, unrequested, name, user, home, spec = coming
+        if spec is not None:
+            job = self.broker.live(spec, row, home, self.family)
+            job.widen(processors)
+        else:
+            job = BrokeredJob(name, row, at, processors, limit, length, self.family)
+            job.user, job.home, job.unrequested = user, home, unrequested
+        return job
+
     def _fire(self, _event: object) -> None:
-        broker, jobs, i, family = self.broker, self._jobs, self._i, self.family
+        broker, jobs, i = self.broker, self._jobs, self._i
         at = jobs[i].submit
         each = broker.timing.by_event
         self.number = INFINITY
         while True:
-            row, _, processors, limit, length, unrequested, name, user, home, spec = jobs[i]
-            if spec is not None:
-                job = broker.live(spec, row, home, family)
-                job.widen(processors)
-                if isinstance(job, BrokeredSet):
-                    broker.ledger.alone.append(job)
-            else:
-                job = BrokeredJob(name, row, at, processors, limit, length, family)
-                job.user, job.home, job.unrequested = user, home, unrequested
+            job = self.live(jobs[i])
+            if isinstance(job, BrokeredSet):
+                broker.ledger.alone.append(job)
             i += 1
             if i == len(jobs):
                 jobs, i = self._next_block(), 0
@@ -152,6 +177,8 @@ class BrokerCore(System[BrokeredJob]):
     """A broker without replay, snapshots and results: see :class:`~simmodel.systems.broker.system.Broker`."""
 
     kind = "broker"
+    asks: ClassVar[tuple[Decides, ...]] = ("places", "systems")
+    """The kinds of decision that it asks its policy for."""
     own_homes: ClassVar[bool] = False
     """Whether the jobs of a workload have homes of their own, in its column ``site``."""
     places: tuple[Destination, ...]
@@ -185,7 +212,7 @@ class BrokerCore(System[BrokeredJob]):
         self.queue = BrokerQueue(env)
         self.view = View(env, self.queue, self.places, f"{name}.policy")
         self.view.estimator = self._estimate
-        self.scheduler = Scheduler(env, policy, self.view, self, name, self.rank, self.timing.by_event)
+        self.scheduler = Scheduler(env, policy, self.view, self, name, self.rank, self.timing.by_event, self.asks)
         self._destinations = self.scheduler.policy.destinations
         self._changed: Callable[[], None] = self.scheduler.decide if self.timing.by_event else self.scheduler.wake
         self.changed = []
@@ -312,6 +339,59 @@ class BrokerCore(System[BrokeredJob]):
         self._active += count
         if count:
             self.sources.append(Source(self, blocks, family))
+
+    # ------------------------------------------------------------------ places in several processes
+
+    def why_coupled(self) -> str | None:
+        """Return why its places cannot be simulated apart from each other, or ``None``."""
+        policy = self.scheduler.policy
+        if self.work != "jobs":
+            return "they run tasks, not jobs"
+        if not policy.blind:
+            return f"policy {policy.name} may look at what happens there"
+        if len(self.sources) > 1 and not policy.at_home:
+            return f"policy {policy.name} takes the jobs of several workloads in turn"
+        for job in chain.from_iterable(source.left() for source in self.sources):
+            if isinstance(job.spec, Job) and job.spec.coupled:
+                return f"job {job.id} has dependencies, files or a body"
+        return None
+
+    def keep_share(self, mine: Collection[str], *, first: bool) -> NDArray[np.int16]:
+        """Choose a place for each job to come, and keep those of the places of these names only.
+
+        With ``first``, the jobs that no place can run are kept, too. Returns the number of the place of each job, by
+        row; -1: none.
+        """
+        places, sources = self.places, self.sources
+        number = {place: i for i, place in enumerate(places)}
+        keep = {number[self.named[name]] for name in mine} | ({-1} if first else set())
+        chosen = np.full(self.submitted, -1, dtype=np.int16)
+        self.sources = []
+        for source in sources:
+            coming = source.left()
+            if coming:
+                self._active -= len(coming)
+                self.env.withdraw(source)
+            jobs = map(source.live, coming)
+            able = (job for job in jobs if any(place.why_not(job) is None for place in self.allowed(job.home)))
+            view = View(self.env, able, places, f"{self.name}.policy")
+            for decision in self.scheduler.policy.decide(view) or ():
+                assert isinstance(decision, Start)
+                chosen[decision.work.row] = number[decision.place]
+            kept = [job for job in coming if int(chosen[job.row]) in keep]
+            self.expect(len(kept), [kept], source.family)
+        self.scheduler.answer_by(lambda view: (Start(job, places[chosen[job.row]]) for job in view.waiting))
+        return chosen
+
+    def part(self, places: Collection[str], _rows: NDArray[np.int64]) -> Part:
+        """Return the part of the record that some places have, of the jobs in these rows."""
+        return Part({name: (self.named[name].system.result(name), self.named[name].handed) for name in places})
+
+    def join(self, parts: Sequence[Part]) -> None:
+        """Take the parts of the record that other processes have."""
+        for part in parts:
+            for name, (result, handed) in part.places.items():
+                self.named[name].elsewhere, self.named[name].handed = result, handed
 
     def before_block(self) -> None:
         """Prepare for a block of arriving jobs before it is made: a record on its way to disk is written."""
@@ -485,7 +565,7 @@ class BrokerCore(System[BrokeredJob]):
 
         Brokers below report the jobs that they have accepted themselves.
         """
-        if type(live) is BrokeredJob:
+        if isinstance(live, BrokeredJob):
             return live if live.family.owner is self else None
         job = self._below.get(live)
         if job is not None:

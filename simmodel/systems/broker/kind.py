@@ -30,7 +30,7 @@ __all__ = ["BROKER", "BrokerKind"]
 class BrokerKind(Kind):
     """The kind of brokers: the kind of work is that of the places, and each place has its own policy and options."""
 
-    asks = ("places", "systems")
+    asks = Broker.asks
     homes = True
 
     def work_of(self, spec: BrokerSpec) -> Literal["jobs", "tasks"]:
@@ -58,8 +58,8 @@ class BrokerKind(Kind):
         return list(dict.fromkeys([*BrokerOptions.names()[:-1], *below]))
 
     def of_nodes(self, spec: Any) -> frozenset[str]:
-        """Return the amounts that jobs can request of nodes at every place."""
-        found = [_kind(place).of_nodes(place) for place in spec.places.values()]
+        """Return the amounts that jobs can request of nodes at every place; no file moves from one place to another."""
+        found = [_kind(place).of_nodes(place) - {"files"} for place in spec.places.values()]
         return frozenset.intersection(*found) if found else frozenset()
 
     def read_work(

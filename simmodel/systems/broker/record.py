@@ -39,7 +39,10 @@ _UNSUBMITTED = "unsubmitted"
 
 def broker_result(broker: BrokerCore, name: str) -> BrokerResult:
     """Return the result so far of a broker that runs jobs."""
-    below = {place.name: place.system.result(place.name) for place in broker.places}
+    below = {
+        place.name: place.system.result(place.name) if place.elsewhere is None else place.elsewhere
+        for place in broker.places
+    }
     rows: list[NDArray[np.int64]] = []
     pieces: list[Table] = []
     own: list[Table] = []

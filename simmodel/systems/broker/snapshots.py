@@ -178,11 +178,13 @@ def restore(
     return broker
 
 
-def remember_all(broker: BrokerCore, snapshot: BrokerSnapshot) -> None:
-    """Restore the memory of the broker's policy, and its alarms unless another policy decides now."""
-    if remember(broker.scheduler, snapshot.policy):
-        for at in snapshot.alarms:
-            broker.scheduler.plan_alarm(at)
+def remember_all(broker: BrokerCore, snapshot: BrokerSnapshot) -> bool:
+    """Restore the memory of the broker's policy, and its alarms; return whether it is the policy that decides now."""
+    if not remember(broker.scheduler, snapshot.policy):
+        return False
+    for at in snapshot.alarms:
+        broker.scheduler.plan_alarm(at)
+    return True
 
 
 class Restored:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from simmodel.foundation.errors import SnapshotError
 from simmodel.resources.pools.windows import CapacityWindow, Purpose
 from simmodel.snapshots.jobs import PlaceState, WindowState
+from simmodel.systems.failing import FailingPart, Failures
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from simmodel.environment import Call, ToCome
     from simmodel.platform.cluster import OutageSpec
     from simmodel.resources.pools.pool import Pool
@@ -65,6 +64,9 @@ class Calendar:
         self._env = core.env
         self._priority = core.calendar_priority
         self.endless = bool(core.spec.failures)
+        parts = self._failing_parts
+        self.failures = Failures(core.env, core.name, core.spec.failures, parts, self.plan, self._failed)
+        self._taken = [core.spec.failing(each) if each.of != "nodes" else {} for each in core.spec.failures]
         self._reserved: dict[Pool, list[Any]] = {}
         self._pending: dict[Reserved, str] = {}  # reservations whose part still has to change hands: open or return
         self._coming: dict[Call, tuple[str, tuple[Any, ...]]] = {}
@@ -73,8 +75,8 @@ class Calendar:
             "down": self._down,
             "up": self._up,
             "fail": self._fail,
-            "repair": self._repair,
-            "back": self._back,
+            "repair": self.failures.repair,
+            "back": self.failures.back,
         }
 
     def begin(self) -> None:
@@ -85,9 +87,7 @@ class Calendar:
                 self._reserve(pool)  # type: ignore[arg-type]  # only a reservation is part of another pool
         for number in range(len(spec.outages)):
             self._outage(number)
-        for number, model in enumerate(spec.failures):
-            for unit in self._pool(model.partition).units:
-                self._wait(number, unit)
+        self.failures.begin()
 
     def _pool(self, name: int | str | None) -> Pool:
         return self._core.places[0] if name is None else self._core.pools[str(name)]
@@ -154,7 +154,14 @@ class Calendar:
             pool = self._core.pools[about[0]]
             pool.plan_window(pool.windows[about[1]], what, at)
         else:
+            if what in ("repair", "back"):
+                self._down_already(*about)
             self.plan(at, what, *about)
+
+    def _down_already(self, number: int, part: FailingPart) -> None:
+        self.failures.resume(number, part)
+        if self._core.spec.failures[number].of == "links":  # the places have their own state
+            self._failed(number, part, 1)
 
     # ------------------------------------------------------------------ failures, maintenance, drains
 
@@ -224,32 +231,37 @@ class Calendar:
         for place, what in parts:
             place.come_up(what, cause)
 
-    def _unit(self, number: int, unit: int) -> list[tuple[Pool, Part]]:
-        pool = self._pool(self._core.spec.failures[number].partition)
-        return self._parts(pool, pool.unit(unit))
-
-    def _rng(self, number: int) -> np.random.Generator:
-        return self._env.rng(f"{self._core.name}.failures.{number}")
-
-    def _wait(self, number: int, unit: int) -> None:
+    def _failing_parts(self, number: int) -> Iterable[FailingPart]:
         model = self._core.spec.failures[number]
-        self.plan(self._env.now + model.draw_time_to_failure(self._rng(number)), "fail", number, unit)
+        return self._pool(model.partition).units if model.of == "nodes" else model.names or self._taken[number]
 
-    def _fail(self, number: int, unit: int) -> None:
-        if unit not in self._pool(self._core.spec.failures[number].partition).units:
-            self._wait(number, unit)  # taken away by a resize
+    def _failed(self, number: int, part: FailingPart, more: int) -> None:
+        """Take a part of a failure model down, or end that."""
+        model = self._core.spec.failures[number]
+        taken = self._taken[number].get(str(part), ())
+        if model.of == "links":
+            assert self._core.io.network is not None
+            for link, _ in taken:
+                self._core.io.network.count_failed(link, more)
             return
-        self._take(self._unit(number, unit), "failure")
+        if model.of == "nodes":
+            pool = self._pool(model.partition)
+            parts = self._parts(pool, pool.unit(int(part)))
+        else:
+            names = dict.fromkeys(name for name, _ in taken)
+            each = [(self._pool(name), [node for of, node in taken if of == name]) for name in names]
+            parts = [both for pool, nodes in each for both in self._parts(pool, nodes)]
+        if more > 0:
+            self._take(parts, "failure")
+        else:
+            self._bring(parts, "repair")
+
+    def _fail(self, number: int, part: FailingPart) -> None:
         model = self._core.spec.failures[number]
-        self.plan(self._env.now + model.draw_time_to_repair(self._rng(number)), "repair", number, unit)
-
-    def _repair(self, number: int, unit: int) -> None:
-        self._back(number, unit)
-        self._wait(number, unit)
-
-    def _back(self, number: int, unit: int) -> None:
-        """Repair a unit without planning its next failure, as what-ifs do."""
-        self._bring(self._unit(number, unit), "repair")
+        if model.of == "nodes" and part not in self._pool(model.partition).units:
+            self.failures.wait(number, part)  # taken away by a resize
+        else:
+            self.failures.fail(number, part)
 
     # ------------------------------------------------------------------ reservations
 

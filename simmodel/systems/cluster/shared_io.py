@@ -119,5 +119,5 @@ class SharedIO:
                 raise SnapshotError(f"storage {storage.name} cannot be copied: scripts have files or accesses there")
         for link in self.network.links.values() if self.network is not None else ():
             spec = link.spec
-            if link.users or (link.bandwidth, link.latency, link.down) != (spec.bandwidth, spec.latency, False):
+            if link.users or (link.bandwidth, link.latency, link.stopped) != (spec.bandwidth, spec.latency, False):
                 raise SnapshotError(f"link {link.name} cannot be copied: a script uses it or has changed it")

@@ -564,10 +564,11 @@ class Cluster(System[LiveJob]):
         scheduler = self.scheduler
         from simmodel.results.result import Result
 
+        notes = (*scheduler.policy.notes(self), *(self.calendar.failures.notes() if self.spec.failures else ()))
         return self.recorder.record(
             Result,
             name=name or scheduler.policy_name,
-            report=sum(self._reports, Report()) + self.report + Report(notes=scheduler.policy.notes(self)),
+            report=sum(self._reports, Report()) + self.report + Report(notes=notes),
             decisions=scheduler.timing(),
             policy=scheduler.policy,
             reasons=scheduler.reasons,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.grid import DelaySpec, GridSpec
+from simmodel.systems.broker.core import Part
 from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -17,13 +19,16 @@ from simmodel.systems.grid.data_scheduler import DataScheduler
 from simmodel.systems.grid.disks import Disks
 from simmodel.systems.grid.ledger import GridLedger
 from simmodel.systems.grid.outages import Outages
+from simmodel.systems.grid.problem import problem_of_sites
 from simmodel.systems.grid.site import GridJob, Site, grant_on
 from simmodel.systems.grid.staging import Stays
+from simmodel.work.given_work import as_workload
 from simmodel.work.job import OVER, Job
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.tables import Change
+    from simmodel.scheduling.problem import Problem
     from simmodel.scheduling.protocol import Estimate, Place, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
@@ -36,8 +41,9 @@ if TYPE_CHECKING:
     from simmodel.work.prepare import Prepared
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
+    from simmodel.work.workload import Workload
 
-__all__ = ["GridCore", "site_policies"]
+__all__ = ["GridCore", "asked_of_sites", "site_policies"]
 
 
 class Draining(Protocol):
@@ -56,6 +62,7 @@ class GridCore(Broker):
     """A grid without snapshots and results: see :class:`~simmodel.systems.grid.system.Grid`."""
 
     kind = "grid"
+    asks = ("places", "plans", "systems")
     own_homes = True
     places: tuple[Site, ...]
     ledger: GridLedger
@@ -94,6 +101,10 @@ class GridCore(Broker):
         self.view.estimator, self.view.simulated = self._quick_estimate, self._simulated_estimate
         self.view.files = self.data.catalogue
         self.view.takes = self._takes_jobs
+        self.view.problem = self._problem
+        self.of_nodes = asked_of_sites(spec)
+        self.planned: dict[BrokeredJob, Site] = {}  # where jobs go that a planner has decided on, once they are ready
+        self._written: set[str] = set()  # the files that tasks of workflows write
         if spec.cycle is not None:
             self.scheduler.pause = partial(self._draw_pause, spec.cycle)
         self.stays = Stays(self, self.data)
@@ -101,9 +112,11 @@ class GridCore(Broker):
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
         self.chunks: ChunkedReplay | None = None  # the workload that it reads
         self.changes: list[Change] = []  # of the cores in service at the sites
+        self.elsewhere: tuple[Part, ...] = ()  # the parts of the record that other processes have
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
         if begin:
             self.outages.restore()
+            self.outages.failures.begin()
         self._on_assigned: tuple[Callable[..., object], ...] = ()
         self._on_queued: tuple[Callable[..., object], ...] = ()
         self._on_finished: tuple[Callable[..., object], ...] = ()
@@ -126,6 +139,13 @@ class GridCore(Broker):
 
     def _draw_pause(self, cycle: DelaySpec) -> float:
         return cycle.draw(self.env.rng(f"{self.name}.cycle"))
+
+    def _problem(self, jobs: Iterable[BrokeredJob] | None = None) -> Problem:
+        """Return the planning problem of jobs, by default of those without a site or a planned one."""
+        if jobs is None:
+            blocked = (job for job in self.blocked() if job not in self.planned)
+            jobs = sorted([*self.queue, *blocked], key=lambda job: job.row)
+        return problem_of_sites(jobs, self.places, self.data, self.planned, float(self.env._now))
 
     def _takes_jobs(self) -> bool:
         return self.dispatching and any(site.open for site in self.places)
@@ -164,11 +184,41 @@ class GridCore(Broker):
     def replay(self, workload: JobsGiven, home: Any = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.
 
-        Jobs that no site can ever run are recorded as rejected. A column ``site`` names the home of each job.
+        Jobs that no site can ever run are recorded as rejected. A column ``site`` names the home of each job. The files
+        that the tasks of workflows read and none writes are at the home from now on, by default the first site, unless
+        some site has them.
+
+        Raises
+        ------
+        InputError
+            if the home is unknown or has no room, a file has two sizes, or tasks write files that others write
         """
+        workload = as_workload(workload, of_nodes=self.of_nodes)
+        self._begin_with(workload, self.home(home) or self.places[0])
         prepared = super().replay(workload, home)
         self.ledger.grow(self.submitted - self.ledger.rows)
         return prepared
+
+    def _begin_with(self, flow: Workload, home: Destination) -> None:
+        """Put the files of a workflow that must exist before its tasks run where they are."""
+        if flow.files is None or flow.specs is None:
+            return
+        written = {file.name: file for job in flow.specs for file in job.outputs}
+        begins = {file.name for file in flow.files}
+        for name in (*begins, *written):
+            if name in self._written or (name not in begins and self.data.replicas(name)):
+                message = "must be written by no other job: pass several workflows together, which tells them apart"
+                raise InputError(message, flow.name, f"file {name!r}")
+        placed = [file for file in flow.files if not self.data.replicas(file.name)]
+        for file in placed:
+            self.data.place(file.name, file.size, self.sites[home.name])
+        for file in (*flow.files, *written.values()):
+            if file.name in self.data.catalogue:
+                self.data.catalogue.declare(file.name, file.size)  # which has one size
+        self._written |= written.keys()
+        if placed:
+            count = counted(len(placed), "file")
+            self.report.note(f"{flow.name}: {count} that must exist before its tasks run begin at {home.name}")
 
     reads_in_chunks = True
 
@@ -207,14 +257,29 @@ class GridCore(Broker):
 
     def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
         """Send a job to a site, and to the host there that the broker names; raises ``PolicyError`` if it cannot be."""
-        if work.state == "blocked":
-            return
         site: Site = place  # type: ignore[assignment]
+        if work.state == "blocked":
+            self.planned[work] = site
+            self._send_ahead(work.inputs, site)
+            return
         grant = None if allocation is None else grant_on(site, allocation, work)
         self.assign(work, site)
         if grant is not None:
             work.remember().bind(grant)
         self.hand(work, site)
+
+    def _send_ahead(self, files: Iterable[str], site: Site) -> None:
+        """Send files to the site of a job that waits for others, as its planner expects."""
+        for file in files:
+            if self.data.replicas(file):
+                self.data.transfer(file, None, site, cause=self.scheduler.policy_name)
+
+    def eligible(self, job: BrokeredJob) -> None:
+        """Add a blocked job to the queue; one with a plan goes to its planned site, unless this takes no jobs now."""
+        super().eligible(job)
+        site = self.planned.pop(job, None)
+        if site is not None and site.can_run(job):
+            self.start(job, site)
 
     def assign(self, work: BrokeredJob, place: Destination) -> None:
         """Take a waiting job out of the queue, bound for a site."""
@@ -323,6 +388,9 @@ class GridCore(Broker):
             waiter.succeed(job)
         for hook in self._on_finished:
             hook(job, site)
+        for child, _ in job.family.waiting.get((job.id, "end"), ()) if self.planned else ():
+            if (planned := self.planned.get(child)) is not None:
+                self._send_ahead([file.name for file in job.outputs if file.name in child.inputs], planned)
         self._over(job)
         if self.queue.count:  # the site may take another one
             self.scheduler.wake()
@@ -331,6 +399,7 @@ class GridCore(Broker):
         """Withdraw a waiting job, stop one that is on its way or running; an ended job stays as it is."""
         if work.state not in OVER and self.stays.cancel(work):
             return
+        self.planned.pop(work, None)
         super().cancel(work)
 
     def job_cancelled(self, job: LiveJob) -> None:
@@ -351,6 +420,21 @@ class GridCore(Broker):
             return
         self.changes.append((float(self.env.now), place.name, cause, int(site.system.places[0].up), ()))
         super().place_changed(place, cause)
+
+    # ------------------------------------------------------------------ sites in several processes
+
+    def why_coupled(self) -> str | None:
+        """Return why its sites cannot be simulated apart from each other, or ``None``."""
+        spec = self.spec
+        found = {"outages": spec.outages, "failures": spec.failures, "a cycle": spec.cycle}
+        found["limits of sites"] = any(site.limit is not None for site in spec.sites)
+        found["overheads of sites"] = any(site.overhead is not None for site in spec.sites)
+        there = [what for what, given in found.items() if given]
+        return f"the grid has {there[0]}" if there else super().why_coupled()
+
+    def join(self, parts: Sequence[Part]) -> None:
+        """Take the parts of the record that other processes have."""
+        self.elsewhere = tuple(parts)
 
     # ------------------------------------------------------------------ switches
 
@@ -405,8 +489,21 @@ class GridCore(Broker):
 
     @property
     def endless(self) -> bool:
-        """Whether events may continue after all work has ended: outages, and instants of a data policy."""
-        return bool(self.spec.outages or self.data_scheduler.alarms) or super().endless
+        """Whether events may continue after all work has ended: outages, failures, and a data policy's instants."""
+        return bool(self.spec.outages or self.spec.failures or self.data_scheduler.alarms) or super().endless
+
+
+def asked_of_sites(spec: GridSpec) -> frozenset[str]:
+    """Return what the tasks of workflows request at all sites: ``"files"``, and ``"cores"`` and ``"memory"`` of hosts.
+
+    >>> from simmodel.platform import SiteSpec
+    >>> asked_of_sites(GridSpec(sites=[SiteSpec(name="a", cores=8)]))
+    frozenset({'files'})
+    """
+    if not all(site.hosts for site in spec.sites):
+        return frozenset({"files"})
+    memory = any(host.memory for site in spec.sites for host in site.hosts)
+    return frozenset({"files", "cores", "memory"} if memory else {"files", "cores"})
 
 
 def site_policies(spec: GridSpec, given: GivenPolicies) -> dict[str, PolicyLike]:

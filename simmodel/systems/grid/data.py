@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.site import Site
 
-__all__ = ["Arrived", "DataManager", "Fetch", "Hopeless", "Ways", "no_replica"]
+__all__ = ["FAR", "Arrived", "DataManager", "Fetch", "Hopeless", "Ways", "no_replica"]
+
+
+FAR = 1e12
+"""The seconds that planners count for a way that does not exist: they take any other."""
 
 
 class Ways:
@@ -79,6 +83,15 @@ class Ways:
             return [wait + size / rate for wait, rate in [row[number] for number in numbers]]  # type: ignore[misc]
         except (TypeError, ZeroDivisionError):  # some are unknown, or have a link that is down
             return [self._between(row, number, size, site) for number in numbers]
+
+    def way(self, source: Site, site: Site) -> tuple[float, float]:
+        """Return the seconds before the first byte, and those per byte, on idle links; ``FAR``: there is no way."""
+        if source is site:
+            return 0.0, 0.0
+        if not self.joined(source, site):
+            return FAR, 0.0
+        wait, rate = self._network.idle(source.name, site.name)
+        return (wait, 1 / rate) if rate > 0 else (FAR, 0.0)
 
     def _between(self, row: list[tuple[float, float] | None], number: int, size: float, site: Site) -> float:
         idle = row[number]
@@ -177,8 +190,8 @@ class DataManager:
 
     Attributes
     ----------
-    catalogue, network
-        the files with their replicas; the network between the sites
+    catalogue, network, way
+        the files with their replicas; the network between the sites; see :meth:`Ways.way`
     fetches
         the files on their way, by name and site
     flows
@@ -198,6 +211,7 @@ class DataManager:
         self.catalogue = Catalogue(self.by_name)
         self.network = Network(env, spec.network)
         self._ways = Ways(self.network, sites)
+        self.way = self._ways.way
         self.fetches: dict[tuple[str, str], Fetch] = {}
         self.flows: dict[tuple[str, str], list[float]] = {}
         self.choose: Callable[[str, float, list[Site], Site], Site] = self.nearest

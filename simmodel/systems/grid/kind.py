@@ -12,6 +12,7 @@ from simmodel.platform.grid import GridSpec
 from simmodel.platform.options import GridOptions, Options
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.scheduling.scheduler import check_decides
+from simmodel.systems.grid.core import asked_of_sites
 from simmodel.systems.grid.data_scheduler import chosen_data_policy
 from simmodel.systems.grid.system import Grid
 from simmodel.systems.kinds import Kind
@@ -31,15 +32,12 @@ __all__ = ["GRID", "GridKind"]
 class GridKind(Kind):
     """The kind of grids: the homes of work are sites, each of which has a policy."""
 
-    asks = ("places", "systems")
+    asks = Grid.asks
     homes = True
 
     def of_nodes(self, spec: Any) -> frozenset[str]:
-        """Return ``"cores"`` if all sites have hosts, and ``"memory"`` if any of these has some."""
-        if not all(site.hosts for site in spec.sites):
-            return frozenset()
-        memory = any(host.memory for site in spec.sites for host in site.hosts)
-        return frozenset({"cores", "memory"} if memory else {"cores"})
+        """Return ``"files"``, ``"cores"`` if all sites have hosts, and ``"memory"`` if any of these has some."""
+        return asked_of_sites(spec)
 
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})

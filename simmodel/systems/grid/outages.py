@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from simmodel.foundation.errors import InputError
+from simmodel.snapshots.grid import FailingState
+from simmodel.systems.failing import FailingPart, Failures
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment
     from simmodel.platform.grid import GridSpec
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.systems.destination import BrokeredJob
+    from simmodel.systems.grid.data import DataManager
     from simmodel.systems.grid.site import Site
     from simmodel.systems.grid.staging import Stays
 
@@ -23,6 +26,8 @@ class Owner(Protocol):
     """The grid whose sites have outages."""
 
     env: Environment
+    name: str
+    data: DataManager
     spec: GridSpec
     scheduler: Scheduler
     stays: Stays
@@ -38,7 +43,7 @@ class Owner(Protocol):
 
 
 class Outages:
-    """The outages of the sites of a grid: those of its spec, and those that a script begins.
+    """The outages of the sites of a grid: those of its spec, those that a script begins, and failures by chance.
 
     Parameters
     ----------
@@ -49,11 +54,61 @@ class Outages:
     ----------
     calls
         the beginnings and ends of the outages of its spec: by the position of the outage, ``"begin"`` or ``"end"``
+    failures
+        the random failures of its sites, links and switches
+    coming
+        the next event of each of their parts, by the position of the model: what (``"fail"``, ``"repair"``, ``"back"``)
+        and its call
     """
 
     def __init__(self, grid: Owner) -> None:
         self.grid = grid
         self.calls: dict[tuple[int, str], Call] = {}
+        models = grid.spec.failures
+        self._taken = [grid.spec.failing(model) for model in models]
+        self.failures = Failures(grid.env, grid.name, models, self._failing_parts, self._plan, self._failed)
+        self.coming: dict[tuple[int, str], tuple[str, Call]] = {}
+
+    # ------------------------------------------------------------------ failures by chance
+
+    def _failing_parts(self, number: int) -> Iterable[str]:
+        return self.grid.spec.failures[number].names or self._taken[number]
+
+    def _plan(self, at: float, what: str, number: int, part: FailingPart) -> None:
+        key = number, str(part)
+        self.coming[key] = what, self.grid.plan(at, partial(self._act, key))
+
+    def _act(self, key: tuple[int, str]) -> None:
+        what, _ = self.coming.pop(key)
+        acts = {"fail": self.failures.fail, "repair": self.failures.repair, "back": self.failures.back}
+        acts[what](*key)
+        self.grid.scheduler.wake()
+
+    def _failed(self, number: int, part: FailingPart, more: int) -> None:
+        """Take a part of a failure model down, or end that."""
+        of = self.grid.spec.failures[number].of
+        for name in self._taken[number][str(part)]:
+            if of != "sites":
+                self.grid.data.network.count_failed(name, more)
+            elif more > 0:
+                self.begin(self.grid.site(name), "down")
+            else:
+                self.end(self.grid.site(name), "down")
+
+    def failing(self) -> tuple[FailingState, ...]:
+        """Return the next events of the parts that fail by chance."""
+        return tuple(FailingState(float(call.at), what, *key) for key, (what, call) in self.coming.items())
+
+    def resume_failing(self, states: Iterable[FailingState]) -> None:
+        """Plan the events of a snapshot again, and take the links down that are down; sites have their own state."""
+        for at, what, number, part in states:
+            if what != "fail":
+                self.failures.resume(number, part)
+                if self.grid.spec.failures[number].of != "sites":
+                    self._failed(number, part, 1)
+            self._plan(at, what, number, part)
+
+    # ------------------------------------------------------------------ outages
 
     def state(self) -> tuple[tuple[int, str], ...]:
         """Return the events of outages that were planned for this instant and are over, by number of the outage."""

@@ -12,12 +12,14 @@ from simmodel.results.grid import GridResult
 from simmodel.systems.broker.ledger import CARRIED
 from simmodel.systems.grid.ledger import INSTANTS
 from simmodel.work.table import Table
+from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from simmodel.systems.broker.core import Part
     from simmodel.systems.grid.core import GridCore
     from simmodel.systems.grid.ledger import Try
 
@@ -30,7 +32,23 @@ def grid_result(grid: GridCore, name: str) -> GridResult:
     """Return the result so far of a grid."""
     jobs = job_table(grid, grid.ledger.submitted(), np.arange(grid.submitted))
     runs = run_table(grid, jobs, np.arange(grid.submitted), grid.ledger.tries) if grid.ledger.tries else None
-    return result_of(grid, name, jobs, None if runs is None else runs[1])
+    span = {"ended": float(grid.env.now)} if any(part.unfinished for part in grid.elsewhere) else {}
+    for part in grid.elsewhere:
+        jobs = _with_part(jobs, part)
+    return result_of(grid, name, jobs, None if runs is None else runs[1], **span)
+
+
+def _with_part(jobs: Table, part: Part) -> Table:
+    """Return jobs with the rows that another process has."""
+    columns: dict[str, Any] = {}
+    assert part.jobs is not None
+    for name, column in jobs.items():
+        if name in part.jobs:
+            values = part.jobs[name]
+            column = column.astype(np.result_type(column, values))
+            column[part.rows] = values
+        columns[name] = column
+    return Table(columns)
 
 
 def result_of(grid: GridCore, name: str, jobs: Table, runs: Table | None, **span: float) -> GridResult:
@@ -44,7 +62,7 @@ def result_of(grid: GridCore, name: str, jobs: Table, runs: Table | None, **span
         changes=change_table(grid.changes),
         flows=_flows(grid),
         processors=sum(int(site.capacity) for site in grid.places),
-        report=grid.report,
+        report=grid.report + Report(notes=grid.outages.failures.notes()),
         decisions=grid.scheduler.timing(),
         reasons=reason_table(grid.scheduler.reasons),
         **options,

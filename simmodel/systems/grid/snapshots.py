@@ -56,7 +56,9 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
         tries=tries,
         stays=stays,
         past=grid.outages.state(),
+        failing=grid.outages.failing(),
         order=tuple(item.key for item in agenda(grid)),
+        plan=tuple((job.row, site.number) for job, site in grid.planned.items()),
     )
 
 
@@ -89,7 +91,8 @@ def restore_grid(
         if isinstance(error, InputError):
             raise
         raise InputError(f"the parts of the snapshot contradict each other: {clipped(error)}") from None
-    remember_all(grid, snapshot)
+    if remember_all(grid, snapshot):
+        grid.planned |= {grid.restored[row]: grid.places[site] for row, site in snapshot.plan}
     return grid
 
 
@@ -160,6 +163,7 @@ class _RestoredGrid(Restored):
         grid.queue.new.extend(grid.restored[row] for row in snapshot.new)
         grid.ledger.restore(snapshot.traces, snapshot.tries, grid.restored)
         grid.stays.restore(snapshot.stays, snapshot.fetches)
+        grid.outages.resume_failing(snapshot.failing)  # before transfers go on over links that are down
         grid.data.restore(snapshot, grid.stays, grid.restored)
         grid.stays.plan(snapshot.stays)
         grid.outages.restore(snapshot.past)
@@ -223,6 +227,8 @@ def _calls(grid: GridCore) -> Iterator[Item]:
     for (i, what), call in grid.outages.calls.items():
         if call.pending:
             yield Item(("outage", i, what), call.number, call, call, "number")
+    for (i, part), (_, call) in grid.outages.coming.items():
+        yield Item(("failure", i, part), call.number, call, call, "number")
 
 
 def _alarms(grid: GridCore) -> Iterator[Item]:

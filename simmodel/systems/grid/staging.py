@@ -331,13 +331,27 @@ class Stays:
         except InputError as error:  # others have written it, or the grid began with it
             self._fail(stay, Hopeless(str(error)))
             return
-        if file.name in stay.site.storage.files:
-            stay.site.storage.pin(file.name)
-            stay.pinned[file.name] = None
-            self._hold(stay.site, 1)
-            self._has_room(stay, None)
+        if file.name in stay.site.storage.files or (file.name, stay.site.name) in self.data.fetches:
+            stay.missing = {file.name: partial(self._overwrites, stay)}
+            self.data.fetch(file.name, stay.site, stay.missing[file.name], "stage in", job)
         else:
             self.data.room(file.name, file.size, stay.site, partial(self._has_room, stay))
+
+    def _overwrites(self, stay: Stay, reason: str | None) -> None:
+        """Write an output that was at the site already, or on its way there, once it has come."""
+        job: Any = stay.job
+        file = job.outputs[stay.index].name
+        if stay.phase == "over":
+            if reason is None:
+                stay.site.storage.unpin(file)
+            return
+        stay.missing.clear()
+        if reason is not None:  # it does not come
+            self._write_next(stay)
+            return
+        stay.pinned[file] = None
+        self._hold(stay.site, 1)
+        self._has_room(stay, None)
 
     def _has_room(self, stay: Stay, reason: str | None) -> None:
         if reason is not None:
@@ -428,6 +442,7 @@ class Stays:
         if stay.call is not None:
             self.env.withdraw(stay.call)
         where = stay.target if phase == "staging out" and stay.target is not None else site
+        room = room and not stay.missing  # that of another's fetch
         for file, call in list(stay.missing.items()):
             self.data.forget(file, where, call)
         stay.missing.clear()
@@ -505,6 +520,8 @@ class Stays:
                 if state.phase == "staging out":
                     stay.target = self.grid.places[targets[state.row, file]]
                     stay.missing[file] = partial(self._delivered, stay, stay.target)
+                elif state.phase == "writing":
+                    stay.missing[file] = partial(self._overwrites, stay)
                 else:
                     stay.missing[file] = partial(self._arrived, stay, file)
 

@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Self
 
 from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.records.streamed_recorder import EVERY
+from simmodel.systems.broker.core import Part
 from simmodel.systems.grid.core import GridCore
 from simmodel.systems.grid.record import grid_result, place_table
 from simmodel.systems.grid.snapshots import capture_grid, restore_grid
 from simmodel.systems.grid.streamed import GridStream
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from simmodel.environment import Environment
     from simmodel.records.streamed_recorder import Write
     from simmodel.results.grid import GridResult
@@ -159,6 +165,10 @@ class Grid(GridCore):
         for site in self.places:
             site.system.dependencies.forgets = True
         self.stream = GridStream(self, write, every)
+
+    def part(self, places: Collection[str], rows: NDArray[np.int64]) -> Part:
+        """Return the part of the record about the jobs in some rows, which ran at these sites."""
+        return Part({}, rows, self.result().jobs.where(rows), bool(self.unfinished))
 
     def result(self, name: str | None = None) -> GridResult:  # type: ignore[override]
         """Return the result so far; ``name`` is its name in tables."""

@@ -26,7 +26,7 @@ __all__ = ["MACHINE", "MachineKind"]
 class MachineKind(Kind):
     """The kind of machines; a HetSim configuration may define the distribution of the work and complete the spec."""
 
-    asks = ("places", "tasks")
+    asks = ("places", "plans", "tasks")
 
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})

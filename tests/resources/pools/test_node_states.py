@@ -1,5 +1,6 @@
 """The counts of nodes that waiting jobs could have, after any changes of the nodes, against the table of the nodes."""
 
+import sys
 from random import Random
 
 import numpy as np
@@ -67,3 +68,32 @@ def test_what_fits_is_known_after_any_changes(seed):
         idle = [node for node in range(len(pool.nodes)) if not any(node in grant.nodes for _, grant in running)]
         assert (ends.last == 0).nonzero()[0].tolist() == idle
         assert np.isinf(ends.first).nonzero()[0].tolist() == idle
+
+
+def calls_of_a_failure(classes):
+    """Return how many functions of Python a node that fails, and is repaired, calls while jobs of many classes wait."""
+    env = Environment()
+    pool = NodePool(env, "batch", PartitionSpec(nodes=[NodeSpec(count=50, cores=64)]))
+    queue = WaitingQueue(env)
+    for number in range(classes):
+        live = LiveJob(number, number, 0.0, 1 + number, 9.0, 9.0, 9.0)
+        live.request = pool.request_of(Job(run=1, nodes=1, cores_per_node=1 + number))
+        queue.add(live)
+    pool.states(queue)
+    pool.take_down([0])
+    pool.bring_up([0])
+    found = 0
+
+    def count(_frame, event, _):
+        nonlocal found
+        found += event == "call"
+
+    sys.setprofile(count)
+    pool.take_down([7])
+    pool.bring_up([7])
+    sys.setprofile(None)
+    return found
+
+
+def test_a_node_that_fails_costs_the_same_whatever_waits():
+    assert calls_of_a_failure(60) == calls_of_a_failure(1) > 0

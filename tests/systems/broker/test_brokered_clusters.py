@@ -456,7 +456,10 @@ JOB = [Job(run=1)]
             lambda: two(JOB, "easy"),
             "policy 'easy' decides when jobs start on the nodes of a cluster; broker asks which system takes each job",
         ),
-        (lambda: two(JOB, "heft"), "policy 'heft' decides which processor of a machine takes each task; broker asks"),
+        (
+            lambda: two(JOB, "heft"),
+            "policy 'heft' decides which place takes each task of a workflow, before it is ready; broker asks",
+        ),
         (lambda: two(JOB, "share(2)"), "p: must be a share from 0 to 1, got 2"),
         (lambda: two(JOB, "share(x)"), "p: must be a share from 0 to 1, got 'x'"),
         (
