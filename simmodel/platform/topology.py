@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from operator import mul
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -556,7 +555,7 @@ class FatTree(Interconnect):
 
     @property
     def _upwards(self) -> int:
-        return max(map(mul, self.up, self.parallel))
+        return max(up * links for up, links in zip(self.up, self.parallel, strict=True))
 
     def _upper(self, low: int, which: int) -> tuple[int, int]:
         level, child = self._level(low)

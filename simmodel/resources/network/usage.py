@@ -78,13 +78,13 @@ class LinkUsage:
         amounts
             the bytes of each
         """
-        total = np.zeros(0)
+        total: Floats = np.zeros(0)
         for first in range(0, len(sources), CHUNK):
             part = slice(first, first + CHUNK)
             numbers = self._measure.crossed(sources[part], destinations[part])
             passed = numbers >= 0
             sizes = np.broadcast_to(amounts[part], numbers.shape)[passed]
-            more = np.bincount(numbers[passed], sizes, minlength=len(total))
+            more: Floats = np.bincount(numbers[passed], sizes, minlength=len(total)).astype(np.float64, copy=False)
             more[: len(total)] += total
             total = more
         links = np.flatnonzero(total)
