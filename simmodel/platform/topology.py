@@ -1078,7 +1078,7 @@ def numbers_of_hosts(topology: Topology, names: Sequence[str]) -> list[int]:
     InputError
         some nodes have the name of a host and others not, or there are more or fewer nodes than hosts
 
-    >>> numbers_of_hosts(Star(nodes=3, bandwidth="1GBps"), ["n2", "n0"])
+    >>> numbers_of_hosts(Star(nodes=3, bandwidth="1GBps", names="a,b,c"), ["c", "a"])
     [2, 0]
     >>> numbers_of_hosts(Star(nodes=3, bandwidth="1GBps"), ["login", "cn0", "cn1"])
     [0, 1, 2]

@@ -294,10 +294,10 @@ def network_columns(runs: Table, networks: Mapping[str, NodeNetwork]) -> dict[st
     >>> from simmodel.platform import Torus
     >>> from simmodel.resources.pools.node_network import NodeNetwork
     >>> runs = Table({"place": ["a"] * 3, "start": [0.0, 5.0, 9.0], "end": [9.0, 9.0, 12.0],
-    ...               "nodes": np.array([(0, 1, 2), (1, 2, 3), (2, 3, 4)], dtype=object)})
+    ...               "nodes": np.array([(0, 1, 2), (1, 2, 3), (2, 3)], dtype=object)})
     >>> columns = network_columns(runs, {"a": NodeNetwork(Torus(dimensions=(8,), bandwidth=1))})
     >>> columns["hops"].round(2).tolist(), columns["shared_links"].tolist()
-    ([1.33, 1.33, 1.33], [2.0, 2.0, 0.0])
+    ([1.33, 1.33, 1.0], [2.0, 2.0, 0.0])
     """
     hops, shared = np.full(len(runs), np.nan), np.full(len(runs), np.nan)
     kept: dict[tuple[str, tuple[int, ...]], tuple[float, NDArray[np.intp]]] = {}

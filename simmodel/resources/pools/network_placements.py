@@ -87,7 +87,7 @@ def curve(sizes: tuple[int, ...]) -> Numbers:
     """Return the index of each host of a torus on Hilbert's curve through the smallest cube of 2^n that encloses it.
 
     >>> np.argsort(curve((4, 2))).tolist()
-    [0, 4, 5, 1, 2, 6, 7, 3]
+    [0, 1, 5, 4, 7, 6, 2, 3]
     """
     at = np.array(np.unravel_index(np.arange(np.prod(sizes)), sizes, order="F"))
     bits = max(1, int(max(sizes) - 1).bit_length())

@@ -59,7 +59,7 @@ class NodeNetwork:
     >>> network.hops([0, 1], [5, 15]), network.mean_hops([0, 1, 5])
     (array([2, 3]), 1.3333333333333333)
     >>> network.route(0, 5), network.shared([0, 1], [1, 3])
-    (('0-1:up', '1-5:up'), ('0-1:down', '0-1:up'))
+    (('0-1:up', '1-5:up'), ('0-1:up',))
     """
 
     def __init__(self, topology: Topology, hosts: Sequence[int] | Numbers | None = None) -> None:
