@@ -285,7 +285,7 @@ def grids() -> Iterator[Line]:
         spec = grid.grid(50, cores=64)
         return lambda count: simulated(spec, grid.workload(count, spec, load=load), broker)
 
-    for broker in ("least-loaded", "earliest-finish", "panda"):
+    for broker in ("least-loaded", "least-loaded(jobs)", "random", "shares", "earliest-finish", "panda"):
         yield Line(f"grids/sites-doubled/{broker}", "sites", 12, sites(broker), queue)
     for broker in ("round-robin", "least-loaded", "earliest-finish", "panda"):
         yield Line(f"grids/jobs-doubled/{broker}", "jobs", 1_000, jobs(broker, 0.8), queue)

@@ -1,5 +1,6 @@
 """What all tests share: the same names, examples and pictures in every process, however busy the machine is."""
 
+import gc
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ from tests.helpers.stable_ids import pytest_collection_modifyitems, pytest_gener
 
 __all__ = ["pytest_collection_modifyitems", "pytest_generate_tests", "pytest_make_parametrize_id"]
 
+# Thousands of tests stay in memory: each look for garbage among all of it takes a second.
+gc.set_threshold(50_000, 20, 20)
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in the processes that tests start
 # Tests interrupt processes, which inherit that a shell ignores SIGINT in what it starts in the background.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -196,7 +196,7 @@ class Comparison(Shown):
         labels = metrics_known(self.results)
         head = ["", *(SHOWN.get(name, labels[name][1]) for name in known)]
         rows = [[row["result"], *(first.metric_text(name, row[name]) for name in known)] for row in table.rows()]
-        rejected = [sum(result.report.rejected.values()) for result in self.results]
+        rejected = [result.report.rejected.total() for result in self.results]
         if any(rejected):  # the metrics are without them
             head.append("rejected")
             rows = [[*row, f"{count:,}"] for row, count in zip(rows, rejected, strict=True)]

@@ -81,9 +81,13 @@ class Easy(Policy):
             self._held = -1, {}
             if not view.choices:
                 return at_each_place(view, self._at)
-            if not self._roomy(view):
-                return ()
-            return chain(self._start_firsts(view), at_each_place(view, self._at))
+            if view.waiting.count == 1 and not self.promises:
+                (entries,) = set(view.choices.values())
+                return [new_start((each, each.place, None, None, None)) for each in entries if each.place.fits(each)][
+                    :1
+                ]
+            roomy = self._roomy(view)
+            return chain(self._start_firsts(view, roomy), at_each_place(view, self._at)) if roomy else ()
         place = places[0]
         last = self._blocked.get(place)
         if last is not None and last[0] == place.version:
@@ -129,14 +133,15 @@ class Easy(Policy):
         self._blocked[place] = (version + 1 if holds else -1, head, at, extra, holds)
         return (new_start((found, place, None, None, None)),)
 
-    def _start_firsts(self, view: View) -> Iterator[Decision]:
+    def _start_firsts(self, view: View, roomy: set[Pool]) -> Iterator[Decision]:
         """Start the first of the jobs for which no place is held ahead of them, as long as it fits somewhere."""
-        while (entry := self._settle(view)) is not None:
+        while (entry := self._settle(view, roomy)) is not None:
             yield Start(entry, entry.place)
+            roomy = self._roomy(view)
 
-    def _settle(self, view: View) -> LiveJob | None:
+    def _settle(self, view: View, roomy: set[Pool]) -> LiveJob | None:
         """Return the first job that can start, if any, and note the jobs for which places are held."""
-        entry, held = settled(self.order, view, self._roomy(view), self._earliest)
+        entry, held = settled(self.order, view, roomy, self._earliest)
         self._held = sum([place.version for place in view.places]), held
         return entry
 
@@ -170,7 +175,7 @@ class Easy(Policy):
         if head not in view.choices:
             return head
         if self._held[0] != sum([place.version for place in view.places]):
-            self._settle(view)
+            self._settle(view, self._roomy(view))
         return self._held[1].get(place)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:

@@ -25,8 +25,8 @@ __all__ = ["LOADS", "DataLocality", "LeastLoaded", "Panda", "ShortestWait", "Sil
 
 LOADS: dict[str, Callable[[Any], float]] = {
     "work": work_a_processor,
-    "processors": lambda place: (place.capacity - place.free + place.queued_processors) / place.capacity,
-    "jobs": lambda place: (place.queued + place.runs) / place.capacity,
+    "processors": lambda place: (place.capacity - place.free + place.queued_processors) / (place.capacity or 1),
+    "jobs": lambda place: (place.queued + place.runs) / (place.capacity or 1),
 }
 
 
@@ -59,12 +59,13 @@ class LeastLoaded(IndexedLowest):
         self.load = load
 
     def indexed(self, view: View) -> bool:
-        """Return whether the load is the work: the other loads are not in the columns."""
-        return self.load == "work" and type(self) is LeastLoaded
+        """Return whether this is the policy itself."""
+        return type(self) is LeastLoaded
 
     def find(self, view: View, index: SiteColumns, work: Brokered, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the numbers of the places with the lowest load, or the first of them."""
-        return index.lowest(view.env._now, among, first=self.ties == "first")
+        figure = None if self.load == "work" else LOADS[self.load]  # that of work changes with time, too
+        return index.lowest(view.env._now, among, first=self.ties == "first", figure=figure)
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the load of each place per processor."""
@@ -178,21 +179,25 @@ class Panda(IndexedLowest):
 
     def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
         """Return the weights of the places, negated."""
-        columns = [(place.runs, place.queued, place.assigned, place.free // work.processors) for place in places]
-        running, queued, assigned, slots = np.array(columns, dtype=np.float64).T
-        weights = _weight(running, queued, assigned, np.maximum(slots, 0))
+        terms = np.array([_terms(place.runs, place.queued, place.assigned) for place in places]).T
+        weights = _weights(np.array([max(place.free, 0) // work.processors for place in places]), terms)
         if work.needs_files:
             held = np.array([place.held(work) for place in places])
             weights = weights * _locality(held, _bytes_of(view, work))
         return [-float(weight) for weight in weights]
 
 
-def _weight(
-    running: NDArray[np.float64], queued: NDArray[np.float64], assigned: NDArray[np.float64], slots: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    many = np.minimum(np.maximum((assigned + 1) / (queued + 1), 1.0), 2.0)
-    weight: NDArray[np.float64] = (running + slots + 1) / (queued + assigned + 1) / many
-    return weight
+def _terms(running: float, queued: float, assigned: float) -> tuple[float, float, float]:
+    """Return the terms of a weight that do not depend on the job: running + 1, queued + assigned + 1, and many."""
+    return running + 1.0, queued + assigned + 1.0, min(max((assigned + 1.0) / (queued + 1.0), 1.0), 2.0)
+
+
+def _weights(slots: NDArray[np.int64], terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    running, waiting, many = terms
+    weights: NDArray[np.float64] = slots + running
+    weights /= waiting
+    weights /= many
+    return weights
 
 
 class _PandaTerms:
@@ -201,23 +206,17 @@ class _PandaTerms:
     def __init__(self, index: SiteColumns) -> None:
         self.index = index
         self._changed = index.follow()
-        self._running, self._waiting, self._many = np.zeros((3, len(index.places)))
+        self._terms = np.zeros((3, len(index.places)))
         self._free = np.zeros(len(index.places), dtype=np.int64)
 
     def weights(self, processors: int) -> NDArray[np.float64]:
         """Return the weights of the places, without data, for a job with this number of processors."""
         index = self.index
         for i in self._changed:
-            queued, assigned = float(index.queued[i]), float(index.assigned[i])
             self._free[i] = max(int(index.free[i]), 0)
-            self._running[i] = index.running[i] + 1.0
-            self._waiting[i] = queued + assigned + 1.0
-            self._many[i] = min(max((assigned + 1.0) / (queued + 1.0), 1.0), 2.0)
+            self._terms[:, i] = _terms(float(index.running[i]), float(index.queued[i]), float(index.assigned[i]))
         self._changed.clear()
-        weights = self._free // processors + self._running
-        weights /= self._waiting
-        weights /= self._many
-        return weights
+        return _weights(self._free // processors, self._terms)
 
 
 def _locality(held: NDArray[np.float64], total: float) -> NDArray[np.float64]:

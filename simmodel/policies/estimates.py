@@ -6,6 +6,7 @@ Sources: see :mod:`simmodel.policies.mapping`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["EarliestFinish", "EarliestStart", "FastestExecution", "GreedyDS"]
+
+_next_end = attrgetter("next_end")
 
 
 class EarliestStart(Lowest):
@@ -119,7 +122,7 @@ def _first_by_bounds(
     """
     places: Sequence[Any] = index.places
     now = view.env._now
-    ends_there = index.next_ends(now)
+    ends_there = index.figures(now, _next_end)
     known = index.alike and (work.plain or view.simulated is not None)
     run = (places[0].unslowed_run(work) if known else 0.0) * index.factors(work.home and work.home.name)
     run /= index.top_speed

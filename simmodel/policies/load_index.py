@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ __all__ = ["SiteColumns", "WatchedPlace"]
 
 INFINITY = float("inf")
 _SPAN = 2.0**20  # seconds after which the bounds are taken anew, as their rounding grows with time
+Figure = Callable[[Any], float]  # a figure of a place that changes only when the place reports a change
 
 
 class WatchedPlace(Protocol):
@@ -97,9 +98,9 @@ class SiteColumns:
         self._low, self._falls, self._span = np.zeros((3, size))  # the bounds, their fall a second, their width
         self._until = [-np.inf] * size
         self._ends: list[tuple[float, int]] = []  # the instants until which lines hold, and earlier ones of places
-        self.free, self.queued, self.running, self.assigned, self.open, self._next_ends = np.zeros((6, size))
+        self.free, self.queued, self.running, self.assigned, self.open = np.zeros((5, size))
         self._followers: list[set[int]] = []
-        self._old_ends: set[int] | None = None  # the places that have changed since their next ends were asked for
+        self._asked: dict[Figure, tuple[NDArray[np.float64], set[int]]] = {}  # and the places that changed since
         speeds = np.array([place.speed for place in places], dtype=np.float64)
         self.speed: NDArray[np.float64] | float = float(speeds[0]) if (speeds == speeds[0]).all() else speeds
         self.top_speed = np.array([place.top_speed for place in places], dtype=np.float64)
@@ -146,15 +147,16 @@ class SiteColumns:
                 self._falls[i] = self._span[i] = 0.0
         changed.clear()
 
-    def next_ends(self, now: float) -> NDArray[np.float64]:
-        """Return the instants (s) before which simulations free no processors, at an instant as for :meth:`refresh`."""
-        if self._old_ends is None:
-            self._old_ends = self.follow()
+    def figures(self, now: float, figure: Figure) -> NDArray[np.float64]:
+        """Return a figure of the places, which changes only when they do, at an instant as for :meth:`refresh`."""
+        if figure not in self._asked:
+            self._asked[figure] = np.zeros(len(self.places)), self.follow()
+        column, changed = self._asked[figure]
         self.refresh(now)
-        for i in self._old_ends:
-            self._next_ends[i] = self.places[i].next_end
-        self._old_ends.clear()
-        return self._next_ends
+        for i in changed:
+            column[i] = figure(self.places[i])
+        changed.clear()
+        return column
 
     def follow(self) -> set[int]:
         """Return a set, of all places now, to which each refresh adds those that have changed; its owner clears it."""
@@ -177,7 +179,9 @@ class SiteColumns:
         lows: NDArray[np.float64] = self._low - (now - self._since) * self._falls
         return lows
 
-    def lowest(self, now: float, among: NDArray[np.bool_] | None = None, *, first: bool = False) -> list[int]:
+    def lowest(
+        self, now: float, among: NDArray[np.bool_] | None = None, *, first: bool = False, figure: Figure | None = None
+    ) -> list[int]:
         """Return the numbers of the places with the lowest load at an instant (s), ascending.
 
         Parameters
@@ -188,7 +192,11 @@ class SiteColumns:
             which places to consider, shape (places,); default: all
         first
             whether the first of them is enough
+        figure
+            the load, as for :meth:`figures`; default: the remaining work per processor
         """
+        if figure is not None:
+            return _least(self.figures(now, figure), np.zeros(len(self.places)), self._exact_load, among, first=first)
         return _least(self._lows(now), self._span, self._exact_load, among, first=first)
 
     def shortest(self, now: float, processors: int, among: NDArray[np.bool_] | None = None) -> list[int]:

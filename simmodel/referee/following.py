@@ -124,7 +124,7 @@ class Follower(Policy):
         self._to_come = [(-inf, inf)] if stretches is None else list(stretches)[::-1]
         self._away = stretches is not None  # not asked at the last decision
 
-    def notes(self, system: Any, /) -> tuple[str, ...]:
+    def notes(self, system: Cluster, /) -> tuple[str, ...]:
         """Return the notes of the policy."""
         return self.policy.notes(system)
 

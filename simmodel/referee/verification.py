@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import attrs
 import numpy as np
@@ -17,7 +17,6 @@ from simmodel.records.observers import progress_bar
 from simmodel.referee.feasibility import impossible
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.mistakes import mistakes_of
-from simmodel.referee.samples import stretches_of
 from simmodel.referee.schedules import MISFITS, Fault, GivenSchedule, Schedule, schedule_of
 from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulating import simulate, start
@@ -39,8 +38,11 @@ if TYPE_CHECKING:
     from simmodel.view.style import Size
     from simmodel.work.prepare import Estimates
 
-__all__ = ["Judgement", "Verdict", "judge", "verify"]
+__all__ = ["STRETCHES", "Judgement", "Stretch", "Verdict", "judge", "stretches_of", "verify"]
 
+STRETCHES = 100
+"""Into how many stretches a sample is divided, at most."""
+_BEFORE = 10  # of a stretch: policies are asked from a tenth of its starts before it on
 _TAKEN_OVER = 1e-9  # share of the largest time below which two times are the same: rounding of files
 
 
@@ -95,7 +97,7 @@ def judge(
 ) -> Judgement:
     """Compare a schedule with a policy's starts at each of its states; ``polled``: also when nothing happens there.
 
-    ``sample``: the number of starts judged, see :func:`~simmodel.referee.samples.stretches_of`; default: all.
+    ``sample``: the number of starts judged, see :func:`~simmodel.referee.verification.stretches_of`; default: all.
 
     >>> log = Workload({"submit": [0, 5], "run": [10, 10], "processors": [4, 4]})
     >>> judge(platform_of(4), schedule_of(log, {1: 0, 2: 10}), "fcfs").explained()
@@ -378,3 +380,32 @@ def _different(
     simulated: NDArray[np.float64] = np.array([own.get(job, np.nan) for job in schedule.workload["job"].tolist()])
     slack = max(tolerance, _TAKEN_OVER * float(np.abs(schedule.start).max(initial=0.0)))
     return int((~(np.abs(simulated - schedule.start) <= slack)).sum())
+
+
+class Stretch(NamedTuple):
+    """Consecutive starts: their rows in the order of the starts, and the instants (s) at which policies are asked."""
+
+    rows: NDArray[np.intp]
+    since: float
+    until: float
+
+
+def stretches_of(start: NDArray[np.float64], count: int) -> list[Stretch]:
+    """Return a number of starts of a schedule, in stretches; all of them in one if there are no more.
+
+    >>> [(each.rows.tolist(), each.since, each.until) for each in stretches_of(np.arange(1000.0), 200)][:2]
+    [([4, 5], 3.0, 5.0), ([14, 15], 13.0, 15.0)]
+    """
+    order = np.argsort(start, kind="stable")
+    if count >= len(order):
+        return [Stretch(order, -np.inf, np.inf)]
+    parts = min(count, STRETCHES)
+    bounds = np.linspace(0, len(order), parts + 1).astype(int)
+    found = []
+    for number, (first, last) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        size = count * (number + 1) // parts - count * number // parts
+        begin = first + (last - first - size) // 2
+        before = max(0, begin - 1 - size // _BEFORE)
+        rows = order[begin : begin + size]
+        found.append(Stretch(rows, float(start[order[before]]), float(start[rows[-1]])))
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from math import inf
 from pathlib import Path
@@ -17,12 +17,13 @@ from simmodel.platform.kinds import to_dict
 from simmodel.platform.toml import from_dict
 from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
 from simmodel.records.task_record import TaskRecord
-from simmodel.results.machine_tables import memory_steps, numbers, stored_tables
 from simmodel.results.stored import Common, Stored
 from simmodel.results.stores import json_text
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from simmodel.platform.machine import MachineSpec
     from simmodel.view.machine_plots import MachinePlots
     from simmodel.view.page.document import Page
@@ -133,7 +134,7 @@ class MachineResult(Stored, TaskRecord):
 
     def stored_tables(self) -> dict[str, Table]:
         """Return the tables that are stored."""
-        return stored_tables(self)
+        return _stored_tables(self)
 
     def stored_meta(self) -> dict[str, Any]:
         """Return the document that is stored beside the tables, without the fields of all results."""
@@ -163,18 +164,18 @@ class MachineResult(Stored, TaskRecord):
         tasks = tables["tasks"]
         result = cls(
             spec=spec,
-            tasks=tasks.with_columns(**{name: numbers(tasks[name]) for name in (*MOMENTS, "assigned")}),
+            tasks=tasks.with_columns(**{name: _numbers(tasks[name]) for name in (*MOMENTS, "assigned")}),
             transfers=tables.get("transfers"),
             cpu_phases=tables.get("cpu_phases"),
             stopped=tables.get("stopped"),
             plan=tables.get("plan"),
             reasons=tables.get("reasons"),
-            memory=memory_steps(tables["memory"], spec),
+            memory=_memory_steps(tables["memory"], spec),
             peaks=peaks,
             **common,
         )
         result.edges = Table({name: column.astype(np.int64) for name, column in tables["edges"].items()})
-        runs = np.stack([numbers(column) for column in tables["runs"].values()], axis=1)
+        runs = np.stack([_numbers(column) for column in tables["runs"].values()], axis=1)
         result.kind_runs = runs if np.isnan(runs).all() else np.where(np.isnan(runs), inf, runs)  # JSON has no infinity
         result.set_table = tables["sets"]
         result.family_seconds = families
@@ -228,3 +229,55 @@ class MachineResult(Stored, TaskRecord):
         from simmodel.view.html import machine_html
 
         return machine_html(self) + self._framed()
+
+
+def _stored_tables(record: TaskRecord) -> dict[str, Table]:
+    """Return the tables of a stored result of a machine."""
+    names = _unlike([kind.name for kind in record.spec.processors])
+    tables = {
+        "tasks": record.tasks,
+        "transfers": record.transfers,
+        "memory": _memory_table(record),
+        "cpu_phases": record.cpu_phases,
+        "stopped": record.stopped,
+        "sets": record.set_table,
+        "edges": record.edges,
+        "runs": Table({name: record.kind_runs[:, i] for i, name in enumerate(names)}),
+    }
+    if record.plan is not None:
+        tables["plan"] = record.plan
+    if record.reasons is not None:
+        tables["reasons"] = record.reasons
+    if record.recorded is not None:
+        tables["recorded"] = record.recorded
+    return tables
+
+
+def _unlike(names: Sequence[str]) -> list[str]:
+    """Return column names that differ also in a database that ignores case."""
+    return [f"{i}_{name}" for i, name in enumerate(names)]
+
+
+def _memory_table(record: TaskRecord) -> Table:
+    steps = record.memory.items()
+    return Table(
+        {
+            "pool": np.array([pool for pool, each in steps for _ in range(len(each.times))], dtype=str),
+            "time": np.concatenate([np.zeros(0), *(each.times for _, each in steps)]),
+            "bytes": np.concatenate([np.zeros(0), *(each.values for _, each in steps)]),
+        }
+    )
+
+
+def _memory_steps(stored: Table, spec: MachineSpec) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return times and bytes of each pool with rows in a stored table of memory."""
+    return {
+        pool.name: (stored["time"][here], stored["bytes"][here])
+        for pool in spec.pools
+        if len(stored) and (here := stored["pool"] == pool.name).any()
+    }
+
+
+def _numbers(column: NDArray[np.generic]) -> NDArray[np.float64]:
+    """Return a column as numbers; nan for an empty column, which a store reads back as text."""
+    return np.full(len(column), np.nan) if column.dtype.kind == "U" else column.astype(np.float64)

@@ -255,11 +255,12 @@ class ColumnIndex:
         if not len(scores):
             return None
         best = int(scores.argmin())
-        if not scores[best] < np.inf:
-            if np.isnan(scores[best]) and (job := self.jobs[best if rows is None else int(rows[best])]) is not None:
-                raise not_a_key(job, "None or nan")
-            return None
-        return self.jobs[best if rows is None else int(rows[best])]
+        job = self.jobs[best if rows is None else int(rows[best])]
+        if scores[best] < np.inf:
+            return job
+        if np.isnan(scores[best]) and job is not None:
+            raise not_a_key(job, "None or nan")
+        return None
 
     @property
     def narrowest(self) -> float:

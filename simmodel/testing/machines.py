@@ -1,24 +1,26 @@
-"""Runs of small machines with a custom part, and the checks that they share."""
+"""Runs of small machines with a custom part, the checks that they share, and the check of memory pools."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import SnapshotError, Stalled
+from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+from simmodel.platform.network import LinkSpec
 from simmodel.resources.processors.services import STAMPS
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
+from simmodel.work.task import DataObject, Task
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
-    from simmodel.platform.machine import MachineSpec
     from simmodel.results.machine import MachineResult
 
-__all__ = ["Arrivals", "check_machine"]
+__all__ = ["Arrivals", "check_machine", "check_pool"]
 
 Arrivals = Sequence[tuple[float, Workflow]]
 """Workflows with the instants (s) at which they are submitted."""
@@ -139,3 +141,47 @@ def _check_cut(spec: MachineSpec, work: Arrivals, cut: float, whole: dict[str, _
                 f"{name}, {kind} at {cut:g} s: task {task} ends at {stamps[-1]:g} s on {place}, "
                 f"not at {expected[-1]:g} s on {at} ({hint})"
             )
+
+
+def check_pool(model: type[Any], options: Mapping[str, Any]) -> None:
+    """Check a model of memory pools on machines with ample and with scarce memory (see :func:`check_machine`).
+
+    Raises
+    ------
+    AssertionError
+        a check fails; the message describes the fault of the model
+    """
+    for size in (1000.0, 64.0, 40.0):
+        spec = MachineSpec(
+            pools=[MemoryPoolSpec(name="ram"), MemoryPoolSpec(name="own", size=size, model=model, options=options)],
+            architectures=[ArchitectureSpec(name="x")],
+            processors=[
+                ProcessorSpec(name="cpu", type="CPU", architecture="x", pool="ram"),
+                ProcessorSpec(name="gpu", count=2, type="GPU", architecture="x", pool="own"),
+            ],
+            links=[LinkSpec(name="bus", bandwidth=20, between=("ram", "own"))],
+        )
+        check_machine(spec, _in_two_groups(), model)
+
+
+def _in_two_groups() -> Arrivals:
+    """Return tasks that read common data and write data of their own, some of which others read, in two groups."""
+    groups: list[tuple[float, Workflow]] = []
+    for group, at in enumerate((0.0, 9.5)):
+        letter = "ab"[group]
+        data = [DataObject(f"{letter}-in{d}", 4.0 + 3 * d) for d in range(5)]
+        data += [DataObject(f"{letter}-out{i}", 2.0 + i % 4) for i in range(12)]
+        tasks = [
+            Task(
+                id=f"{letter}{i}",
+                run=1.0 + (i * i) % 5 + i / 64,
+                implementations=("GPU",) if i % 5 else ("CPU",),
+                inputs=[f"{letter}-in{i * 3 % 5}", f"{letter}-in{i * 2 % 5}"][: 1 + (i * 3 % 5 != i * 2 % 5)]
+                + ([f"{letter}-out{i - 5}"] if i >= 5 else []),
+                outputs=[f"{letter}-out{i}"],
+                memory=2.0 * (i % 3),
+            )
+            for i in range(12)
+        ]
+        groups.append((at, Workflow(tasks, files=data)))
+    return groups

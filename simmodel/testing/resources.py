@@ -18,7 +18,7 @@ CLOCK = sorted((i + 0.37) / 97 * period for period in (1, 60, 3600, 86400, 7 * 8
 CHECKS = Entries[Callable[[Any, Mapping[str, Any]], None]](
     {
         "processor": "simmodel.testing.processors:check_processor",
-        "memory pool": "simmodel.testing.pools:check_pool",
+        "memory pool": "simmodel.testing.machines:check_pool",
         "placement": "simmodel.testing.placements:check_placement",
         "storage": "simmodel.testing.storages:check_storage",
         "link": "simmodel.testing.networks:check_link",

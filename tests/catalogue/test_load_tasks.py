@@ -68,8 +68,14 @@ def test_ready_works(name) -> None:
         load_workload(name)
 
 
-@pytest.mark.parametrize("name", READY)
-@pytest.mark.parametrize("machine", ["hetsim-slow-setup", "a100x4"])
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        pytest.param(machine, name, marks=[pytest.mark.long] if (machine, name) == ("a100x4", "database-10k") else [])
+        for machine in ("hetsim-slow-setup", "a100x4")
+        for name in READY
+    ],
+)
 def test_ready_works_run_on_machines(name, machine) -> None:
     if name == "daggen-100" and machine == "hetsim-slow-setup":
         with pytest.raises(ImpossibleWork, match="no run time is known on any suitable processor"):

@@ -88,7 +88,7 @@ LARGE = [name for name in FILES if any(mark in name for mark in MARKS)]
 SMALL = [name for name in FILES if name not in LARGE]
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.long) for name in LARGE)])
 def test_every_workflow_runs(name: str) -> None:
     runs_under(name, NAMES[:1])
 

@@ -34,7 +34,7 @@ def packages(extra: str) -> set[str]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["batch", "lublin-128-week", "--plot", "overview.png"],
+        pytest.param(["batch", "lublin-128-week", "--plot", "overview.png"], marks=pytest.mark.long),
         ["batch", "lublin-128-week", "--plot", "overview.png", "--progress", "--db", "r.sqlite", "--schedule", "s.csv"],
         ["compare", "probe-4", "--policies", "fcfs,easy", "--plot", "overview.png", "--table", "t.csv"],
         ["machine", "hetsim-slow", "fork-join", "--plot", "overview.png", "--trace", "t.json"],

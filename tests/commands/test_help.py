@@ -1,6 +1,8 @@
 """The help of the command line: its examples, its cost, and the suggestions for misspelled words."""
 
+import os
 import shlex
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -15,6 +17,7 @@ from simmodel.commands.arguments import DECLARED
 from simmodel.commands.parser import command_parser
 from tests.helpers.new_process import printed
 
+HELPS = ("", "--help", "--version", *COMMANDS)
 HEAVY = ("numpy", "simpy", "networkx", "cattrs", "pandas", "matplotlib", "tqdm")
 
 
@@ -22,31 +25,49 @@ def examples(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.startswith("  simmodel ")]
 
 
-def imported_by(arguments: list[str]) -> set[str]:
-    """Return the modules that a new process has imported after a command."""
+@cache
+def imported_by_help() -> dict[str, set[str]]:
+    """Return the modules that a new process has imported after the help of each command: copies of one process."""
     program = (
-        "import contextlib, io, sys; from simmodel.cli import main\n"
-        f"with contextlib.redirect_stdout(io.StringIO()): status = main({arguments})\n"
-        "print(status, *sys.modules)"
+        "import contextlib, io, os, sys; from simmodel.cli import main\n"
+        f"for arguments in {[arguments_of(name) for name in HELPS]}:\n"
+        "    if os.fork():\n"
+        "        os.wait()\n"
+        "    else:\n"
+        "        with contextlib.redirect_stdout(io.StringIO()): status = main(arguments)\n"
+        "        print(status, *sys.modules, flush=True)\n"
+        "        os._exit(0)\n"
     )
-    status, *modules = printed(program).split()
-    assert status == "0"
-    return set(modules)
+    found = {}
+    for name, line in zip(HELPS, printed(program).splitlines(), strict=True):
+        status, *modules = line.split()
+        assert status == "0"
+        found[name] = set(modules)
+    return found
+
+
+def arguments_of(name: str) -> list[str]:
+    return name.split() if name.startswith("--") or not name else [name, "--help"]
 
 
 # ---------------------------------------------------------------------- cost
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"]], ids=str)
-def test_the_help_imports_no_command_and_no_library(arguments: list[str]) -> None:
-    modules = imported_by(arguments)
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of a process, as POSIX has them")
+
+
+@needs_fork
+@pytest.mark.parametrize("name", HELPS[:3])
+def test_the_help_imports_no_command_and_no_library(name: str) -> None:
+    modules = imported_by_help()[name]
     assert modules.isdisjoint([*HEAVY, "attrs", "argparse"])
     assert {name for name in modules if name.startswith("simmodel.commands.")} == set()
 
 
+@needs_fork
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_imports_no_other_and_nothing_heavy(name: str) -> None:
-    modules = imported_by([name, "--help"])
+    modules = imported_by_help()[name]
     assert modules.isdisjoint(HEAVY)
     others = {f"simmodel.commands.{MODULES.get(other, other)}" for other in COMMANDS}
     others -= {f"simmodel.commands.{MODULES.get(name, name)}"}
@@ -104,7 +125,15 @@ def test_options_that_no_text_can_give_are_left_out(capsys: pytest.CaptureFixtur
     assert "--below" not in said
 
 
-LONG = {"grid", "optimise"}
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_read(name: str) -> None:
+    for line in examples(command_parser(name)[1].epilog or ""):
+        program, command, *arguments = shlex.split(line)
+        assert program == "simmodel"
+        command_parser(command)[1].read(arguments)
+
+
+LONG = {"grid", "meta", "optimise", "twin"}
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ EXPERIMENTS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name == "schedtwin seeds" else []) for name in EXPERIMENTS]
+)
 def test_only_metrics_come_back_and_say_the_same(name: str) -> None:
     experiment, far = EXPERIMENTS[name], Far()
     here, there = experiment(), experiment(executor=far)
@@ -73,7 +75,9 @@ def same(jobs: Any, others: Any) -> None:
         assert np.array_equal(np.asarray(jobs[column]).astype(str), np.asarray(others[column]).astype(str)), column
 
 
-@pytest.mark.parametrize("name", ["compare", "compare brokers", "brokers", "portfolio", "schedtwin"])
+@pytest.mark.parametrize(
+    "name", ["compare", "compare brokers", "brokers", "portfolio", pytest.param("schedtwin", marks=pytest.mark.long)]
+)
 def test_results_come_on_request_or_are_simulated_again(name: str) -> None:
     experiment, far, near = EXPERIMENTS[name], Far(), Far()
     runs = [

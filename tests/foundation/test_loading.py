@@ -203,8 +203,16 @@ def by_pipe(command: str, data: bytes, *, compressed: bool = False) -> str:
     return done.stdout.decode() + done.stderr.decode()
 
 
-@pytest.mark.parametrize("where", ["-", "/dev/stdin", "<(cat)"])
-@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(
+    ("where", "compressed"),
+    [
+        *(("-", True), ("/dev/stdin", False), ("<(cat)", True)),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (("-", False), ("/dev/stdin", True), ("<(cat)", False))
+        ),
+    ],
+)
 def test_logs_come_through_pipes(where, compressed) -> None:
     command = f"{shlex.quote(sys.executable)} -m simmodel batch {where} --processors 8 --policy fcfs"
     said = by_pipe(command, SWF.encode() * 1 + SWF.replace("1 0", "2 5", 1).encode() * 1, compressed=compressed)

@@ -56,8 +56,7 @@ def test_a_small_queue_by_hand() -> None:
     assert sample.measures["utilisation"] == pytest.approx((99 * 3 + 50 * 4 + 20 + 200) / (349 * 4))
 
 
-@pytest.mark.parametrize("name", ["fcfs", "easy", "conservative", "conservative-keep"])
-def test_the_jobs_of_a_future_need_no_collector(week: ClusterSnapshot, name: str) -> None:
+def test_the_jobs_of_a_future_need_no_collector(week: ClusterSnapshot) -> None:
     """They are free when the future is known: else the collector walks over all of them."""
     runs = lambda: sum(isinstance(each, Run) for each in gc.get_objects())  # noqa: E731
     seen = week.expected()
@@ -65,9 +64,10 @@ def test_the_jobs_of_a_future_need_no_collector(week: ClusterSnapshot, name: str
     gc.disable()
     try:
         before = runs()
-        what_if(week, [name])
-        predict(seen, name)
-        assert runs() == before
+        for name in ("fcfs", "easy", "conservative", "conservative-keep"):
+            what_if(week, [name])
+            predict(seen, name)
+            assert runs() == before, name
     finally:
         gc.enable()
 
@@ -197,7 +197,7 @@ def test_processes_and_threads_change_nothing(week: ClusterSnapshot) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
-@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_dask_changes_nothing(week: ClusterSnapshot, processes: bool, tmp_path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'simmodel[scale]'")
     here = what_if(week, POLICIES)

@@ -5,6 +5,6 @@ from hypothesis import settings
 FEW = 30
 
 
-def up_to(number: int) -> int:
-    """Return the number of examples of a test: at most ``FEW`` unless the profile draws all."""
-    return number if settings.default.max_examples > FEW else min(number, FEW)
+def up_to(number: int, few: int = FEW) -> int:
+    """Return the number of examples of a test: at most ``few``, where each takes long, unless the profile draws all."""
+    return number if settings.default.max_examples > FEW else min(number, few)

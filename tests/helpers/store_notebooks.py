@@ -13,8 +13,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
 from PIL import Image
 
 COLOURS = 256
@@ -37,6 +35,9 @@ def smaller(picture: str) -> str:
 
 def run(path: Path) -> Any:
     """Return a notebook with the outputs of a run in an empty folder."""
+    import nbformat
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
@@ -49,6 +50,8 @@ def run(path: Path) -> Any:
 
 def store(path: Path, *, as_it_is: bool = False) -> None:
     """Run a notebook, unless it is to stay as it is, and store it with smaller pictures."""
+    import nbformat
+
     notebook = nbformat.read(path, as_version=4) if as_it_is else run(path)
     notebook.metadata.pop("widgets", None)  # sliders are drawn by a running kernel alone
     for cell in notebook.cells:

@@ -169,11 +169,11 @@ def test_an_order_that_changes_may_be_a_plain_function():
 def test_every_policy_that_is_listed_runs_every_job(name):
     rng = np.random.default_rng(7)
     columns = {
-        "submit": np.sort(rng.integers(0, 2000, 300)),
-        "run": rng.integers(0, 100, 300),
-        "requested": rng.integers(1, 200, 300),
-        "processors": rng.integers(1, 33, 300),
-        "user": rng.integers(1, 5, 300),
+        "submit": np.sort(rng.integers(0, 1000, 150)),
+        "run": rng.integers(0, 100, 150),
+        "requested": rng.integers(1, 200, 150),
+        "processors": rng.integers(1, 33, 150),
+        "user": rng.integers(1, 5, 150),
     }
     watch = run(Workload(columns), 32, name)
     assert all(start is not None for start in watch.starts)

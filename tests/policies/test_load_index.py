@@ -9,7 +9,7 @@ import pytest
 
 from simmodel.environment import Environment
 from simmodel.platform import BrokerSpec, ClusterSpec, FileSpec, GridSpec, NodeSpec, SiteSpec
-from simmodel.policies.brokers import LeastLoaded
+from simmodel.policies.brokers import LOADS, LeastLoaded
 from simmodel.policies.estimates import EarliestFinish
 from simmodel.resources.pools.running import UNIT, RunningIndex
 from simmodel.runs.simulating import simulate
@@ -35,13 +35,14 @@ def jobs(seed, count=400, widest=24):
     return Workload(columns)
 
 
+@pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("ties", ["first", "random", "home", "least-loaded"])
 @pytest.mark.parametrize("seed", range(6))
-def test_jobs_go_where_they_go_when_all_places_are_asked(seed, ties):
+def test_jobs_go_where_they_go_when_all_places_are_asked(seed, ties, load):
     """Early ends, overruns, ties of idle places, and jobs that only some places can run."""
     sizes = np.random.default_rng(seed).choice([4, 8, 16, 32], 12)
     spec = BrokerSpec(places={f"s{i}": ClusterSpec.simple(int(size)) for i, size in enumerate(sizes)})
-    found, asked = (simulate(spec, jobs(seed), kind(ties=ties), seed=seed) for kind in (LeastLoaded, AsksAll))
+    found, asked = (simulate(spec, jobs(seed), kind(load, ties), seed=seed) for kind in (LeastLoaded, AsksAll))
     assert found.jobs["destination"].tolist() == asked.jobs["destination"].tolist()
     assert len(set(found.jobs["destination"].tolist())) > 6
 
@@ -51,12 +52,13 @@ def resize(env, pool, at, processors):
     pool.resize(processors)
 
 
-def test_changes_of_the_capacity_count():
+@pytest.mark.parametrize("load", LOADS)
+def test_changes_of_the_capacity_count(load):
     went = []
     for kind in (LeastLoaded, AsksAll):
         env = Environment()
         sites = [Cluster(env, 16, name=f"s{i}") for i in range(10)]
-        broker = Broker(env, sites, kind())
+        broker = Broker(env, sites, kind(load))
         broker.replay(jobs(3, widest=6))
         for at, site, processors in ((200, 0, 8), (400, 1, 0), (600, 1, 40), (800, 2, 6)):
             env.process(resize(env, sites[site].places[0], at, processors))
@@ -90,7 +92,7 @@ class AsksEach(EarliestFinish):
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "easy-sjbf"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_simulations_are_asked_only_where_they_may_be_the_earliest(seed, policy, monkeypatch):
     """Places of several sizes and speeds, wrong requests, and jobs that only some places can run."""
     rng = np.random.default_rng(seed)
@@ -139,6 +141,7 @@ def calls_a_job(broker, sites):
     ("broker", "most"),
     [
         *[(name, 112) for name in ("least-loaded", "data-locality", "shortest-wait", "panda")],
+        *[(f"least-loaded({load})", 130) for load in ("jobs", "processors")],
         ("earliest-finish", 140),
         ("round-robin", 90),
     ],

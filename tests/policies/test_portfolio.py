@@ -308,7 +308,7 @@ def test_told_scores_are_those_of_a_simulation():
 # ---------------------------------------------------------------------- against definitions
 
 
-@settings(max_examples=up_to(40), deadline=None)
+@settings(max_examples=up_to(40, 12), deadline=None)
 @given(cases(), st.sampled_from(["easy", "sjf+easy", "wfp+easy", "conservative", "conservative-keep", "window", "sjf"]))
 def test_one_candidate_gives_its_own_schedule(case: Case, name: str) -> None:
     log = to_workload(case.jobs, case.processors)

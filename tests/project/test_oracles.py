@@ -193,7 +193,7 @@ def swf_jobs(name: str) -> tuple[list[int], list[Job]]:
     ("column", "policy", "estimates"),
     [
         ("start_easy", "easy", "requested"),
-        ("start_easy_clairvoyant", "easy", "exact"),
+        pytest.param("start_easy_clairvoyant", "easy", "exact", marks=pytest.mark.long),
         ("start_easy_sjbf_clairvoyant", "easy-sjbf", "exact"),
     ],
 )

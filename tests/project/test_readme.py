@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib
 import io
 import re
 import shlex
@@ -16,6 +18,7 @@ import pytest
 from simmodel import Cluster, Environment
 from simmodel.catalogue import load_workload
 from simmodel.cli import main
+from simmodel.commands.parser import command_parser
 from simmodel.formats import write_swf
 from simmodel.platform.kinds import KINDS as SPECS
 from simmodel.scheduling import registry
@@ -25,12 +28,19 @@ from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.paths import ROOT
 
 README = PAGES["README.md"]
-OWN = [
-    pytest.param(page, line, id=f"{name}: {line}")
+OWN = {
+    f"{name}: {line}": (page, line)
     for name, page in PAGES.items()
     for line in page.commands
     if line.startswith("simmodel ")
-]
+}
+LONG = {f"docs/{name}.md" for name in ("centre", "gallery", "grid", "papers", "resources")}
+"""Pages whose examples run for seconds: by default they are only compiled, and what they import exists."""
+
+
+def is_long(line: str) -> bool:
+    """Whether a command runs for seconds: by default its arguments are only read."""
+    return "tiers-30" in line or "portfolio schedtwin" in line or "replay schedtwin" in line
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +77,14 @@ def workplace(
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=name) for name, page in PAGES.items() if page.examples])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=[pytest.mark.long] if name in LONG else [])
+        for name, page in PAGES.items()
+        if page.examples
+    ],
+)
 def test_python_blocks_run_in_order_and_print_the_text_that_follows(
     page: Page, workplace: Path, registries: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +99,28 @@ def test_python_blocks_run_in_order_and_print_the_text_that_follows(
             assert printed.getvalue() == expected, f"{page.name}, line {line}"
 
 
-@pytest.mark.parametrize(("page", "line"), OWN)
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_what_long_pages_import_exists(name: str) -> None:
+    for line, source, _ in PAGES[name].examples:
+        for node in ast.walk(ast.parse("\n" * line + source, name)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("simmodel"):
+                for each in node.names:
+                    assert hasattr(importlib.import_module(node.module or ""), each.name), f"{name}, line {node.lineno}"
+
+
+@pytest.mark.parametrize("line", [line for _, line in OWN.values()], ids=OWN)
+def test_commands_are_read(line: str) -> None:
+    command, *arguments = shlex.split(line, comments=True)[1:]
+    command_parser(command)[1].read(arguments)
+
+
+@pytest.mark.parametrize(
+    ("page", "line"),
+    [
+        pytest.param(page, line, id=name, marks=[pytest.mark.long] if is_long(line) else [])
+        for name, (page, line) in OWN.items()
+    ],
+)
 def test_commands_work(page: Page, line: str, workplace: Path) -> None:
     words = shlex.split(line, comments=True)[1:]
     with contextlib.redirect_stdout(io.StringIO()) as printed:

@@ -35,7 +35,13 @@ def collected(folder: Path, parameters: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize(("parameters", "sentence"), UNSTABLE.values(), ids=UNSTABLE)
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        pytest.param(*each, id=name, marks=[pytest.mark.long] if name == "bytes in a tuple" else [])
+        for name, each in UNSTABLE.items()
+    ],
+)
 def test_an_unstable_id_is_refused(parameters: str, sentence: str, tmp_path: Path) -> None:
     done = collected(tmp_path, parameters)
     assert done.returncode != 0

@@ -6,7 +6,7 @@ import pytest
 from simmodel.foundation.errors import InputError
 from simmodel.referee import identify
 from simmodel.referee.identification import CANDIDATES
-from simmodel.referee.samples import stretches_of
+from simmodel.referee.verification import stretches_of
 from tests.helpers.drawn_schedules import MODES, drawn_log, schedule_by
 
 MADE_BY = ("fcfs", "sjf", "easy", "sjf+easy", "conservative", "best-fit")
@@ -15,7 +15,7 @@ MADE_BY = ("fcfs", "sjf", "easy", "sjf+easy", "conservative", "best-fit")
 @pytest.mark.parametrize("policy", MADE_BY)
 def test_the_policy_of_a_schedule_is_found(policy: str) -> None:
     for seed, mode in enumerate(MODES):
-        log = drawn_log(seed, 150)
+        log = drawn_log(seed, 100)
         found = identify(log, schedule_by(log, policy, **mode), candidates=CANDIDATES, **mode)
         assert found.best == policy
         assert found.shares[policy] == 1.0

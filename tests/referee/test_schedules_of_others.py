@@ -27,7 +27,7 @@ def kth(column: str) -> tuple[Workload, dict[int, float]]:
     ("column", "policy", "estimates"),
     [
         ("start_easy", "easy", "requested"),
-        ("start_easy_clairvoyant", "easy", "exact"),
+        pytest.param("start_easy_clairvoyant", "easy", "exact", marks=pytest.mark.long),
         ("start_easy_sjbf_clairvoyant", "easy-sjbf", "exact"),
     ],
 )

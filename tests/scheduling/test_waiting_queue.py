@@ -31,7 +31,13 @@ def in_order(jobs, order, now):
 
 @pytest.mark.parametrize("order", [FCFS, SJF, WFP], ids=lambda each: each.name)
 @pytest.mark.parametrize("priorities", [False, True])
-@pytest.mark.parametrize(("seed", "asked_from"), [(0, 0), (1, 0), (2, 0), (3, 0), (4, 1400), (5, 1400)])
+@pytest.mark.parametrize(
+    ("seed", "asked_from"),
+    [
+        *((0, 0), (1, 0), (4, 1400)),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in ((2, 0), (3, 0), (5, 1400))),
+    ],
+)
 def test_queue_indexes_against_lists(order, priorities, seed, asked_from):
     """Jobs arrive, leave from any position and return; each question has the answer of a full scan."""
     rng = np.random.default_rng(seed)

@@ -57,7 +57,7 @@ def cuts(draw: st.DrawFn) -> tuple[Case, list[float]]:
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, Restart], ids=lambda policy: getattr(policy, "__name__", policy))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(15, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=cuts())
 def test_a_run_that_is_cut_goes_on_as_if_it_had_not_been(policy, drawn):
     case, at = drawn
@@ -73,7 +73,7 @@ def test_a_run_that_is_cut_goes_on_as_if_it_had_not_been(policy, drawn):
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "conservative-keep", "preemptive", "multifactor+easy"])
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(15, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=cuts(), steps=st.integers(1, 60))
 def test_a_run_can_be_cut_between_any_two_events(policy, drawn, steps):
     case, _ = drawn
@@ -97,7 +97,7 @@ def test_a_run_can_be_cut_between_any_two_events(policy, drawn, steps):
 AHEAD = ("easy", "conservative-keep", "multifactor+easy", "preemptive")
 
 
-@settings(max_examples=up_to(40), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(40, 6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases(), at=st.lists(st.sampled_from([1.0, 2.0, 5.0, 8.0, 13.0, 20.5]), min_size=1, max_size=3))
 def test_looking_ahead_changes_nothing(case, at):
     logs = []

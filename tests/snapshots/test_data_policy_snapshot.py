@@ -158,7 +158,14 @@ def fresh(name):
     return given if isinstance(given, str) else given.fresh()
 
 
-@pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 130), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(10),
+        pytest.param(range(10, 30), marks=pytest.mark.long),
+        pytest.param(range(30, 130), marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.parametrize("name", READY)
 def test_a_run_with_a_ready_data_policy_that_is_cut_and_continued_is_the_uncut_run(name, seeds):
     found = [check_cut(name, lambda: fresh(name), seed) for seed in seeds]

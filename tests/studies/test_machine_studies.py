@@ -40,13 +40,14 @@ def test_the_setup_study_draws_the_33_tasks_of_the_paper() -> None:
     assert study.exploration.samples["makespan"][0] == simulate("hetsim-slow", drawn, "hrr").metrics()["makespan"]
 
 
-def test_setup_turns_the_order_of_the_policies_round() -> None:
-    study = setup_study(seeds=20)
+@pytest.mark.parametrize(("seeds", "unsure"), [(8, 6), pytest.param(20, 4, marks=pytest.mark.long)])
+def test_setup_turns_the_order_of_the_policies_round(seeds: int, unsure: int) -> None:
+    study = setup_study(seeds=seeds)
     claims = study.claims
     assert len(claims) == len(CLAIMS)
     assert claims["holds"].tolist() == [True] * len(claims), list(claims.rows())
     # All but those about policies that are nearly equal with slow accelerators are beyond doubt.
-    assert sum(claims["sure"]) >= len(claims) - 4
+    assert sum(claims["sure"]) >= len(claims) - unsure
     table = study.table
     assert len(table) == 16
     assert np.isfinite(table["low"]).all()

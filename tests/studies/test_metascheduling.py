@@ -49,6 +49,7 @@ def test_the_slower_cluster_gives_each_figure_of_the_paper_for_sgs_t() -> None:
     assert np.round(there["wait"][:7], 1).tolist() == [641.5, 443.1, 439.2, 469.7, 1057.2, 2021.1, 2310.0]
 
 
+@pytest.mark.long
 def test_equal_clusters_come_within_a_hundredth_of_the_paper() -> None:
     """Ties between equal clusters go to the first here; the paper does not state its rule."""
     wait = compare_brokers([2180, 2180], theta(), ["sgs-t"], edges=1000, **CQSIM).waits("sgs-t")[0]

@@ -296,9 +296,14 @@ def batches(count: int = 12) -> list[list[Event]]:
     return found
 
 
-@pytest.mark.parametrize("policy", ["easy", "portfolio(fcfs, conservative-keep, hysteresis=0.2)"])
+CHANGING = "portfolio(fcfs, conservative-keep, hysteresis=0.2)"
+
+
+@pytest.mark.parametrize(
+    ("policy", "every"), [("easy", 1), (CHANGING, 5), pytest.param(CHANGING, 1, marks=pytest.mark.long)]
+)
 def test_a_twin_that_stops_anywhere_continues_without_gap_and_without_a_second_decision(
-    policy: str, tmp_path: Path
+    policy: str, every: int, tmp_path: Path
 ) -> None:
     whole = tmp_path / "whole.jsonl"
     twin = made(Script(*batches()), whole, policy, when="passed")
@@ -306,7 +311,7 @@ def test_a_twin_that_stops_anywhere_continues_without_gap_and_without_a_second_d
     twin.close()
     expected = [record.values["advice"] for record in read_audit(whole) if record.kind == "advice"]
     lines = whole.read_bytes().splitlines(keepends=True)
-    for kept in range(len(lines)):
+    for kept in range(0, len(lines), every):
         cut = tmp_path / f"cut-{kept}.jsonl"
         cut.write_bytes(b"".join(lines[:kept]) + lines[kept][: len(lines[kept]) // 2])
         twin = made(Script(*batches()), cut, policy, when="passed")

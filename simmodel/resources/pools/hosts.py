@@ -369,7 +369,7 @@ class HostPool(NodePool):
         if named and offered is not None and offered[2] is allocation and offered[:2] == (self.version, job):
             named = False
         hosts = self._hosts
-        by_table = self._states is not None and not self._stale  # as _by_table
+        by_table = self._states is not None and not self._stale
         counts = (hosts is not None and job.request is None and job.past is None) or self._counts(job)
         # Hosts with equal free cores may differ in free GPUs.
         if named or by_table or not counts or self._gpus_taken:

@@ -660,12 +660,10 @@ class NodePromise(Promise):
         if self._rest is not None:
             np.minimum(room, self._rest.take(nodes, axis=1), out=room)
         wanted, shapes = states.asked(past)
-        if (shapes == shapes[:, :1]).all():  # as is usual: one row stands for all
-            shapes = shapes[:, :1]
-        met = room[0] >= shapes[0][:, None]
-        for amount, there in zip(shapes[1:], room[1:], strict=True):
-            if amount.any():
-                met &= there >= amount[:, None]
+        cores, gpus, memory = shapes[:, :, None]
+        met = room[0] >= cores
+        met &= room[1] >= gpus
+        met &= room[2] >= memory
         may[late] = np.add.reduce(met, axis=1) >= wanted - self.extra
         self._found = past, nodes, met
         return rows[may]
@@ -673,7 +671,7 @@ class NodePromise(Promise):
     def _unhurt(self, row: int) -> Numbers:
         """Return the nodes that the job of a row does not hurt, which was found possible last and runs past then."""
         rows, nodes, met = self._found
-        found: Numbers = nodes[met[0 if len(met) == 1 else int((rows == row).argmax())]]
+        found: Numbers = nodes[met[int((rows == row).argmax())]]
         return found
 
     def _take(self, allocation: Allocation) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from simmodel.resources.data.storage import Storage
     from simmodel.systems.grid.data import DataManager
     from simmodel.systems.grid.site import Site
+    from simmodel.work.job import Brokered
 
 __all__ = ["DataScheduler", "chosen_data_policy"]
 
@@ -185,7 +186,7 @@ class DataScheduler:
 
     # ------------------------------------------------------------------ what it hears
 
-    def job_assigned(self, job: Any, site: Site) -> None:
+    def job_assigned(self, job: Brokered, site: Site) -> None:
         """Note that a job has got a site."""
         if self._active and getattr(site, "system", None) is not None and site in self.grid.places:
             self.view.assigned.append((job, site))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.systems.broker.core import Part
+    from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.core import GridCore
     from simmodel.systems.grid.ledger import Try
 
@@ -158,7 +159,7 @@ class _Positions:
         return row < len(self._rows) if self._all else row in self._positions()
 
 
-def _present(job: Any, i: int, column: dict[str, NDArray[Any]]) -> tuple[str, str]:
+def _present(job: BrokeredJob, i: int, column: dict[str, NDArray[Any]]) -> tuple[str, str]:
     """Return the status and the state of a job that has been assigned and has not ended; ``i``: its position."""
     if job.started is not None and job.run is not None:
         column["start"][i] = job.started

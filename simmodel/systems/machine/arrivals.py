@@ -23,7 +23,6 @@ from simmodel.work.taskset import TaskSet
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 __all__ = ["bring_to_life", "estimate_set", "why_not"]
 
 

@@ -146,12 +146,17 @@ def test_conservative_promises_an_instant_not_nodes():
     assert simulate(nodes(3), Workload(jobs), "conservative").jobs["start"].tolist() == [1, 2, 10, 8]
 
 
-@pytest.mark.parametrize("name", ["easy", "conservative"])
-def test_a_synthetic_log_starts_as_on_counted_processors(name):
-    compare_on(load_workload("lublin-256"), 256, name)
+@pytest.mark.parametrize(
+    ("name", "jobs"),
+    [("easy", None), ("conservative", 1000), pytest.param("conservative", None, marks=pytest.mark.long)],
+)
+def test_a_synthetic_log_starts_as_on_counted_processors(name, jobs):
+    compare_on(load_workload("lublin-256").where(slice(0, jobs)), 256, name)
 
 
-@pytest.mark.parametrize(("name", "jobs"), [("easy", None), ("conservative", 3000)])
+@pytest.mark.parametrize(
+    ("name", "jobs"), [("easy", 8000), pytest.param("easy", None, marks=pytest.mark.long), ("conservative", 3000)]
+)
 def test_a_real_log_starts_as_on_counted_processors(name, jobs):
     compare_on(load_workload(data_file("swf/KTH-SP2-1996-2.1-cln.swf.gz")).where(slice(0, jobs)), 100, name)
 

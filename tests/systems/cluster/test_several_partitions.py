@@ -513,3 +513,13 @@ def test_easy_does_not_look_for_places_to_hold_while_no_partition_has_room(monke
     starts = [start for start, _ in ran(spec(2, 2, 2), jobs, "easy")]
     assert starts == [n % 3 + 1000 * (n // 3) for n in range(60)]
     assert len(looked) <= 2 * len(jobs)  # not for each submission, start and end
+
+
+def test_easy_looks_at_the_places_of_a_job_that_waits_alone_until_one_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two waves of three jobs, each submitted at an instant of its own: they start in b, in a, and once b is free."""
+    settled_for, fitted = counted(monkeypatch, backfilling, "settled"), counted(monkeypatch, CountPool, "fits")
+    jobs = [Job(submit=40 * (n // 3) + n % 3, run=10, processors=2, partitions=["b", "a"]) for n in range(6)]
+    found = ran(spec(2, 2, 2), jobs, "easy")
+    assert found == [(at + n, where) for at in (0, 40) for n, where in ((0, "b"), (1, "a"), (10, "b"))]
+    assert not settled_for
+    assert len(fitted) <= 4 * len(jobs)
