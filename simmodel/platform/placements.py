@@ -19,6 +19,7 @@ PLACEMENTS = Entries[Any](
         "contiguous": "simmodel.resources.ready.contiguous:Contiguous",
         "hilbert": "simmodel.resources.pools.network_placements:Hilbert",
         "group-first": "simmodel.resources.pools.network_placements:GroupFirst",
+        "random": "simmodel.resources.pools.network_placements:Random",
         "random-groups": "simmodel.resources.pools.network_placements:RandomGroups",
         "hybrid": "simmodel.resources.pools.network_placements:Hybrid",
         "fewest-hops": "simmodel.resources.pools.network_placements:FewestHops",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.intp]
     Amounts = NDArray[np.float64]
 
-__all__ = ["FewestHops", "GroupFirst", "Hilbert", "Hybrid", "RandomGroups", "curve"]
+__all__ = ["FewestHops", "GroupFirst", "Hilbert", "Hybrid", "Random", "RandomGroups", "curve"]
 
 SEEDS = 4096
 """The most nodes from which the nearest ones are tried."""
@@ -145,10 +145,21 @@ class RandomGroups(InGroups):
     def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
         """Return the candidates by the rank of their group, which depends on them, their number and the seed alone."""
         groups = self.groups(table)
-        state = crc32(candidates.astype("<i8").tobytes()), count
-        draws = np.random.default_rng([table.seed, crc32(b"random-groups"), *state])
-        rank = draws.permutation(int(groups.max()) + 1)
+        rank = _draws(table, b"random-groups", candidates, count).permutation(int(groups.max()) + 1)
         return candidates[np.argsort(rank[groups[candidates]], kind="stable")]
+
+
+class Random(NodeChoice):
+    """any nodes, in random order by the seed of the run"""
+
+    def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
+        """Return the candidates in an order that depends on them, their number and the seed alone."""
+        return _draws(table, b"random", candidates, count).permutation(candidates)
+
+
+def _draws(table: Table, name: bytes, candidates: Numbers, count: int) -> np.random.Generator:
+    state = crc32(candidates.astype("<i8").tobytes()), count
+    return np.random.default_rng([table.seed, crc32(name), *state])
 
 
 class Hybrid(GroupFirst):

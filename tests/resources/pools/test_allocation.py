@@ -14,8 +14,10 @@ from tests.helpers.examples import up_to
 
 GB = 2**30
 
-PLAIN = sorted(set(PLACEMENTS) - {"contiguous", "hilbert", "group-first", "random-groups", "hybrid", "fewest-hops"})
-"""The placements that need no network and let no job wait for better nodes."""
+PLAIN = sorted(
+    set(PLACEMENTS) - {"contiguous", "hilbert", "group-first", "random", "random-groups", "hybrid", "fewest-hops"}
+)
+"""The placements that need no network, draw nothing and let no job wait for better nodes."""
 
 
 def table(free, capacity=None, placement="first-fit", gpus=None):

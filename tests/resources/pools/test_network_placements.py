@@ -162,6 +162,15 @@ def test_random_groups_depend_on_the_seed_and_reach_every_group():
     assert list(one["nodes"]) == list(again["nodes"]) != list(other["nodes"])
 
 
+def test_random_nodes_are_each_chosen_equally_often_and_again_by_the_same_seed():
+    seeds = range(600)
+    firsts = [chosen(table("torus:4,3", "random", seed=seed), 3) for seed in seeds]
+    counts = np.bincount(np.concatenate(firsts), minlength=12)
+    assert counts.sum() == 3 * len(seeds)
+    assert np.all(np.abs(counts - 150) < 4 * (150 * 0.75) ** 0.5)
+    assert firsts == [chosen(table("torus:4,3", "random", seed=seed), 3) for seed in seeds]
+
+
 @pytest.mark.parametrize("text", ["torus:4,3", DRAGONFLY, "fat-tree:2;3,3;1,2;1,1"])
 def test_the_fewest_hops_grow_from_the_seed_with_the_nearest_nodes(text):
     rng = np.random.default_rng(8)

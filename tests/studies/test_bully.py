@@ -1,0 +1,41 @@
+"""The bully effect: what holds of its signs, and that slowdowns bound stretches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simmodel.foundation.errors import InputError
+from simmodel.studies.bully import BULLY_PLACEMENTS, bully_claims, bully_study
+
+
+@pytest.fixture(scope="module")
+def found():
+    return bully_study(seeds=5)
+
+
+def test_jobs_are_slowed_at_least_by_others(found):
+    assert len(found) == 5 * 2 * len(BULLY_PLACEMENTS)
+    assert np.all(found["stretch"] >= 1 - 1e-12)
+    assert np.all(found["slowdown"] >= found["stretch"] - 1e-12)  # alone they take at least as long as they compute
+    assert np.all(found["jobs"][found["kind"] == "heavy"] == 3)
+    for seed in range(5):  # the same jobs under each placement
+        assert len(set(found["jobs"][(found["seed"] == seed) & (found["kind"] == "light")].tolist())) == 1
+
+
+def test_random_nodes_expose_light_jobs_and_spread_heavy_ones(found):
+    claims = {row["claim"]: row for row in bully_claims(found).rows()}
+    assert claims["light: random > contiguous"]["holds"]
+    assert claims["light: random > contiguous"]["seeds"] == 5
+    assert claims["heavy: contiguous > random"]["holds"]
+    assert not claims["light: both > hybrid"]["holds"]
+
+
+def test_fast_networks_slow_nobody():
+    found = bully_study("dragonfly:9,2;2;8;4 bandwidth=1PBps", seeds=1)
+    assert np.allclose(found["slowdown"], 1, rtol=1e-12)
+
+
+def test_other_networks_are_refused():
+    with pytest.raises(InputError, match="hybrid"):
+        bully_study("torus:24,24 bandwidth=1GBps", seeds=1, placements=["hybrid"])
