@@ -161,6 +161,9 @@ class ClusterOptions(Options):
         },
     )
     overrun: Literal["stop", "continue"] = _choice("stop", "stop (default) or continue jobs at their requested time")
+    sharing: Literal["fair-bottleneck", "max-min"] = _choice(
+        "fair-bottleneck", "how jobs with traffic share links: as SimGrid's parallel tasks (default), or max-min"
+    )
 
 
 @attrs.frozen(kw_only=True, repr=False)

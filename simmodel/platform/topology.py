@@ -86,10 +86,6 @@ def _among(crossed: Callable[[Numbers, Numbers], Numbers], hosts: Numbers) -> Nu
     return links[links >= 0]
 
 
-_POINTS = 1 << 26
-"""More than the hosts, switches and routers of any topology: the numbers of links have those of their two ends."""
-
-
 def _truth(value: bool | str, place: str) -> bool:
     if value not in (True, False, "true", "false"):
         raise InputError(f"must be true or false, got {value!r}", place=place)
@@ -225,18 +221,25 @@ class Interconnect(Fields):
         """Return the name of a host, a switch or a router from its number among all of these."""
         return str(number)
 
-    def _ids(
-        self, low: Numbers, high: Numbers, port: Numbers | int = 0, *, down: NDArray[np.bool_] | bool = False
-    ) -> Numbers:
-        """Return the numbers of links by their ends as in their names."""
-        found: Numbers = (port * _POINTS + low) * _POINTS * 2 + high * 2
+    @property
+    def _upwards(self) -> int:
+        """The most links that have one point as the first of their two ends."""
+        raise NotImplementedError
+
+    def _upper(self, low: int, which: int) -> tuple[int, int]:
+        """Return the second end of such a link of a point, and its port."""
+        raise NotImplementedError
+
+    def _ids(self, low: Numbers, which: Numbers | int, down: NDArray[np.bool_] | bool = False) -> Numbers:
+        """Return the numbers of links by their first end, and by which of its links they are."""
+        found: Numbers = (low * self._upwards + which) * 2
         return found + down if self.sharing == "splitduplex" else found
 
     def link_name(self, number: int) -> str:
         """Return the name of a link from its number as :meth:`crossed` has it."""
         ends, down = divmod(number, 2)
-        low, high = divmod(ends, _POINTS)
-        port, low = divmod(low, _POINTS)
+        low, which = divmod(ends, self._upwards)
+        high, port = self._upper(low, which)
         side = "" if self.sharing != "splitduplex" else ":down" if down else ":up"
         return f"{self._point(low)}-{self._point(high)}{f'#{port}' if port else ''}{side}"
 
@@ -262,6 +265,14 @@ class Interconnect(Fields):
             first = LinkSpec(name=name, bandwidth=self.bandwidth * width, latency=self.latency, sharing=sharing)
             make = self._makers[width] = first.copies()
         return make(name, reverse if split else None)
+
+    def where(self, link: str) -> str:
+        """Return where a link is, in words for reports: its two ends; in a dragonfly the groups that it joins.
+
+        >>> Torus(dimensions=(8,), bandwidth=1.0).where("6-7:up")
+        '6 - 7'
+        """
+        return link.partition(":")[0].replace("-", " - ")
 
     def _limited(self, names: list[str], node: str | int) -> None:
         if self.limiter is not None:
@@ -370,7 +381,7 @@ class Torus(Interconnect):
     def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
         steps: list[Numbers] = []
         here, step = sources, 1
-        for size in self.dimensions:
+        for dimension, size in enumerate(self.dimensions):
             at, to = here // step % size, destinations // step % size
             half = size // 2 if self.wrap else size
             rises = ((at < to) & (to <= at + half)) | ((at > half) & ((at + half) % size >= to))
@@ -378,10 +389,18 @@ class Torus(Interconnect):
             base = here - at * step
             for i in range(int(count.max(initial=0))):
                 low = np.where(rises, at + i, at - i - 1) % size
-                link = self._ids(base + low * step, base + (low + 1) % size * step, down=~rises)
+                link = self._ids(base + low * step, dimension, ~rises)
                 steps.append(np.where(i < count, link, -1))
             here, step = base + to * step, step * size
         return steps
+
+    @property
+    def _upwards(self) -> int:
+        return len(self.dimensions)
+
+    def _upper(self, low: int, which: int) -> tuple[int, int]:
+        size, step = self.dimensions[which], prod(self.dimensions[:which])
+        return low + (step if low // step % size < size - 1 else step - step * size), 0
 
     def among(self, hosts: ArrayLike, /) -> Numbers:
         """Return the links between any two of some hosts, by dimension: of a route's part in one, only its ends matter.
@@ -516,7 +535,7 @@ class FatTree(Interconnect):
             rises = (top == level) & (here // above != destinations // self._below[level])
             port, digit = np.divmod(destinations // above % (self.up[level] * self.parallel[level]), self.up[level])
             parent = here % above + above * (digit + self.up[level] * (here // above // self.down[level]))
-            link = self._ids(self._first(level) + here, self._first(level + 1) + parent, port)
+            link = self._ids(self._first(level) + here, digit * self.parallel[level] + port)
             steps.append(np.where(rises, link, -1))
             here, top = np.where(rises, parent, here), top + rises
         first = np.full_like(sources, -1)
@@ -528,14 +547,31 @@ class FatTree(Interconnect):
             place = -((digit - first) // children) * children + digit
             anew = (first < 0) | (place >= children * self.parallel[level])
             place = np.where(anew, sources % self.parallel[level] * children + digit, place)
-            link = self._ids(self._first(level) + child, self._first(level + 1) + here, place // children, down=True)
+            which = here // above % self.up[level] * self.parallel[level] + place // children
+            link = self._ids(self._first(level) + child, which, True)
             steps.append(np.where(falls, link, -1))
             here, first = np.where(falls, child, here), np.where(falls, place + 1, first)
         return steps
 
+    @property
+    def _upwards(self) -> int:
+        return max(up * links for up, links in zip(self.up, self.parallel, strict=True))
+
+    def _upper(self, low: int, which: int) -> tuple[int, int]:
+        level, child = self._level(low)
+        digit, port = divmod(which, self.parallel[level])
+        above = self._above[level]
+        parent = child % above + above * (digit + self.up[level] * (child // above // self.down[level]))
+        return self._first(level + 1) + parent, port
+
+    def _level(self, point: int) -> tuple[int, int]:
+        """Return the level of a point, and its number there."""
+        level = max(each for each in range(self.levels + 1) if self._first(each) <= point)
+        return level, point - self._first(level)
+
     def _point(self, number: int) -> str:
-        level = max(each for each in range(self.levels + 1) if self._first(each) <= number)
-        return f"{level}.{number - self._first(level)}" if level else str(number)
+        level, there = self._level(number)
+        return f"{level}.{there}" if level else str(number)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -625,6 +661,18 @@ class Dragonfly(Interconnect):
             return float(self.black if a[2] == b[2] else 0)
         return float(self.green)
 
+    def where(self, link: str) -> str:
+        """Return where a link is, in words for reports: its two ends, or the two groups that it joins.
+
+        >>> dragonfly = Dragonfly(groups=3, chassis=2, routers=4, nodes=2, bandwidth=1.0)
+        >>> dragonfly.where("0.0.1-1.0.0:up"), dragonfly.where("1.0.0-1.0.2:up")
+        ('group 0 - group 1', '1.0.0 - 1.0.2')
+        """
+        one, _, other = link.partition(":")[0].partition("-")
+        ends = one.split(".")[0], other.split(".")[0]
+        apart = "." in one and "." in other and ends[0] != ends[1]
+        return f"group {ends[0]} - group {ends[1]}" if apart else super().where(link)
+
     def _hop(self, names: list[str], here: tuple[int, int, int], there: tuple[int, int, int]) -> None:
         """Add the link from one router to another."""
         one, other = _dotted(here), _dotted(there)
@@ -674,13 +722,33 @@ class Dragonfly(Interconnect):
         (group, chassis, router), (other, to, last) = self._places(sources), self._places(destinations)
         same = group == other
         gate = np.where(same, to, other // self.routers), np.where(same, last, other % self.routers)
-        steps = [self._ids(sources, self._at_router(group, chassis, router))]
+        steps = [self._ids(sources, 0)]
         steps += self._turns(group, (chassis, router), gate, ~same | self.continuous)
         back = group // self.routers, group % self.routers
-        blue = self._hop_ids(self._at_router(group, *gate), self._at_router(other, *back))
+        here, there = self._at_router(group, *gate), self._at_router(other, *back)
+        blue = self._hop_ids(here, there, self.routers + self.chassis + np.maximum(group, other))
         steps.append(np.where(same, -1, blue))
         steps += (np.where(same, -1, each) for each in self._turns(other, back, (to, last), ~same))
-        return [*steps, self._ids(destinations, self._at_router(other, to, last), down=True)]
+        return [*steps, self._ids(destinations, 0, True)]
+
+    @property
+    def _upwards(self) -> int:
+        return self.routers + self.chassis + self.groups
+
+    def _upper(self, low: int, which: int) -> tuple[int, int]:
+        first = len(self.hosts)
+        if low < first:
+            return first + low // self.nodes, 0
+        rest, router = divmod(low - first, self.routers)
+        group, chassis = divmod(rest, self.chassis)
+        if which < self.routers:
+            router = which
+        elif which < self.routers + self.chassis:
+            chassis = which - self.routers
+        else:
+            back, group = group, which - self.routers - self.chassis
+            chassis, router = divmod(back, self.routers)
+        return first + (group * self.chassis + chassis) * self.routers + router, 0
 
     def among(self, hosts: ArrayLike, /) -> Numbers:
         """Return the links between any two of some hosts: their own, and those between their routers."""
@@ -695,8 +763,8 @@ class Dragonfly(Interconnect):
         """Return the numbers of routers among the points."""
         return len(self.hosts) + (group * self.chassis + chassis) * self.routers + router
 
-    def _hop_ids(self, here: Numbers, there: Numbers) -> Numbers:
-        return self._ids(np.minimum(here, there), np.maximum(here, there), down=here > there)
+    def _hop_ids(self, here: Numbers, there: Numbers, which: Numbers) -> Numbers:
+        return self._ids(np.minimum(here, there), which, here > there)
 
     def _turns(
         self, group: Numbers, here: tuple[Numbers, Numbers], there: tuple[Numbers, Numbers], continuous: Numbers
@@ -705,8 +773,9 @@ class Dragonfly(Interconnect):
         (chassis, router), (to, last) = here, there
         turns = router != last
         after = np.where(turns & ~continuous, 0, chassis)
-        green = self._hop_ids(self._at_router(group, chassis, router), self._at_router(group, chassis, last))
-        black = self._hop_ids(self._at_router(group, after, last), self._at_router(group, to, last))
+        turn, end = self._at_router(group, chassis, last), self._at_router(group, to, last)
+        green = self._hop_ids(self._at_router(group, chassis, router), turn, np.maximum(router, last))
+        black = self._hop_ids(self._at_router(group, after, last), end, self.routers + np.maximum(after, to))
         return [np.where(turns, green, -1), np.where(after != to, black, -1)]
 
     def _point(self, number: int) -> str:
@@ -821,11 +890,12 @@ class Star(Tree):
 
     def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
         steps = Tree._trace(self, sources, destinations)
-        return steps if self.backbone is None else [steps[0], np.zeros_like(sources), *steps[1:]]
+        backbone = np.full_like(sources, 2 * self.nodes)
+        return steps if self.backbone is None else [steps[0], backbone, *steps[1:]]
 
     def link_name(self, number: int) -> str:
         """Return the name of a link from its number as :meth:`crossed` has it."""
-        return Tree.link_name(self, number) if number else "backbone"
+        return Tree.link_name(self, number) if number < 2 * self.nodes else "backbone"
 
     def _way(self, source: int, destination: int) -> list[str]:
         names = Tree._way(self, source, destination)

@@ -24,6 +24,7 @@ from simmodel.records.tables import (
     place_table,
     reason_table,
     run_table,
+    with_slowed,
 )
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.checkpoint import Kept
     from simmodel.work.job import History, LiveJob, Run
+    from simmodel.work.traffic import Slowed
 
 __all__ = ["OPEN", "Chooser", "JobRecorder"]
 
@@ -161,6 +163,8 @@ class JobRecorder(Observer):
         # For jobs with checkpoints: what they have kept; the seconds that restarts have lost since the record began.
         self._kept: dict[int, Kept] = {}
         self._lost: dict[int, float] = {}
+        # For jobs with traffic: by job and end of the execution.
+        self._slowed: dict[tuple[int | str, float], Slowed] = {}
         # Executions that need separate rows:
         self._stretches: list[Stretch] = []
         self._on_nodes: dict[int, Grant] = {}  # of the latest execution of each job
@@ -327,6 +331,10 @@ class JobRecorder(Observer):
         self._kept[index] = kept
         if lost:
             self._lost[index] = self._lost.get(index, 0.0) + lost
+
+    def job_slowed(self, run: Run, slowed: Slowed) -> None:
+        """Record who slowed an execution with traffic."""
+        self._slowed[run.job.id, float(self._env.now)] = slowed
 
     def workflow_started(self, job: LiveJob, machine: Recorded) -> None:
         """Remember the machine on which the workflow of a job runs, for its record."""
@@ -507,7 +515,8 @@ class JobRecorder(Observer):
         place = np.full(len(jobs), self._main.name if self._main is not None else "", dtype=object)
         for index, where in self._elsewhere.items():
             place[index] = where.name
-        return run_table(jobs, list(self._runs()), place, self._on_nodes)
+        table = run_table(jobs, list(self._runs()), place, self._on_nodes)
+        return with_slowed(table, self._slowed) if self._slowed else table
 
     def _networks(self) -> dict[str, NodeNetwork]:
         """Return the places of nodes in networks, by place, if executions on nodes are known."""

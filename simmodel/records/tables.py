@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason
+    from simmodel.work.traffic import Slowed
 
 __all__ = [
     "REASONS",
@@ -33,6 +34,7 @@ __all__ = [
     "reason_table",
     "run_table",
     "sharers",
+    "with_slowed",
 ]
 
 Change = tuple[float, str, str, float, tuple[int, ...]]
@@ -240,6 +242,24 @@ def run_table(
     held = allocation_columns(given, columns["processors"])
     table = Table({**{name: columns[name] for name in order}, **held})
     return table.where(np.lexsort((which, start)))
+
+
+def with_slowed(runs: Table, slowed: Mapping[tuple[int | str, float], Slowed]) -> Table:
+    """Return the table of executions with columns about those with traffic, given by job and end (s).
+
+    ``alone``: the seconds that the execution would have taken alone; ``stretch``: its run time as a multiple of these,
+    nan if unknown; ``slowed_by`` and ``slowed_on``: the job that slowed it most, and where.
+    """
+    ends = zip(runs["job"].tolist(), runs["end"].tolist(), strict=True)
+    found = [slowed.get(key) for key in ends]
+    alone = np.array([np.nan if each is None or not each.alone else each.alone for each in found])
+    most = [("", "") if each is None or not each.by else each.by[0] for each in found]
+    return runs.with_columns(
+        alone=alone,
+        stretch=(runs["end"] - runs["start"]) / alone,
+        slowed_by=np.array([str(each[0]) for each in most]),
+        slowed_on=np.array([each[1] for each in most]),
+    )
 
 
 def allocation_columns(

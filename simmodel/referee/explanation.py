@@ -68,6 +68,8 @@ class Explanation(Told):
         ``reason``
     said
         what a scheduler outside says of it
+    slowed
+        of a job with traffic, who slowed it once it ran, and where
     cautions
         why its start may be another: what is not modelled, or that the scheduler outside expects another
     dated
@@ -89,6 +91,7 @@ class Explanation(Told):
     promises: Table = attrs.field(factory=lambda: span_table([], PROMISES))
     told: Table = attrs.field(factory=lambda: told_of([], ""))
     said: str = ""
+    slowed: str = ""
     cautions: tuple[str, ...] = ()
     dated: bool = False
 
@@ -105,6 +108,8 @@ class Explanation(Told):
             yield f"  it would start now {change.text}"
         if self.said:
             yield f"  the scheduler says: {self.said}"
+        if self.slowed:
+            yield f"  once it ran: {self.slowed}"
         for caution in self.cautions:
             yield f"  caution: {caution}"
         yield from table_lines("what it waited for", self.spans, {"since": "since (s)", "until": "until (s)"})

@@ -64,6 +64,7 @@ def explain_job(
         spans=span_table(watch.spans),
         promises=span_table(_promises(watch, policy), Promise._fields),
         told=told_of([each._asdict() for each in system.scheduler.reasons], job),
+        slowed="" if watch.slowed is None else watch.slowed.text(),
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import LiveJob, Run
+    from simmodel.work.traffic import Slowed
 
 __all__ = ["Happened", "Look", "Promise", "Watch"]
 
@@ -123,6 +124,8 @@ class Watch(Observer):
         the starts that the policy promised in the run
     leaves
         whether the run ends once the job has started or left
+    slowed
+        who slowed its first execution, if it has traffic and that is over
     looks
         the cluster after some of the decisions while it waited, evenly spread among them
     """
@@ -142,6 +145,7 @@ class Watch(Observer):
         self._look = system.env.at_instant_end(self._take_look, _AFTER_SCHEDULERS)
         self._leave = system.env.at_instant_end(system.env.leave, _AFTER_SCHEDULERS + 1)
         self.leaves = False
+        self.slowed: Slowed | None = None
         for each in (self, self._happened, self._seen):
             system.env.observe(each)
 
@@ -200,6 +204,13 @@ class Watch(Observer):
             self._note(now, None)
             if self.promises:
                 self._promise(now, now, "start")
+            if run.job.spec is None or run.job.spec.traffic is None:
+                self._ends()
+
+    def job_slowed(self, run: Run, slowed: Slowed) -> None:
+        """Note who slowed its first execution, if it has traffic."""
+        if run.job is self.live and self.slowed is None:
+            self.slowed = slowed
             self._ends()
 
     def job_cancelled(self, job: LiveJob) -> None:

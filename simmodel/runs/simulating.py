@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenTasks, GivenWork
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import Job
-    from simmodel.work.prepare import Estimates, Overrun
+    from simmodel.work.prepare import Estimates, Overrun, Sharing
     from simmodel.work.workload import Workload
 
 __all__ = ["simulate", "start"]
@@ -73,6 +73,7 @@ def simulate(
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
     estimates: Estimates | PredictorLike = "requested",
     overrun: Overrun = "stop",
+    sharing: Sharing = "fair-bottleneck",
     until: float | str | None = None,
     observers: Sequence[object] = (),
     progress: bool = False,
@@ -92,6 +93,7 @@ def simulate(
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
     estimates: Estimates | PredictorLike = "requested",
     overrun: Overrun = "stop",
+    sharing: Sharing = "fair-bottleneck",
     until: float | str | None = None,
     events: bool = False,
     observers: Sequence[object] = (),
@@ -196,7 +198,7 @@ def simulate(
     seed
         of all random streams (default: 0); ``None``: a new one for each run, stored in the result's scenario. Default
         with a snapshot: its streams continue
-    decide_on, event_order, estimates, overrun
+    decide_on, event_order, estimates, overrun, sharing
         see :class:`~simmodel.systems.cluster.system.Cluster`; also for the clusters of a broker
     decide, overlap, transfers, core_held, contention
         see :class:`~simmodel.systems.machine.system.Machine`

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from simmodel.work.checkpoint import Kept
     from simmodel.work.job import Brokered, LiveJob, Run
     from simmodel.work.livetask import LiveTask
+    from simmodel.work.traffic import Slowed
 
 __all__ = ["Observer"]
 
@@ -132,6 +133,10 @@ class Observer:
     @hook
     def job_checkpointed(self, run: Run, kept: Kept, lost: float, /) -> None:
         """A job with checkpoints ends or goes back to the queue, which loses ``lost`` seconds of this execution."""
+
+    @hook
+    def job_slowed(self, run: Run, slowed: Slowed, /) -> None:
+        """An execution of a job with traffic ends or is stopped; ``slowed``: by whom, and its seconds alone."""
 
     @hook
     def workflow_started(self, job: LiveJob, machine: Any, /) -> None:

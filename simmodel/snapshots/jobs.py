@@ -25,6 +25,7 @@ from simmodel.work.job import Job
 __all__ = [
     "Choice",
     "JobsSnapshot",
+    "Pace",
     "Past",
     "PlaceState",
     "Planned",
@@ -62,7 +63,7 @@ class Past(NamedTuple):
     suspended since) and ``last_start`` in s; ``executed``: seconds of work that was kept; ``whole``: its times before
     it was suspended or continued from a checkpoint; ``resumes``: the parts of nodes on which it resumes, ``True`` if
     nodes are not identified, ``None`` if it restarts; ``bound``: the part of the host on which a broker wants it to
-    run; ``kept``: the totals of its checkpoints.
+    run; ``kept``: the totals of its checkpoints; ``done``: the share of a job with traffic that was done before.
     """
 
     attempts: Count = 0
@@ -75,6 +76,7 @@ class Past(NamedTuple):
     resumes: Allocation | bool | None = None
     bound: Allocation | None = None
     kept: Kept | None = None
+    done: Seconds = 0.0
 
 
 class WorkState(NamedTuple):
@@ -103,11 +105,20 @@ class WorkState(NamedTuple):
     unrequested: bool = False
 
 
+class Pace(NamedTuple):
+    """How far a running job with traffic is: ``left`` of it (of 1) at the instant ``since`` (s), and its rate (1/s)."""
+
+    left: float
+    since: Instant
+    rate: float
+
+
 class RunningWork(NamedTuple):
     """A running job: its start, its expected end and, only in snapshots of simulations, its actual end (s).
 
     ``held``: the parts of nodes that it holds, if nodes are identified; ``attempt``: from 1; ``released``: its
-    processors are free already, although its end is still an event of this instant.
+    processors are free already, although its end is still an event of this instant; ``pace``: if it has traffic, and
+    its end is known.
     """
 
     work: WorkState
@@ -117,6 +128,7 @@ class RunningWork(NamedTuple):
     held: Allocation | None = None
     attempt: Size = 1
     released: bool = False
+    pace: Pace | None = None
 
     @property
     def id(self) -> int | str:
@@ -234,7 +246,8 @@ def seen_running(running: Sequence[RunningWork]) -> tuple[RunningWork, ...]:
     columns: Any = RunningWork._make(zip(*running, strict=True))
     if any(columns.released):
         return seen_running([run for run in running if not run.released])
-    return rows_of(RunningWork, columns._replace(work=seen_works(columns.work), end=repeat(None, len(running))))
+    nothing = [None] * len(running)
+    return rows_of(RunningWork, columns._replace(work=seen_works(columns.work), end=nothing, pace=nothing))
 
 
 def rows_of(kind: type[Row], columns: Iterable[Iterable[Any]]) -> tuple[Row, ...]:

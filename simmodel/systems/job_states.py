@@ -63,6 +63,7 @@ def past_of(job: LiveJob) -> Past | None:
         None if not past.resumes else past.resumes.allocation or True,
         None if past.bound is None else past.bound.allocation,
         past.kept,
+        past.done,
     )
 
 
@@ -81,7 +82,7 @@ def history_of(past: Past) -> History:
         history.resumes = grant_of(None if past.resumes is True else past.resumes)
     if past.bound is not None:
         history.bound = grant_of(past.bound)
-    history.kept = past.kept
+    history.kept, history.done = past.kept, past.done
     return history
 
 

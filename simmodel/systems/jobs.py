@@ -175,9 +175,9 @@ class JobSystem(System[LiveJob]):
         job.seq, job._job, job.user, job.priority = number, spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
         job.unrequested = spec.requested is None
-        if spec.has_body or spec.dependencies or spec.checkpoint is not None:
+        if spec.own_end or spec.dependencies or spec.checkpoint is not None:
             what = "dependencies" if spec.dependencies else "checkpoints"
-            what = "workflows" if spec.workflow else "bodies" if spec.has_body else what
+            what = "workflows" if spec.workflow else "bodies" if spec.has_body else "traffic" if spec.traffic else what
             return job, f"a {self.kind} does not support jobs with {what}"
         reasons = []
         for place in self.places:

@@ -15,6 +15,7 @@ from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
 from simmodel.work.task import File
+from simmodel.work.traffic import Traffic
 
 if TYPE_CHECKING:
     import simpy
@@ -227,12 +228,16 @@ class Job(Fields):
     elastic
         an :class:`~simmodel.work.elastic.Elastic`: the sizes between which it may run; ``processors`` is the preferred
         one. Only for jobs that request processors in one partition, and have no body
+    traffic, compute
+        instead of a run time: a :class:`~simmodel.work.traffic.Traffic`, the messages among its nodes, and the seconds
+        that it computes meanwhile on nodes of speed 1. It ends when both are over, later where others use the same
+        links of the network of its partition
 
     Raises
     ------
     ValueError
-        a number is negative, none of ``run``, ``body`` and ``workflow`` is given, both ``body`` and ``workflow`` are,
-        both ``partition`` and ``partitions``, or ``elastic`` beside a request that has one size
+        a number is negative, none of ``run``, ``body``, ``workflow`` and ``traffic`` is given or two of them are, both
+        ``partition`` and ``partitions``, or ``elastic`` beside a request that has one size
 
     >>> Job(processors=4, run=100, requested=120).processors
     4
@@ -278,15 +283,21 @@ class Job(Fields):
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]
     bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=in_rates)
+    traffic: Traffic | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Traffic))
+    )
+    compute: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
 
     @processors.default
     def _default_processors(self) -> int:
         return 1
 
     def __attrs_post_init__(self) -> None:
-        if self.run is None and not self.has_body:
+        if self.traffic is not None or self.compute:
+            self._check_traffic()
+        elif self.run is None and not self.has_body:
             name = self.id if self.id is not None else self.name
-            raise ValueError(f"job {name}: must have a run time, a body or a workflow")
+            raise ValueError(f"job {name}: must have a run time, a body, a workflow or traffic")
         if self.body is not None and not callable(self.body):
             raise ValueError(f"body: must be a generator function body(env, job, grant), got {self.body!r}")
         if self.workflow is not None:
@@ -314,6 +325,14 @@ class Job(Fields):
         if self.processors not in (1, elastic.preferred):
             raise ValueError(f"processors: must be {elastic.preferred}, the preferred size, got {self.processors}")
         object.__setattr__(self, "processors", elastic.preferred)
+
+    def _check_traffic(self) -> None:
+        if self.traffic is None:
+            raise ValueError(f"compute: must be left out without traffic (run is the run time), got {self.compute}")
+        for name in ("run", "body", "workflow", "checkpoint", "elastic"):
+            if getattr(self, name) is not None:
+                hint = "; compute is the time of its processors" if name == "run" else ""
+                raise ValueError(f"{name}: must be left out beside traffic{hint}, got {getattr(self, name)!r}")
 
     def _check_workflow(self) -> None:
         if self.machine is None:
@@ -344,6 +363,11 @@ class Job(Fields):
         return self.body is not None or self.workflow is not None
 
     @property
+    def own_end(self) -> bool:
+        """Whether its end is not its run time after its start: a generator executes it, or it has traffic."""
+        return self.body is not None or self.workflow is not None or self.traffic is not None
+
+    @property
     def saves_somewhere(self) -> bool:
         """Whether it writes its checkpoints to a storage or over a link: its end depends on who else does."""
         return self.checkpoint is not None and self.checkpoint.to != ""
@@ -363,7 +387,7 @@ class Job(Fields):
         """Whether it requests only processors and time, besides files, dependencies and a priority."""
         named = self.queue is not None or self.partition is not None or self.partitions
         shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts
-        extra = self.has_body or self.cancel is not None or self.elastic is not None or self.checkpoint is not None
+        extra = self.own_end or self.cancel is not None or self.elastic is not None or self.checkpoint is not None
         return not (named or shaped or extra)
 
     def seconds(self, saved: float = 0.0) -> float:
@@ -381,11 +405,11 @@ class Job(Fields):
 
     def is_seen(self, seconds: float, saved: float = 0.0) -> bool:
         """Whether :meth:`as_seen` changes nothing."""
-        special = self.has_body or self.cancel is not None or self.saves_somewhere
+        special = self.own_end or self.cancel is not None or self.saves_somewhere
         return self.run == self._work_in(seconds, saved) and not special
 
     def as_seen(self, seconds: float, saved: float = 0.0) -> Job:
-        """Return the job as a what-if knows it: it executes for ``seconds``, and has no body and no cancellation.
+        """Return the job as a what-if knows it: it executes for ``seconds``, without body, traffic and cancellation.
 
         Its checkpoints take as long as they do alone.
 
@@ -402,6 +426,8 @@ class Job(Fields):
         if self.checkpoint is not None:
             put(seen, "checkpoint", self.checkpoint.alone)
         put(seen, "cancel", None)
+        put(seen, "traffic", None)
+        put(seen, "compute", 0.0)
         return seen
 
     @property
@@ -501,6 +527,7 @@ class JobRequest:
         "queue",
         "requested",
         "submit",
+        "traffic",
         "user",
     )
 
@@ -527,6 +554,7 @@ class JobRequest:
         self.checkpoint = job.checkpoint
         self.grace = job.grace
         self.has_body = job.has_body
+        self.traffic = job.traffic
 
     def __repr__(self) -> str:
         return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"
@@ -548,6 +576,8 @@ class History:
         the totals of its checkpoints, or ``None``
     progress
         how far the execution had come that was suspended, of a job that saves to a storage or over a link
+    done
+        the share of a job with traffic that was done before
     resumes
         the resources with which it starts: those held at its suspension, or those of ``bound``; ``None``: any
     bound
@@ -561,6 +591,7 @@ class History:
         "asked",
         "attempt_start",
         "bound",
+        "done",
         "eligible",
         "executed",
         "first_start",
@@ -576,6 +607,7 @@ class History:
         self.attempt_start: float | None = None
         self.last_start: float | None = None
         self.executed = 0.0
+        self.done = 0.0
         self.kept: Kept | None = None
         self.progress: Progress | None = None
         self.resumes: Any = None

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from simmodel.work.checkpoint import Checkpoint
 
-__all__ = ["REPEATED", "Estimates", "Overrun", "Prepared", "distinct_jobs", "planned_seconds", "prepare"]
+__all__ = ["REPEATED", "Estimates", "Overrun", "Prepared", "Sharing", "distinct_jobs", "planned_seconds", "prepare"]
 
 Estimates = Literal["requested", "exact", "cqsim"]
 Overrun = Literal["stop", "continue"]
+Sharing = Literal["fair-bottleneck", "max-min"]
 Seconds = TypeVar("Seconds", float, "NDArray[np.float64]")
 
 
@@ -166,8 +167,8 @@ def prepare(
     asked = np.full(len(run), np.nan)
     if "requested" in workload:
         asked = np.where(workload["requested"] > 0, workload["requested"], np.nan)
-        missing = np.isnan(asked) & ~bad
-        if workload.specs is None or not missing[~bad].all():
+        missing = np.isnan(asked) & ~bad & np.isfinite(run)
+        if workload.specs is None or not missing[~bad & np.isfinite(run)].all():
             _count(report.repaired, "requested time missing: run time used", missing)
     unrequested = np.isnan(asked)
     requested = np.where(unrequested, run, asked)

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
+from simmodel.foundation.units import parse_quantity
 from simmodel.work.rows import processors_of
+from simmodel.work.traffic import Traffic
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["between", "first", "make_malleable", "merge", "offered_load", "scale_load", "select", "shift"]
+__all__ = [
+    "add_traffic",
+    "between",
+    "first",
+    "make_malleable",
+    "merge",
+    "offered_load",
+    "scale_load",
+    "select",
+    "shift",
+]
 
 
 def make_malleable(
@@ -327,3 +340,60 @@ def _joined(parts: Sequence[NDArray[np.generic] | None], lengths: list[int]) -> 
         for part, n in zip(parts, lengths, strict=True)
     ]
     return np.concatenate([text.astype(str) for text in texts])
+
+
+def add_traffic(
+    workload: Workload,
+    patterns: Sequence[str | Traffic] = ("all-to-all", "ring", "stencil-2d", "tree"),
+    rates: tuple[float | str, float | str] = ("10MB/s", "1GB/s"),
+    *,
+    cores: int = 1,
+    share: float = 1.0,
+    seed: int = 0,
+) -> Workload:
+    """Return the jobs, a share of which have traffic: they compute for their run time and send meanwhile.
+
+    They name no queue and no partition, which platforms lack that a log is not of.
+
+    Parameters
+    ----------
+    workload
+        the jobs
+    patterns
+        from which that of each job is drawn (see :class:`~simmodel.work.traffic.Traffic`)
+    rates
+        the least and the most bytes/s that a node sends, on average over the run time; drawn log-uniformly
+    cores
+        of a node, for jobs that request processors
+    share
+        the share of the jobs, chosen at random, from 0 to 1
+    seed
+        of the draws
+
+    Raises
+    ------
+    ValueError
+        a pattern is unknown, or the share or the rates are not in order
+
+    >>> log = Workload({"submit": [0, 1], "run": [10, 10], "processors": [4, 8], "requested": [60, 60]})
+    >>> [(job.traffic.pattern, job.compute) for job in add_traffic(log, ["ring"]).specs]
+    [('ring', 10.0), ('ring', 10.0)]
+    """
+    low, high = (parse_quantity(rate, "B/s", place="rates") for rate in rates)
+    if not 0 <= share <= 1:
+        raise ValueError(f"share: must be from 0 to 1, got {share!r}")
+    if not (0 < low <= high and patterns):
+        raise ValueError(f"rates, patterns: must be two rates > 0 in order, and some patterns, got {rates}, {patterns}")
+    rng = np.random.default_rng(seed)
+    jobs = [attrs.evolve(job, queue=None, partition=None, partitions=()) for job in workload.jobs()]
+    chosen = rng.permutation(len(jobs)) < round(share * len(jobs))
+    kinds = rng.integers(len(patterns), size=len(jobs)).tolist()
+    sent = np.exp(rng.uniform(np.log(low), np.log(high), len(jobs))).tolist()
+    given = [each if isinstance(each, Traffic) else Traffic(each) for each in patterns]
+    for row, job in enumerate(jobs):
+        if chosen[row] and job.run and not job.own_end:
+            nodes = job.nodes or -(-job.processors // cores)
+            kind = given[kinds[row]]
+            size = kind.bytes * sent[row] * nodes * job.run / (kind.total(nodes) or 1.0)
+            jobs[row] = attrs.evolve(job, run=None, compute=job.run, traffic=attrs.evolve(kind, bytes=size))
+    return Workload.from_jobs(jobs, name=workload.name, processors=workload.processors)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import OutageSpec, ReservationSpec
     from simmodel.resources.pools.allocation import Allocation, Request
+    from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.resources.pools.promises import JobOrder, WaitingJobs
     from simmodel.work.job import Job, LiveJob, Run
 
@@ -115,6 +116,11 @@ class Pool(Claims, Windows):
             call(*what)
 
     # ------------------------------------------------------------------ defined by each kind of pool
+
+    @property
+    def network(self) -> NodeNetwork | None:
+        """The places of its nodes in a network, or ``None``."""
+        return None
 
     @property
     def simple(self) -> bool:

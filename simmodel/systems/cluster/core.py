@@ -35,6 +35,7 @@ _HOOKS = (
     "job_resized",
     "job_cancelled",
     "job_checkpointed",
+    "job_slowed",
     "workflow_started",
     "claim_granted",
     "claim_resized",

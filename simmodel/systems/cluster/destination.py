@@ -140,7 +140,7 @@ class ClusterDestination(Destination):
         slowdown = slowdowns[None] if len(slowdowns) == 1 else self.slowdown(job)
         limit, run = job.limit * slowdown, job._length * slowdown
         cluster = self.system
-        if job._job is not None and job._job.has_body:
+        if job._job is not None and job._job.own_end:
             return limit, limit, INFINITY
         if cluster.core.overrun == "stop" and run > limit:
             run = limit
@@ -204,7 +204,7 @@ class ClusterDestination(Destination):
             guest, _ = cluster.live(self.request(job))
             job.adopt(guest)
             job.watched, plain = True, False
-        if cluster.core.overrun == "stop" and job._length > job.limit and not (spec and spec.has_body):
+        if cluster.core.overrun == "stop" and job._length > job.limit and not (spec and spec.own_end):
             job._outcome = "timeout"
         self.forecast.adds(job)
         self.handed.append((cluster.take_over(job, plain=plain), job.row))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.bodies import Bodies
     from simmodel.systems.cluster.checkpoints import Checkpoints
     from simmodel.systems.cluster.core import ClusterCore
+    from simmodel.systems.cluster.traffic import JobTraffic
     from simmodel.systems.dependencies import Dependencies
 
 __all__ = ["Ending", "JobExecution"]
@@ -94,6 +95,17 @@ class JobExecution:
 
         return Checkpoints(self._core, self)
 
+    @cached_property
+    def traffic(self) -> JobTraffic:
+        """The part that runs jobs with traffic."""
+        from simmodel.systems.cluster.traffic import JobTraffic
+
+        self.talks = True
+        return JobTraffic(self._core, self)
+
+    talks = False
+    """Whether there have been jobs with traffic."""
+
     # ------------------------------------------------------------------ starts
 
     def start(
@@ -126,7 +138,7 @@ class JobExecution:
             expected, duration = expected / speed, duration / speed
         spec = job._job
         course = job.course
-        simple = self.plans and course is None and (spec is None or not (spec.has_body or spec.saves_somewhere))
+        simple = self.plans and course is None and (spec is None or not (spec.own_end or spec.saves_somewhere))
         if simple:
             end = now + duration
             run = Run(job, place, now, now + expected, grant, self._ends, end)
@@ -141,6 +153,8 @@ class JobExecution:
             pass
         elif spec is not None and spec.has_body:
             self._bodies.begin(run, spec)
+        elif self.plans and spec is not None and spec.traffic is not None:
+            self.traffic.begin(run)
         elif self.plans:
             self.checkpoints.begin(run)
         past, resumed = job.past, False
@@ -235,6 +249,9 @@ class JobExecution:
 
     def plan_end(self, run: Run, at: float) -> None:
         """Plan the end of a run at an instant (s)."""
+        if self.talks and self.traffic.runs(run):
+            self.traffic.plan_end(run, at)
+            return
         run.callbacks = self._ends
         run._end = at
         run._number = self.env.plan(run, at, self._priority)
@@ -244,6 +261,9 @@ class JobExecution:
         spec = run.job._job
         if spec is not None and spec.has_body:
             self._bodies.begin(run, spec)
+            return
+        if spec is not None and spec.traffic is not None:
+            self.traffic.begin(run)
             return
         if spec is not None and spec.saves_somewhere:
             self.checkpoints.begin(run)
@@ -307,6 +327,8 @@ class JobExecution:
     def _ended_watched(self, run: Run, status: str | None = None) -> Sequence[LiveJob]:
         """Update usage, limits and checkpoints at an end; return the held jobs that may wait from now on."""
         job = run.job
+        if job._job is not None and job._job.traffic is not None:
+            self.traffic.end(run, status)
         if status is not None and job._job is not None and job._job.checkpoint is not None:
             self.checkpoints.count_kept(run, status)
         for usage in self._core.usages:
@@ -417,11 +439,12 @@ class JobExecution:
     def endings(self) -> list[Ending]:
         """List the planned ends."""
         runs = [run for pool in self._core.places for run in pool.running if isinstance(run, Run)]
+        talking = self.traffic.endings() if self.talks else ()
         return [
             Ending(float(run._end), float(self._priority), run._number, run)
             for run in (*runs, *self._released)
             if run.callbacks is not None
-        ]
+        ] + [Ending(*each) for each in talking]
 
     def state(
         self, work_of: Callable[[LiveJob], WorkState], *, ends: bool
@@ -445,6 +468,7 @@ class JobExecution:
                     run.grant.allocation,
                     max(1, run.job.attempts),
                     getattr(run, "released", False),
+                    self.traffic.pace_of(run) if ends and self.talks else None,
                 )
                 for run in runs
             ]
@@ -473,6 +497,8 @@ class JobExecution:
             if job.rules is not None:
                 job.rules.runs(job)
             self.malleable += job.elastic is not None
+            if each.pace is not None:
+                self.traffic.begin(run, each.pace)
         for place, held in there.items():
             place.running.fill(held)
         return runs

@@ -203,7 +203,7 @@ class Intake:
         requested, expected, duration = (
             float(each) for each in planned_seconds(run, limit, core.estimates, core.overrun)
         )
-        if spec.has_body:
+        if spec.own_end:
             requested, expected, duration = limit, limit, float("inf")
         name = name_of(spec, number + 1, self._dependencies.known)
         kind = LiveJob if spec.elastic is None else MalleableJob
@@ -214,7 +214,7 @@ class Intake:
         job._job = spec
         job.user, job.priority = spec.user, spec.priority
         job.unrequested = spec.requested is None and core.estimates == "requested"
-        if core.overrun == "stop" and limit < run:
+        if core.overrun == "stop" and limit < run and spec.traffic is None:
             job._outcome = "timeout"
         job.watched = True
         rules = self._queueing.rules
@@ -240,6 +240,10 @@ class Intake:
             from simmodel.systems.cluster.workflows_in_jobs import why_not_inside
 
             reason = why_not_inside(spec)
+        if reason is None and spec.traffic is not None:
+            from simmodel.systems.cluster.traffic import why_no_traffic
+
+            reason = why_no_traffic(spec, pool)
         return job, reason or core.io.why_not(spec)
 
     def check_one(self, spec: Job) -> None:

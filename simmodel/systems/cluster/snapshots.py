@@ -264,11 +264,10 @@ def _submission(cluster: LiveCluster, submission: Submission) -> WorkState:
     name = _id_of(submission)
     if spec.has_body:
         raise SnapshotError(f"job {name} (not yet submitted) cannot be copied: {spec.program}")
-    assert spec.run is not None
     run = cluster.core.io.timed_job(spec).seconds()
     limit = spec.requested if spec.requested is not None else run
     seconds = planned_seconds(run, limit, cluster.core.estimates, cluster.core.overrun)
-    planned, expected, duration = map(float, seconds)
+    planned, expected, duration = map(float, seconds if spec.traffic is None else (limit, limit, run))
     unrequested = spec.requested is None and cluster.core.estimates == "requested"
     about = name, number, submission.at, spec.processors, planned, expected, duration, spec.user
     return WorkState(*about, spec=spec, unrequested=unrequested)

@@ -26,7 +26,7 @@ from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.given_work import as_workload
 from simmodel.work.job import OVER, Job, LiveJob
-from simmodel.work.prepare import Estimates, Overrun, Prepared, distinct_jobs
+from simmodel.work.prepare import Estimates, Overrun, Prepared, Sharing, distinct_jobs
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Cluster(System[LiveJob]):
         times by name (``"predicted"``: the default one) or as an object, which then learns from the jobs that end
     overrun
         ``"stop"``: a job is stopped at its requested time; ``"continue"``: it continues to its end
+    sharing
+        how jobs with traffic share links: ``"fair-bottleneck"``, as SimGrid's parallel tasks, or ``"max-min"``
     name, rank
         name in reports; turn among schedulers that decide at the same instant, lowest first
     record
@@ -129,13 +131,16 @@ class Cluster(System[LiveJob]):
         event_order: Literal["submits-first", "ends-first"] = "submits-first",
         estimates: Estimates | PredictorLike = "requested",
         overrun: Overrun = "stop",
+        sharing: Sharing = "fair-bottleneck",
         name: str | None = None,
         rank: int = 1,
         record: bool = True,
         execution: Literal["planned", "mirrored"] = "planned",
         begin: bool = True,
     ) -> None:
-        options = ClusterOptions(decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun)
+        options = ClusterOptions(
+            decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun, sharing=sharing
+        )
         if execution not in ("planned", "mirrored"):
             raise InputError(f"must be 'planned' or 'mirrored', got {execution!r}", place="execution")
         if not isinstance(env, Environment):

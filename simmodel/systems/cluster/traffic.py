@@ -1,0 +1,240 @@
+"""Jobs with traffic: their progress, and ends that are planned anew when the rates of jobs change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from simmodel.resources.network.progress import Fluid, Fluids
+from simmodel.resources.network.usage import LinkUsage
+from simmodel.snapshots.jobs import Pace
+from simmodel.work.job import Refusal
+from simmodel.work.traffic import Slowed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.environment import Call
+    from simmodel.platform.topology import Topology
+    from simmodel.resources.pools.pool import Pool
+    from simmodel.systems.cluster.core import ClusterCore
+    from simmodel.work.job import Job, Run
+    from simmodel.work.traffic import Traffic
+
+__all__ = ["JobTraffic", "why_no_traffic"]
+
+_BEFORE_SCHEDULERS = -1
+_ROUNDING = 1e-12  # relative
+_KEPT = 256
+"""Sets of nodes whose links are kept, of the latest jobs."""
+
+
+class Ends(Protocol):
+    """The part that ends runs: the execution of a cluster."""
+
+    def finish(self, run: Run, status: str | None = None, /) -> None:
+        """End a run, by default with the planned status."""
+        ...
+
+
+def why_no_traffic(spec: Job, place: Pool) -> str | None:
+    """Return why a job's traffic cannot go through the network of a place, or ``None``."""
+    assert spec.traffic is not None
+    if place.network is None:
+        return Refusal.of("traffic among its nodes", f"{place.name} has no network")
+    return None if spec.nodes is None else spec.traffic.why_not(spec.nodes)
+
+
+class _Talk(Fluid):
+    """A run with traffic: how much of it is left, of 1, at an instant (s), and the call that ends it."""
+
+    __slots__ = ("begun", "by", "call", "left", "limit_at", "lost", "pace", "run", "since", "told")
+
+    def __init__(self, run: Run, links: NDArray[np.int64], amounts: NDArray[np.float64], ceiling: float) -> None:
+        super().__init__(run.job.seq, links, amounts, ceiling)
+        self.run = run
+        self.left = self.begun = 1.0  # now, and when the run began
+        self.since: float = run.started
+        self.pace = 0.0  # its rate since then
+        self.limit_at = inf
+        self.call: Call | None = None
+        self.by: tuple[int, int | str] | None = None  # the link that limits it, and the job with most of it
+        self.lost: dict[tuple[int, int | str], float] = {}  # seconds by these, until an instant (s)
+        self.told: float = run.started
+
+    def advance(self, now: float) -> None:
+        """Count the progress since the last change."""
+        self.left = max(0.0, self.left - float(now - self.since) * self.pace) if self.pace < inf else 0.0
+        self.since = now
+        self.lose(now)
+
+    def lose(self, now: float) -> None:
+        """Count the seconds lost to the job with most of the link that limits it."""
+        if self.by is not None and self.pace < self.alone:
+            lost = float(now - self.told) * (1 - self.pace / self.alone)
+            self.lost[self.by] = self.lost.get(self.by, 0.0) + lost
+        self.told = now
+
+
+class _Wires:
+    """The network of a place: how its jobs load and share the links."""
+
+    def __init__(self, topology: Topology, rule: str) -> None:
+        self.usage = LinkUsage(topology)
+        self.fluids = Fluids(rule)
+        self._kept: dict[tuple[Traffic, bytes], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+
+    def loads(self, traffic: Traffic, hosts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the links that traffic among hosts uses, and the bytes over each."""
+        key = traffic, hosts.tobytes()
+        found = self._kept.pop(key, None)
+        if found is None:
+            sources, destinations, amounts = traffic.messages(len(hosts))
+            found = self.usage.of(hosts[sources], hosts[destinations], amounts)
+        self._kept[key] = found
+        if len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
+class JobTraffic:
+    """The jobs with traffic that run on a cluster.
+
+    Rates are solved once an instant, after ends and submissions and before decisions, for the jobs that share links
+    with those that started or ended. Only a job whose rate has changed gets another end.
+
+    Parameters
+    ----------
+    core
+        that of the cluster
+    ends
+        the execution of the cluster
+    """
+
+    def __init__(self, core: ClusterCore, ends: Ends) -> None:
+        self._core = core
+        self._ends = ends
+        self._wires: dict[Pool, _Wires] = {}
+        self._talks: dict[Run, _Talk] = {}
+        self._settle_at_end = core.env.at_instant_end(self.settle, _BEFORE_SCHEDULERS)
+
+    def _wires_of(self, place: Pool) -> _Wires:
+        """Return the network of a place: a reservation has that of its partition."""
+        whole = place.part_of or place
+        if whole not in self._wires:
+            assert whole.network is not None
+            self._wires[whole] = _Wires(whole.network.topology, self._core.options.sharing)
+        return self._wires[whole]
+
+    # ------------------------------------------------------------------ starts and ends
+
+    def begin(self, run: Run, pace: Pace | None = None) -> None:
+        """Begin a run, or continue one that was suspended, or one of a snapshot at its ``pace``."""
+        job, place = run.job, run.place
+        spec, past, wires = job._job, job.past, self._wires_of(place)
+        assert spec is not None
+        assert spec.traffic is not None
+        assert place.network is not None
+        nodes = sorted(run.grant.nodes)
+        links, amounts = wires.loads(spec.traffic, place.network.hosts[nodes])
+        speed = place.speed_of(job, run.grant.nodes)
+        talk = _Talk(run, links, amounts, speed / spec.compute if spec.compute else inf)
+        talk.left = talk.begun = 1.0 if past is None else 1.0 - past.done
+        if self._core.overrun == "stop" and spec.requested is not None:
+            ran = past._whole[0] - job.planned if past is not None and past._whole is not None else 0.0
+            talk.limit_at = run.started + (spec.requested - ran) / speed
+        wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart, None if pace is None else pace.rate)
+        self._talks[run] = talk
+        if pace is not None:
+            talk.left, talk.since, talk.pace = pace
+            talk.told = self._core.env._now
+        else:
+            self._settle_at_end()
+
+    def end(self, run: Run, status: str | None) -> None:
+        """End a run with a status, ``None``: as if it had not begun; keep what is done of it where its job keeps work.
+
+        Observers hear ``job_slowed(run, slowed)``.
+        """
+        talk = self._talks.pop(run, None)
+        if talk is None:
+            return
+        wires = self._wires_of(run.place)
+        wires.fluids.leave(talk)
+        self._settle_at_end()
+        if talk.call is not None and talk.call.pending:
+            self._core.env.withdraw(talk.call)
+        if status is None:
+            return
+        talk.advance(self._core.env._now)
+        job = run.job
+        assert job._job is not None
+        keeps = status == "suspended" or (status in ("preempted", "requeued") and job._job.keeps_work)
+        if keeps or job.past is not None:
+            job.remember().done = 1.0 - talk.left if keeps else 0.0
+        share = talk.begun - talk.left
+        lost = sorted(((-seconds, key[0], str(key[1]), key[1]) for key, seconds in talk.lost.items() if seconds > 0))
+        by = tuple((other, wires.usage.where(link), -seconds) for seconds, link, _, other in lost)
+        self._core.tell("job_slowed", run, Slowed(share / talk.alone, by))
+
+    def _over(self, talk: _Talk) -> None:
+        talk.call = None
+        self._ends.finish(talk.run)
+
+    # ------------------------------------------------------------------ rates
+
+    def settle(self) -> None:
+        """Solve the rates that changes of this instant reach, and plan the ends anew."""
+        for wires in self._wires.values():
+            if wires.fluids.waiting:
+                self._plan(wires.fluids)
+
+    def _plan(self, fluids: Fluids) -> None:
+        now = self._core.env._now
+        for talk in fluids.solve():
+            assert isinstance(talk, _Talk)
+            beside = talk.beside
+            found = (talk.limit, beside.run.job.id) if isinstance(beside, _Talk) else None
+            if talk.rate == talk.pace and talk.call is not None:
+                if found != talk.by:
+                    talk.lose(now)
+                    talk.by = found
+                continue
+            talk.advance(now)
+            talk.pace, talk.by = talk.rate, found
+            at = now if not talk.left or talk.rate == inf else now + talk.left / talk.rate if talk.rate else inf
+            late = at > talk.limit_at + _ROUNDING * max(1.0, abs(talk.limit_at))
+            talk.run.job._outcome = "timeout" if late else "completed"
+            talk.run.job.changed()
+            self.plan_end(talk.run, max(now, min(at, talk.limit_at)))
+
+    def runs(self, run: Run) -> bool:
+        """Whether a run with traffic goes on."""
+        return run in self._talks
+
+    def plan_end(self, run: Run, at: float) -> None:
+        """Plan the end of a run at an instant (s), in place of an earlier plan."""
+        talk, env = self._talks[run], self._core.env
+        if talk.call is not None and talk.call.pending:
+            env.withdraw(talk.call)
+        talk.call = None
+        run._end = at
+        if at < inf:
+            talk.call = env.call_at(at, lambda: self._over(talk), self._core.end_priority)
+
+    # ------------------------------------------------------------------ snapshots
+
+    def endings(self) -> Iterator[tuple[float, float, int, Run]]:
+        """Yield the planned ends: instant (s), priority, number and run."""
+        self.settle()
+        for run, talk in self._talks.items():
+            if talk.call is not None and talk.call.pending:
+                yield float(talk.call.at), float(talk.call.priority), talk.call.number, run
+
+    def pace_of(self, run: Run) -> Pace | None:
+        """Return how far a run is; ``None``: it has no traffic."""
+        talk = self._talks.get(run)
+        return None if talk is None else Pace(talk.left, float(talk.since), talk.pace)
