@@ -70,8 +70,10 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _SAID = ("command", "np", "runtime", "extra_data", "description", "comment")
 """Keys of profiles that say where they are from."""
-JOBS_CSV = tuple(
-    ["job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time", "stretch", "allocated_resources", "consumed_energy", "metadata"]
+JOBS_CSV = (
+    *("job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time"),
+    *("success", "final_state", "starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time"),
+    *("stretch", "allocated_resources", "consumed_energy", "metadata"),
 )
 """The columns of Batsim's ``jobs.csv``."""
 _STATES = {
@@ -211,17 +213,20 @@ class _Reader:
         limit = value["walltime"].number(least=None) if "walltime" in value else -1.0
         if limit != -1 and limit <= 0:
             raise value["walltime"].wrong(f"must be a number > 0, or -1 for none, got {limit:g}")
-        shared = {
-            "id": value["id"].key(),
-            "name": name,
-            "submit": value["subtime"].number(),
-            "requested": None if limit == -1 else limit,
-        }
-        if all(phase.traffic is None for phase in phases):
-            return Job(processors=count, run=sum(phase.compute for phase in phases) * repeats, **shared)
-        if len(phases) * repeats == 1:
-            return Job(nodes=count, traffic=phases[0].traffic, compute=phases[0].compute, **shared)
-        return Job(nodes=count, traffic=Phases(phases, repeats), **shared)
+        traffic: Traffic | Phases | None = None
+        if any(phase.traffic is not None for phase in phases):
+            traffic = phases[0].traffic if len(phases) * repeats == 1 else Phases(phases, repeats)
+        return Job(
+            id=value["id"].key(),
+            name=name,
+            submit=value["subtime"].number(),
+            requested=None if limit == -1 else limit,
+            processors=count,
+            nodes=None if traffic is None else count,
+            run=sum(phase.compute for phase in phases) * repeats if traffic is None else None,
+            traffic=traffic,
+            compute=phases[0].compute if isinstance(traffic, Traffic) else 0.0,
+        )
 
     def profile(self, where: Value, name: str, count: int, above: tuple[str, ...]) -> tuple[tuple[Phase, ...], int]:
         """Return the phases of a profile on some nodes, without those that have nothing to do, and their repeats."""

@@ -174,6 +174,10 @@ class Phase:
             raise ValueError(f"compute: must be > 0 in a phase without traffic, and >= 0 in others, got {self.compute}")
 
 
+def _steps(value: Iterable[Phase]) -> tuple[Phase, ...]:
+    return tuple(value)
+
+
 @attrs.frozen(repr=False)
 class Phases(Fields):
     """Phases of a job that follow each other, all of them several times.
@@ -197,7 +201,7 @@ class Phases(Fields):
     ([2.0, 5.0, 2.0, 5.0], 6000000.0)
     """
 
-    steps: tuple[Phase, ...] = attrs.field(converter=tuple)
+    steps: tuple[Phase, ...] = attrs.field(converter=_steps)
     repeats: int = 1
 
     def __attrs_post_init__(self) -> None:
