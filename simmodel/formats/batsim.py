@@ -337,7 +337,7 @@ def write_batsim_jobs(result: JobRecord, path: str | Path, workload: Workload | 
             times = [-1.0] * 6
         asked = [submit, row["processors"], -1 if isnan(limit) else limit]
         ended = [int(row["status"] == "completed"), _STATES[row["status"]], *times]
-        resources = _intervals(nodes.get(row["job"], ()))
+        resources = _intervals(nodes.get(row["job"]) or ())
         writer.writerow([row["job"], title, spec.name if spec else "", *asked, *ended, resources, -1, ""])
     write_text(path, out.getvalue())
 

@@ -15,7 +15,7 @@ from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
 from simmodel.work.task import File
-from simmodel.work.traffic import Phases, Traffic
+from simmodel.work.traffic import Messages, Phases
 
 if TYPE_CHECKING:
     import simpy
@@ -284,8 +284,8 @@ class Job(Fields):
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]
     bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=in_rates)
-    traffic: Traffic | Phases | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.instance_of((Traffic, Phases)))
+    traffic: Messages | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Messages))
     )
     compute: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.int64]
 
-__all__ = ["PATTERNS", "Phase", "Phases", "Slowed", "Traffic"]
+__all__ = ["PATTERNS", "Messages", "Phase", "Phases", "Slowed", "Traffic"]
 
 
 def _all_to_all(nodes: int) -> tuple[Numbers, Numbers]:
@@ -86,8 +86,24 @@ def _above_zero(_instance: Traffic, attribute: attrs.Attribute[float], value: fl
         raise ValueError(f"{attribute.name}: must be a number > 0 or a quantity such as '16GB', got {value!r}")
 
 
+class Messages(Fields):
+    """What a job sends: traffic that goes on all the time, or phases that follow each other."""
+
+    def why_not(self, nodes: int) -> str | None:
+        """Return why a job on a number of nodes cannot have it, or ``None``."""
+        raise NotImplementedError
+
+    def phases(self, compute: float) -> tuple[Phase, ...]:
+        """Return the phases of a job with a ``compute`` of so many seconds."""
+        raise NotImplementedError
+
+    def total(self, nodes: int) -> float:
+        """Return the bytes of all messages among a number of nodes."""
+        raise NotImplementedError
+
+
 @attrs.frozen(repr=False)
-class Traffic(Fields):
+class Traffic(Messages):
     """The messages among the nodes of a job, which go on while it computes and are over when it ends.
 
     Parameters
@@ -179,7 +195,7 @@ def _steps(value: Iterable[Phase]) -> tuple[Phase, ...]:
 
 
 @attrs.frozen(repr=False)
-class Phases(Fields):
+class Phases(Messages):
     """Phases of a job that follow each other, all of them several times.
 
     Each begins once the one before is over. They are in place of the traffic of a job and of its ``compute``.
@@ -216,8 +232,8 @@ class Phases(Fields):
         found = (phase.traffic.why_not(nodes) for phase in self.steps if phase.traffic is not None)
         return next((reason for reason in found if reason is not None), None)
 
-    def phases(self, _compute: float = 0.0) -> tuple[Phase, ...]:
-        """Return all phases, one after the other."""
+    def phases(self, compute: float = 0.0) -> tuple[Phase, ...]:
+        """Return all phases, one after the other; ``compute`` is that of each."""
         return self.steps * self.repeats
 
     def total(self, nodes: int) -> float:

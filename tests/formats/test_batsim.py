@@ -20,7 +20,7 @@ from tests.helpers.data_files import data_file
 # Each host has 2 Gflop/s and its own links up and down of 100 MB/s; messages to itself pass both.
 PLATFORM = """<platform version="4.1"><cluster id="c" prefix="n" suffix="" radical="0-3" speed="2Gf"
     bw="100MBps" lat="50us"/></platform>"""
-MATRIX = [0, 1e8, 0, 0] + [0, 0, 0, 0] + [0, 3e8, 0, 0] + [0, 0, 0, 0]
+MATRIX = [0, 1e8, 0, 0, 0, 0, 0, 0, 0, 3e8, 0, 0, 0, 0, 0, 0]
 PROFILES = {
     "delay": {"type": "delay", "delay": 20.2},
     "cpu": {"type": "msg_par", "cpu": [4e9, 0, 1e9, 0]},
@@ -150,7 +150,7 @@ def test_the_command_writes_jobs_csv(tmp_path, platform, capsys):
     given = document(job("delay", res=2), job("flow", 7, subtime=1, walltime=1), job("delay", "wide", res=9))
     work.write_text(json.dumps(given))
     main(["batch", str(work), "--platform", str(platform), "--policy", "fcfs", "--batsim", str(out)])
-    assert "3 (1 completed, 1 timeout, 1 rejected)" in capsys.readouterr().out
+    assert "3 (1 completed, 1 rejected, 1 timeout)" in capsys.readouterr().out
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert tuple(rows[0]) == JOBS_CSV
     first, second, third = (list(row.values()) for row in rows)
@@ -165,8 +165,8 @@ def test_the_command_writes_jobs_csv(tmp_path, platform, capsys):
 
 
 def test_delays_ignore_speeds(platform):
-    text = '<platform version="4.1"><zone id="z" routing="Full"><host id="a" speed="1Gf"/><host id="b" speed="3Gf"/></zone></platform>'
-    platform.write_text(text)
+    hosts = '<host id="a" speed="1Gf"/><host id="b" speed="3Gf"/>'
+    platform.write_text(f'<platform version="4.1"><zone id="z" routing="Full">{hosts}</zone></platform>')
     assert replay(document(job("delay", res=2)), platform).jobs["end"].tolist() == [20.2]
     even = {"type": "msg_par_hg", "cpu": 6e9, "com": 0}
     assert replay(document(job("even", res=2), even=even), platform).jobs["end"].tolist() == [6.0]

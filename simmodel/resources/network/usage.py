@@ -42,8 +42,8 @@ class LinkUsage:
     Parameters
     ----------
     topology
-        has the routes. Those of tori, fat trees, trees, stars and dragonflies without limiters and loopbacks are computed
-        for all pairs at once, others one by one; a route that is drawn for each flow is that of the first one
+        has the routes. Those of tori, fat trees, trees, stars and dragonflies are computed for all pairs at once if
+        there are no limiters or loopbacks, others one by one; a route drawn for each flow is that of the first one
 
     >>> from simmodel.platform import Torus
     >>> usage = LinkUsage(Torus(dimensions=(4,), bandwidth=10.0))
