@@ -25,13 +25,9 @@ __all__ = ["LOADS", "DataLocality", "LeastLoaded", "Panda", "ShortestWait", "Sil
 
 LOADS: dict[str, Callable[[Any], float]] = {
     "work": work_a_processor,
-    "processors": lambda place: _each(place.capacity - place.free + place.queued_processors, place.capacity),
-    "jobs": lambda place: _each(place.queued + place.runs, place.capacity),
+    "processors": lambda place: (place.capacity - place.free + place.queued_processors) / (place.capacity or 1),
+    "jobs": lambda place: (place.queued + place.runs) / (place.capacity or 1),
 }
-
-
-def _each(amount: float, capacity: float) -> float:
-    return amount / capacity if capacity else float("inf")
 
 
 class LeastLoaded(IndexedLowest):

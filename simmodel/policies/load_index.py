@@ -20,10 +20,7 @@ __all__ = ["SiteColumns", "WatchedPlace"]
 
 INFINITY = float("inf")
 _SPAN = 2.0**20  # seconds after which the bounds are taken anew, as their rounding grows with time
-
-
-Figure = Callable[[Any], float]
-"""A figure of a place that changes only when the place reports a change."""
+Figure = Callable[[Any], float]  # a figure of a place that changes only when the place reports a change
 
 
 class WatchedPlace(Protocol):
@@ -99,7 +96,6 @@ class SiteColumns:
         self._changed: set[int] = set(range(size))
         self._since = 0.0  # the instant for which the bounds hold
         self._low, self._falls, self._span = np.zeros((3, size))  # the bounds, their fall a second, their width
-        self._exact = np.zeros(size)  # the width of the bounds of figures that are asked for
         self._until = [-np.inf] * size
         self._ends: list[tuple[float, int]] = []  # the instants until which lines hold, and earlier ones of places
         self.free, self.queued, self.running, self.assigned, self.open = np.zeros((5, size))
@@ -153,9 +149,9 @@ class SiteColumns:
 
     def figures(self, now: float, figure: Figure) -> NDArray[np.float64]:
         """Return a figure of the places, which changes only when they do, at an instant as for :meth:`refresh`."""
-        column, changed = self._asked.get(figure) or self._asked.setdefault(
-            figure, (np.zeros(len(self.places)), self.follow())
-        )
+        if figure not in self._asked:
+            self._asked[figure] = np.zeros(len(self.places)), self.follow()
+        column, changed = self._asked[figure]
         self.refresh(now)
         for i in changed:
             column[i] = figure(self.places[i])
@@ -184,12 +180,7 @@ class SiteColumns:
         return lows
 
     def lowest(
-        self,
-        now: float,
-        among: NDArray[np.bool_] | None = None,
-        *,
-        first: bool = False,
-        figure: Figure | None = None,
+        self, now: float, among: NDArray[np.bool_] | None = None, *, first: bool = False, figure: Figure | None = None
     ) -> list[int]:
         """Return the numbers of the places with the lowest load at an instant (s), ascending.
 
@@ -205,7 +196,7 @@ class SiteColumns:
             the load, as for :meth:`figures`; default: the remaining work per processor
         """
         if figure is not None:
-            return _least(self.figures(now, figure), self._exact, self._exact_load, among, first=first)
+            return _least(self.figures(now, figure), np.zeros(len(self.places)), self._exact_load, among, first=first)
         return _least(self._lows(now), self._span, self._exact_load, among, first=first)
 
     def shortest(self, now: float, processors: int, among: NDArray[np.bool_] | None = None) -> list[int]:

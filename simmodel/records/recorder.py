@@ -519,9 +519,7 @@ class JobRecorder(Observer):
         return with_slowed(table, self._slowed) if self._slowed else table
 
     def _networks(self) -> dict[str, NodeNetwork]:
-        """Return the places of nodes in networks, by place, if executions on nodes are known."""
-        if not self._on_nodes:
-            return {}
+        """Return the places of nodes in networks, by place."""
         from simmodel.resources.pools.nodes import NodePool
 
         pools = [place for place in self._places if isinstance(place, NodePool)]
@@ -599,7 +597,7 @@ class JobRecorder(Observer):
             report=report or Report(),
             workflows={job: machine.result() for job, machine in self._workflows.items()},
             decisions=dict(decisions or {}),
-            networks=self._networks(),
+            networks=self._networks() if self._on_nodes else {},
             scenario=dict(scenario or {}),
             **{key: value for key, value in given.items() if value is not None},
         )

@@ -223,14 +223,15 @@ def in_chunks(given: GivenWork, seed: int = 0) -> ChunkedWorkload:
 def _logs(given: GivenWork, homes: Sequence[str], of_nodes: Collection[str], seed: int) -> list[Log]:
     """Return the given workloads: one, or several, by home or in the order of the places; workflows need no homes."""
     pairs: list[tuple[str | None, Any]] = [(None, given)]
+    several = isinstance(given, (list, tuple)) and not any(isinstance(each, Job) for each in given)
     if isinstance(given, Mapping):
         for home in given:
             if home is not None and home not in homes:
                 raise unknown("place", str(home), homes)
         pairs = list(given.items())
-    elif are_workflows(given):
+    elif several and are_workflows(given):
         pairs = [(None, each) for each in given]
-    elif isinstance(given, (list, tuple)) and given and homes and not any(isinstance(each, Job) for each in given):
+    elif isinstance(given, (list, tuple)) and several and given and homes:
         if len(given) > len(homes):
             raise InputError(f"must be at most {len(homes)}, one per place, got {len(given)}", place="workloads")
         pairs = list(zip(homes, given, strict=False))
