@@ -13,6 +13,7 @@ from simmodel.commands.values import output, seconds
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
+    from simmodel.records.job_record import JobRecord
     from simmodel.work.workload import Workload
 
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 )
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy and print a summary."""
-    from simmodel.formats.batsim import write_batsim_jobs
     from simmodel.foundation.errors import InputError
     from simmodel.runs.simulating import start
 
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
             options,
             said,
             schedule=result.schedule_csv,
-            batsim=lambda path: write_batsim_jobs(result, path, None if isinstance(work, str) else work),
+            batsim=lambda path: _write_batsim(result, path, work),
             json=result.to_json,
             db=lambda path: result.to_sqlite(path, force=options.force),
             trace=result.to_perfetto,
@@ -103,14 +103,21 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
+def _write_batsim(result: JobRecord, path: Path, work: str | Workload) -> None:
+    from simmodel.formats.batsim.jobs_csv import write_batsim_jobs
+
+    write_batsim_jobs(result, path, None if isinstance(work, str) else work)
+
+
 def _work(options: argparse.Namespace) -> tuple[str | Workload, ClusterSpec | None]:
     """Return the log; one of Batsim is read here, together with its platform if that is one of SimGrid."""
     from simmodel.catalogue.formats import FORMATS, format_of
-    from simmodel.formats.batsim import read_batsim, read_batsim_run
 
     path = Path(options.log)
     if not path.is_file() or format_of(path, "workload", FORMATS) is not FORMATS["batsim"]:
         return options.log, None
+    from simmodel.formats.batsim.workloads import read_batsim, read_batsim_run
+
     if str(options.platform).lower().endswith((".xml", ".xml.gz")):
         return read_batsim_run(path, options.platform)
     return read_batsim(path), None

@@ -9,12 +9,13 @@ import pytest
 
 from simmodel import Job, load_workload, simulate, start
 from simmodel.cli import main
-from simmodel.formats import read_batsim, read_batsim_run, read_schedule, write_batsim_jobs
-from simmodel.formats.batsim import JOBS_CSV
+from simmodel.formats import read_schedule
+from simmodel.formats.batsim.jobs_csv import JOBS_CSV, write_batsim_jobs
+from simmodel.formats.batsim.workloads import read_batsim, read_batsim_run
 from simmodel.foundation.errors import InputError
 from simmodel.snapshots import Snapshot
 from simmodel.snapshots.codec import read_state, write_fields
-from simmodel.work import Phase, Phases, Traffic
+from simmodel.work.traffic import Phase, Phases, Traffic
 from tests.helpers.data_files import data_file
 
 # Each host has 2 Gflop/s and its own links up and down of 100 MB/s; messages to itself pass both.
