@@ -213,7 +213,7 @@ def streamed(count: int) -> Run:
     return run
 
 
-SLOW = {"conservative-keep": 250, "conservative": 250, "window": 250, "portfolio": 50, "multifactor": 500}
+SLOW = {"conservative-keep": 250, "conservative": 250, "window": 250, "portfolio": 50, "multifactor": 500, "slurm": 125}
 """Jobs of the smallest log, where they are fewer than 1,000."""
 
 

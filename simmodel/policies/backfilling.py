@@ -195,6 +195,10 @@ class Easy(Policy):
         head = yield from self._heads(view, place, waiting.by(self.order))
         if head is None:
             return
+        yield from self._promise(view, place, head)
+
+    def _promise(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
+        waiting = view.waiting.at(place)
         promise = self._promised[place] = place.promise(head, waiting, self.candidates, self._promised.get(place))
         if self.promises:
             yield Reserve(head, place, promise.at)
@@ -219,13 +223,24 @@ class Easy(Policy):
             return
         if head in view.choices and (head := self._first(view, place, head)) is None:
             return
+        yield from self._fill(view, place, head)
+
+    def beside(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
+        """Start other jobs beside a given one, which does not fit now, without delaying its earliest start."""
+        if not place.simple:
+            yield from self._promise(view, place, head)
+        elif place.free >= view.waiting.at(place).lanes(self.candidates).narrowest:
+            yield from self._fill(view, place, head)
+
+    def _fill(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
+        promises = self.promises
+        first_fitting = view.waiting.at(place).lanes(self.candidates).first_fitting
         at, extra = place.earliest(head)
         now = view.env._now
         limit = at - now
         if promises:
             yield Reserve(head, place, at)
         holds = exact = True
-        first_fitting = lanes.first_fitting
         while (job := first_fitting(place.free, limit, extra)) is not None:
             requested = job.planned
             if requested > limit:

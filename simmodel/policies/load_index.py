@@ -174,7 +174,8 @@ class SiteColumns:
         idle: NDArray[np.bool_] = self.open >= processors
         return idle
 
-    def _lows(self, now: float) -> NDArray[np.float64]:
+    def loads(self, now: float) -> NDArray[np.float64]:
+        """Return the loads of the places (s a processor) at an instant (s): lower bounds, but for rounding exact."""
         self.refresh(now)
         lows: NDArray[np.float64] = self._low - (now - self._since) * self._falls
         return lows
@@ -197,14 +198,14 @@ class SiteColumns:
         """
         if figure is not None:
             return _least(self.figures(now, figure), np.zeros(len(self.places)), self._exact_load, among, first=first)
-        return _least(self._lows(now), self._span, self._exact_load, among, first=first)
+        return _least(self.loads(now), self._span, self._exact_load, among, first=first)
 
     def shortest(self, now: float, processors: int, among: NDArray[np.bool_] | None = None) -> list[int]:
         """Return the number of the first of the least loaded places among those that start a job at once, or of all.
 
         Parameters are those of :meth:`lowest`, and the processors of the job.
         """
-        lows = self._lows(now)
+        lows = self.loads(now)
         idle = self.idle_for(processors)
         if among is not None:
             idle &= among
@@ -239,7 +240,7 @@ class SiteColumns:
         among
             which places to consider; default: all
         """
-        ends = self._lows(now)
+        ends = self.loads(now)
         idle = self.idle_for(processors)
         ends[idle] = 0.0
         ends += now + transfer + run

@@ -61,6 +61,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "simmodel.policies.malleable:EqualShares",
         "EASY; elastic jobs start if they fit at their minimum, and have equal shares",
     ),
+    "slurm": (
+        "simmodel.policies.slurm.policy:Slurm",
+        "Slurm's main and backfill loops at their own instants; slurm(bf_interval=60, ...): by Slurm's names",
+    ),
     "portfolio": (
         "simmodel.policies.portfolio:Portfolio",
         "of wfp, fcfs and sjf, each with EASY, the one with the best simulated future",

@@ -54,10 +54,13 @@ class Start(NamedTuple):
 
 
 class Preempt(NamedTuple):
-    """Preempt running work: it returns to the queue, to start again (``requeue``) or to continue (``suspend``)."""
+    """Preempt running work: it returns to the queue, to start again (``requeue``) or to continue (``suspend``).
+
+    On a cluster, ``timeout`` stops it for good, at a limit that the policy enforces.
+    """
 
     work: Any
-    mode: Literal["requeue", "suspend"] = "requeue"
+    mode: Literal["requeue", "suspend", "timeout"] = "requeue"
     reason: str | None = None
 
 

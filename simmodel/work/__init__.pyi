@@ -6,9 +6,7 @@ from .livetask import LiveTask as LiveTask
 from .table import Table as Table
 from .task import DataObject as DataObject, File as File, RecordedMachine as RecordedMachine, Task as Task
 from .taskset import TaskSet as TaskSet
-from .traffic import Traffic as Traffic
 from .transformations import (
-    add_traffic as add_traffic,
     between as between,
     first as first,
     make_malleable as make_malleable,

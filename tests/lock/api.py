@@ -57,7 +57,7 @@ def named(table: Any, name: str) -> Any:
 def names_of(kind: str) -> list[str]:
     """Return the names of all ``platforms``, ``workloads``, ``policies`` or ``task policies``."""
     if kind == "policies":
-        return list(policy_names("jobs"))
+        return [name for name in policy_names("jobs") if name != "slurm"]  # held by recorded runs of slurmctld
     if kind == "task policies":
         return [name for name in policy_names("tasks") if name not in _ALSO_ON_MACHINES]
     return sorted(bundled_names(kind))

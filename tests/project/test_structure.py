@@ -15,13 +15,13 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 123_500, "files": 579}
+SIZES = {"lines": 127_090, "files": 599}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
     "private names of others": 39,
     "questions after the kind": 0,
-    "loose parameters, per mille": 63,
+    "loose parameters, per mille": 60,
     "loose roles": 45,
     "files in the largest folder": 20,
     "exported names": 400,

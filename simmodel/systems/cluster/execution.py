@@ -369,8 +369,8 @@ class JobExecution:
 
     def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
         """Return why a running job cannot be preempted in this mode, or ``None``."""
-        if mode not in ("requeue", "suspend"):
-            return f"mode: must be 'requeue' or 'suspend', got {mode!r}"
+        if mode not in ("requeue", "suspend", "timeout"):
+            return f"mode: must be 'requeue', 'suspend' or 'timeout', got {mode!r}"
         if job.run is None:
             return "it is not running"
         if job.run.released:
@@ -378,19 +378,19 @@ class JobExecution:
         if job.course is not None:
             return "a job that reads files at a site of a grid cannot be preempted"
         spec = job._job
-        if spec is not None and spec.on_preempt == "no":
+        if spec is not None and spec.on_preempt == "no" and mode != "timeout":
             return "the job forbids preemption"
         if spec is not None and spec.has_body and mode == "suspend":
             return "a job with a body cannot be suspended"
         return None
 
     def preempt(self, job: LiveJob, mode: str = "requeue") -> None:
-        """Preempt a running job: it starts again from the queue or, with ``suspend``, continues later."""
+        """Preempt a running job, which starts again, continues later (``suspend``), or ends (``timeout``)."""
         run = job.run
         if run is None:
             raise ValueError(f"cannot preempt {job}: it does not run")
-        if mode == "requeue":
-            self.stop(run, "preempted")
+        if mode != "suspend":
+            self.stop(run, "preempted" if mode == "requeue" else "timeout")
             return
         if run.callbacks is not None:
             self.env.withdraw(run)

@@ -14,9 +14,10 @@ from simmodel.twin.described import Described, Notes, saved_answers
 from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
+from simmodel.twin.slurm.conf import is_conf, read_conf
 from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes
 from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, switches_of
-from simmodel.twin.slurm.policies import policy_of
+from simmodel.twin.slurm.policies import policy_of, slurm_of
 from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.reserved import licences_of, reservations_of
 from simmodel.twin.slurm.rest import SlurmRest
@@ -35,6 +36,7 @@ def describe_slurm(
     rest: SlurmRest | None = None,
     local: tzinfo | None = None,
     origin: float = 0.0,
+    own_loops: bool = False,
 ) -> Described:
     """Return the platform of a Slurm cluster from saved files, or else from the present output of its commands.
 
@@ -50,6 +52,8 @@ def describe_slurm(
         the zone of times in texts; default: that of this computer
     origin
         the instant, in seconds since 1970, that is 0 in simulations
+    own_loops
+        whether the policy is ``slurm``, with the loops of slurmctld and its settings, rather than the nearest other one
 
     Raises
     ------
@@ -63,7 +67,7 @@ def describe_slurm(
         site = site_of(given, local=local)
     else:
         site = reduce(Site.with_, _asked(commands or SlurmCommands()) if rest is None else _asked_by(rest), Site())
-    return described(site, origin=origin)
+    return described(site, origin=origin, own_loops=own_loops)
 
 
 def _asked(commands: SlurmCommands) -> Iterator[Site]:
@@ -82,7 +86,9 @@ def _asked_by(rest: SlurmRest) -> Iterator[Site]:
 
 
 def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site:
-    """Return the site in saved texts of ``scontrol show ...`` and answers in JSON; of folders, all their files.
+    """Return the site in saved texts of ``scontrol show ...``, slurm.conf, topology.conf and answers in JSON.
+
+    Of folders, all files are read.
 
     Answers with jobs do not describe the cluster and are passed over.
 
@@ -100,13 +106,15 @@ def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site
     for data, name in saved_answers(paths):
         if data.lstrip()[:1] == b"{":
             told = read_answer(data, name)
+        elif is_conf(text := data.decode("utf-8", "replace")):
+            told = read_conf(text, name)
         else:
-            told = read_scontrol(data.decode("utf-8", "replace"), name, local)
+            told = read_scontrol(text, name, local)
         site = site.with_(told)
     return site
 
 
-def described(site: Site, *, origin: float = 0.0) -> Described:
+def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> Described:
     """Return the platform of a site.
 
     Partitions that share nodes become one partition, with a queue for each. Nodes of one kind are one spec, those of
@@ -116,6 +124,8 @@ def described(site: Site, *, origin: float = 0.0) -> Described:
     ----------
     origin
         the instant, in seconds since 1970, that is 0 in simulations; a twin's time is that of 1970
+    own_loops
+        whether the policy is ``slurm``, for which partitions have their own nodes
 
     Raises
     ------
@@ -136,7 +146,7 @@ def described(site: Site, *, origin: float = 0.0) -> Described:
         raise InputError("no partition has known nodes", site.source or None)
     switches = switches_of(site, notes)
     partitions = tuple(partition_of(group, site, switches, notes) for group in groups)
-    queues = tuple(queue for group in groups for queue in queues_of(group, site, notes))
+    queues = tuple(queue for group in groups for queue in queues_of(group, site, Notes() if own_loops else notes))
     nodes = {node.name: node for group in groups for node in group.nodes}
     note_nodes(nodes.values(), site.settings, notes)
     place_of = {node.name: group.name for group in groups for node in group.nodes}
@@ -150,9 +160,10 @@ def described(site: Site, *, origin: float = 0.0) -> Described:
         source=f"Slurm {site.version or ''}".rstrip(),
     )
     options = _options(site, notes)
+    policy = slurm_of(site, notes) if own_loops else policy_of(site.settings, notes)
     return Described(
         spec=spec,
-        policy=policy_of(site.settings, notes),
+        policy=policy,
         options=options,
         unsupported=tuple(notes),
         **nodes_out((name, node.service) for name, node in nodes.items())._asdict(),

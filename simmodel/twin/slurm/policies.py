@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 from simmodel.foundation.errors import InputError
 from simmodel.twin.described import Notes
+from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.values import amount, is_none, seconds, split_list
 
-__all__ = ["policy_of"]
+__all__ = ["policy_of", "slurm_of"]
 
 _WEIGHTS = {
     "PriorityWeightAssoc": "the factor of the association",
@@ -54,6 +55,38 @@ def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
         "more of the starts; --log tells which",
     )
     return policy
+
+
+def slurm_of(site: Site, notes: Notes) -> str:
+    """Return the name of the policy ``slurm`` with a site's settings and partitions; note those that it leaves out.
+
+    >>> from simmodel.twin.slurm.records import PartitionRecord
+    >>> part = PartitionRecord(name="low", nodes="n[1-8]", default=True)
+    >>> slurm_of(Site(partitions=(part,), settings={"SchedulerParameters": "bf_interval=10"}), Notes())
+    'slurm(bf_interval=10, partitions=(low:nodes=n[1-8]:default))'
+    """
+    from simmodel.policies.slurm.policy import Slurm
+    from simmodel.policies.slurm.settings import SlurmPartition, SlurmSettings
+
+    if site.settings is None:
+        notes.add(_WHERE, "not told", "its parameters have their default values; give slurm.conf")
+    settings = SlurmSettings.of(site.settings or {})
+    for each in settings.unread:
+        notes.add(_WHERE, each, "may change starts: policy slurm leaves it out")
+    if len({node.weight for node in site.nodes or ()}) > 1:
+        notes.add("nodes", "Weight", "may change starts: policy slurm does not prefer nodes of lower weight")
+    partitions = tuple(
+        SlurmPartition(
+            name=each.name,
+            nodes=each.nodes,
+            tier=each.tier,
+            job_factor=each.job_factor,
+            max_time=each.max_time,
+            default=bool(each.default),
+        )
+        for each in site.partitions or ()
+    )
+    return Slurm(settings, partitions).text
 
 
 def _told(settings: Mapping[str, str], name: str) -> str:

@@ -13,7 +13,7 @@ INSERT INTO "meta" VALUES('processors','8');
 INSERT INTO "meta" VALUES('started','1.0');
 INSERT INTO "meta" VALUES('ended','72.0');
 INSERT INTO "meta" VALUES('report','{"skipped": {}, "repaired": {}, "rejected": {}}');
-INSERT INTO "meta" VALUES('decisions','{"count": 6, "seconds": 0.0005236629949649796, "mean": 8.72771658274966e-05, "min": 3.576599920052104e-05, "max": 0.00025629599622334354}');
+INSERT INTO "meta" VALUES('decisions','{"count": 6, "seconds": 0.016671146999669872, "mean": 0.0027785244999449787, "min": 2.810199976011063e-05, "max": 0.016421934999925725}');
 INSERT INTO "meta" VALUES('scenario','{"kind": "broker", "work": "jobs", "platform": {"kind": "broker", "places": {"a": {"kind": "cluster", "partitions": [{"processors": 4}]}, "b": {"kind": "cluster", "partitions": [{"processors": 4}]}}}, "workload": [{"home": "a", "name": "jobs", "jobs": 6}], "policy": "sgs-t", "policy_called": "sgs-t", "policies": {"a": "easy", "b": "easy"}, "options": {"by": "requested", "below": {}}, "seed": 1, "until": null, "versions": {"simmodel": "0.2.0", "simpy": "4.1.2", "numpy": "2.4.6", "python": "3.11.7"}}');
 CREATE TABLE "places" ("place", "processors" INTEGER, "nodes" INTEGER, "idle_power" REAL, "load_power" REAL);
 INSERT INTO "places" VALUES('a',4,0,0.0,0.0);

@@ -13,7 +13,7 @@ INSERT INTO "meta" VALUES('processors','4');
 INSERT INTO "meta" VALUES('started','1.0');
 INSERT INTO "meta" VALUES('ended','121.0');
 INSERT INTO "meta" VALUES('report','{"skipped": {}, "repaired": {}, "rejected": {}}');
-INSERT INTO "meta" VALUES('decisions','{"count": 10, "seconds": 0.00018954799816128798, "mean": 1.89547998161288e-05, "min": 2.658995072124526e-06, "max": 6.590500197489746e-05}');
+INSERT INTO "meta" VALUES('decisions','{"count": 10, "seconds": 0.00011085300093327533, "mean": 1.1085300093327532e-05, "min": 1.5320001693908125e-06, "max": 4.82320001538028e-05}');
 INSERT INTO "meta" VALUES('scenario','{"kind": "cluster", "work": "jobs", "platform": {"kind": "cluster", "partitions": [{"processors": 4}]}, "workload": [{"name": "jobs", "jobs": 6}], "policy": "easy", "policy_called": "easy", "options": {"decide_on": "instant", "event_order": "submits-first", "estimates": "requested", "overrun": "stop"}, "seed": 1, "until": null, "versions": {"simmodel": "0.2.0", "simpy": "4.1.2", "numpy": "2.4.6", "python": "3.11.7"}}');
 CREATE TABLE "places" ("place", "processors" INTEGER, "nodes" INTEGER, "idle_power" REAL, "load_power" REAL);
 INSERT INTO "places" VALUES('batch',4,0,0.0,0.0);

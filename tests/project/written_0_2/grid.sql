@@ -15,7 +15,7 @@ INSERT INTO "meta" VALUES('processors','4');
 INSERT INTO "meta" VALUES('started','1.0');
 INSERT INTO "meta" VALUES('ended','131.0');
 INSERT INTO "meta" VALUES('report','{"skipped": {}, "repaired": {}, "rejected": {}}');
-INSERT INTO "meta" VALUES('decisions','{"count": 6, "seconds": 4.822800474357791e-05, "mean": 8.03800079059632e-06, "min": 4.75299748359248e-06, "max": 2.0457002392504364e-05}');
+INSERT INTO "meta" VALUES('decisions','{"count": 6, "seconds": 5.925900040892884e-05, "mean": 9.876500068154806e-06, "min": 5.2879995564580895e-06, "max": 2.968399985547876e-05}');
 INSERT INTO "meta" VALUES('scenario','{"kind": "grid", "work": "jobs", "platform": {"kind": "grid", "sites": [{"name": "a", "cores": 4, "storage": {}}], "network": {"crosstraffic": false}}, "workload": [{"name": "jobs", "jobs": 6}], "policy": "least-loaded", "policy_called": "least-loaded", "policies": {"a": "fcfs"}, "options": {"by": "requested", "data": "nearest"}, "seed": 1, "until": null, "versions": {"simmodel": "0.2.0", "simpy": "4.1.2", "numpy": "2.4.6", "python": "3.11.7"}}');
 CREATE TABLE "places" ("place", "processors" INTEGER, "nodes" INTEGER, "idle_power" REAL, "load_power" REAL, "tier" INTEGER);
 INSERT INTO "places" VALUES('a',4,0,0.0,0.0,-1);

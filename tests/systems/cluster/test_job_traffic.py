@@ -19,8 +19,8 @@ from simmodel.resources.network.progress import rates_of
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.snapshots import Snapshot
 from simmodel.snapshots.codec import read_state, write_fields
-from simmodel.work import Traffic, add_traffic
-from simmodel.work.traffic import PATTERNS
+from simmodel.work.traffic import PATTERNS, Traffic
+from simmodel.work.transformations import add_traffic
 from tests.helpers.paths import REFERENCE
 from tests.oracles.talking_jobs import Talker, play
 

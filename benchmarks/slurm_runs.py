@@ -1,0 +1,46 @@
+"""Decisions and starts of the policy slurm, and of the nearest other policies, against recorded runs of slurmctld.
+
+    python benchmarks/slurm_runs.py [RUN ...]
+
+The runs are those below SIMMODEL_DATA; without names: the four simple ones.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.helpers.slurm_decisions import cycles_of
+from tests.helpers.slurm_measure import free, given, measure
+from tests.helpers.slurm_runs import recorded
+
+SIMPLE = ("defaults", "fast", "tiers", "factors")
+
+
+def main(names: list[str]) -> None:
+    """Print two tables of these runs."""
+    print("run         cycles  slurm differs  EASY differs")
+    for name in names:
+        run = recorded(name)
+        own, easy = cycles_of(run), cycles_of(run, easy=True)
+        counts = [sum(not cycle.same for cycle in found) for found in (own, easy)]
+        print(f"{name:10} {len(own):7} {counts[0]:14} {counts[1]:13}")
+    print("\nrun        policy                 beyond a cycle  mean error  wait   order")
+    for name in names:
+        run = recorded(name)
+        for label, policy, exact in (
+            ("fcfs", "fcfs", True),
+            ("easy", "easy", True),
+            ("conservative", "conservative", True),
+            ("slurm, instants given", given(run), True),
+            ("slurm, free", free(run), False),
+        ):
+            found = measure(run, policy, as_recorded=exact)
+            share = f"{found.beyond} of {found.jobs}"
+            print(f"{name:10} {label:22} {share:>14} {found.error:9.4f} s  {found.wait:.3f}  {found.order:.3f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or list(SIMPLE))

@@ -1,0 +1,149 @@
+"""Agents as policies: whatever predicts actions decides in simulations, comparisons, portfolios, what-ifs and twins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from gymnasium import spaces
+
+from simmodel.foundation.errors import InputError, clipped
+from simmodel.learn.coding import Act, Action, Choice, Mask, Observation, Observe
+from simmodel.learn.environment import SchedulingEnv
+from simmodel.scheduling.policy_base import Policy
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from simmodel.foundation.errors import Plain
+    from simmodel.scheduling.protocol import Decision, View
+
+__all__ = ["AgentPolicy", "Predict", "agent_policy"]
+
+Predict: TypeAlias = "Callable[[Observation, Mask | None], Action] | Model"
+"""An agent: ``predict(observation, mask)`` returns an action; or a model with a method ``predict``."""
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A model of Stable-Baselines3 or one like it; with the attributes of spaces, it is refused where these differ."""
+
+    def predict(self, observation: Observation, *, action_masks: Mask | None) -> Action | tuple[Action, object]:
+        """Return the action, alone or as the first of several values."""
+        ...
+
+
+@runtime_checkable
+class _SpacedModel(Model, Protocol):
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+
+
+class AgentPolicy(Policy):
+    """A policy whose decisions are the actions of an agent; make it with :func:`agent_policy`.
+
+    Parameters
+    ----------
+    predict
+        the agent
+    observe, act
+        those of its environment
+    name
+        its name in results
+    """
+
+    def __init__(self, predict: Predict, observe: Observe, act: Act[Any], name: str = "agent") -> None:
+        self.predict, self.observe, self.act, self.name = predict, observe, act, name
+        self.decides = act.decides
+        self._renew(None)
+
+    def _renew(self, remembered: Plain) -> None:
+        self._shown = self.observe.fresh()
+        self._act = self.act.fresh(self._shown)
+        self._remembered = remembered  # to be taken over at the next decision, which brings the view
+
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        """Ask the agent until it has nothing more to decide."""
+        act, observe = self._act, self._shown
+        if self._remembered is not None:
+            act.restore(self._remembered, view)
+            self._remembered = None
+        yield from act.resume(view)
+        while act.asks(view):
+            mask = act.mask(view)
+            action = self.action(observe(view), mask)
+            act.check(action, mask)
+            yield from act(view, action)
+
+    def action(self, observation: Observation, mask: Mask | None) -> Action:
+        """Return the action of the agent."""
+        if callable(self.predict):
+            return self.predict(observation, mask)
+        found = self.predict.predict(observation, action_masks=mask)
+        return found[0] if isinstance(found, tuple) else found
+
+    def forget(self) -> None:
+        """Forget which job is next: another policy has decided since."""
+        self._renew(None)
+
+    def state(self) -> Plain:
+        """Return what the decoding of actions remembers."""
+        return self._remembered if self._remembered is not None else self._act.state()
+
+    def restore(self, values: Plain) -> None:
+        """Take over what the decoding of actions remembered."""
+        self._renew(values)
+
+
+def agent_policy(predict: Predict, env: gymnasium.Env[Observation, Action], name: str = "agent") -> AgentPolicy:
+    """Return the policy of an agent, for any function or class that takes a policy.
+
+    Parameters
+    ----------
+    predict
+        a function of an observation and a mask (``None``: none) that returns an action, or a model whose method
+        ``predict(observation, action_masks=mask)`` does, as those of Stable-Baselines3
+    env
+        the environment that it has learned in, or one with the same arrays and actions
+    name
+        of the policy in results
+
+    Raises
+    ------
+    InputError
+        the agent has learned with another window or other features, as its spaces or a first question show
+
+    >>> from simmodel import simulate
+    >>> from simmodel.learn import batch_env
+    >>> def shortest(observation, mask):
+    ...     return int(np.where(mask, observation["jobs"][:, 2], 2.0).argmin())
+    >>> simulate(12, "probe-4", agent_policy(shortest, batch_env(window=8), "shortest")).jobs["start"]
+    array([   0.,  900., 1000., 1100.])
+    """
+    inner = env.unwrapped
+    if not isinstance(inner, SchedulingEnv):
+        raise InputError(f"must be a SchedulingEnv, got {inner!r}", place="env")
+    if isinstance(predict, _SpacedModel):
+        for what, own, other in (
+            ("observations", inner.observation_space, predict.observation_space),
+            ("actions", inner.act.space, predict.action_space),
+        ):
+            if own != other:
+                raise InputError(f"must be made for {what} in {own}, got one for {other}", place="agent")
+    made = AgentPolicy(predict, inner.observe, inner.act, name)
+    space, drawn = inner.act.space, inner.observation_space.sample()
+    zeros = (
+        {key: np.zeros_like(each) for key, each in drawn.items()}
+        if isinstance(drawn, Mapping)
+        else np.zeros_like(drawn)
+    )
+    mask = np.ones(int(space.n), dtype=np.bool_) if isinstance(space, Choice) else None
+    try:
+        action = made.action(zeros, mask)
+    except Exception as error:  # whatever the agent raises at arrays of other shapes
+        reason = f"{type(error).__name__}: {clipped(error, 200)}"
+        raise InputError(f"must take observations in {inner.observation_space}, got {reason}", place="agent") from error
+    if not space.contains(action):
+        raise InputError(f"must return actions in {space}, got {action!r}", place="agent")
+    return made

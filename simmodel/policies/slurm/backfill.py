@@ -1,0 +1,233 @@
+"""Slurm's backfill loop: every waiting job is planned against a table of the nodes that planned jobs leave free.
+
+Source: sched/backfill of Slurm 22.05, by its behaviour.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from simmodel.policies.slurm.board import Board, Pending
+from simmodel.policies.slurm.main_loop import reserves
+
+if TYPE_CHECKING:
+    from simmodel.policies.slurm.settings import SlurmSettings
+    from simmodel.resources.pools.allocation import Allocation
+
+__all__ = ["BackfillCycle", "Planned"]
+
+
+class Planned(NamedTuple):
+    """The planned start of a waiting job (s, whole), its nodes as bits, and whether they are reserved for it."""
+
+    job: Pending
+    start: int
+    nodes: int
+    reserved: bool
+
+
+class _Slot:
+    """A span of time (s, whole) and the nodes, as bits, that no planned job has in it."""
+
+    __slots__ = ("begin", "end", "nodes")
+
+    def __init__(self, begin: int, end: int, nodes: int) -> None:
+        self.begin = begin
+        self.end = end
+        self.nodes = nodes
+
+
+_end = attrgetter("end")
+
+
+class _Table:
+    """The slots of a place, in order of time."""
+
+    def __init__(self, begin: int, end: int, nodes: int, resolution: int) -> None:
+        self.slots = [_Slot(begin, end, nodes)]
+        self._resolution = resolution
+
+    def free(self, begin: int, end: int, nodes: int) -> tuple[int, int]:
+        """Return which of these nodes are free from begin to end, and the next instant at which more may be; 0: none.
+
+        That is the end of the first slot whose successor has a node that this one lacks.
+        """
+        found, later = nodes, 0
+        slots = self.slots
+        for i in range(bisect_right(slots, begin, key=_end), len(slots)):
+            slot = slots[i]
+            if not later and i + 1 < len(slots) and nodes & slots[i + 1].nodes & ~(found & slot.nodes):
+                later = slot.end
+            if slot.begin > end:
+                break
+            found &= slot.nodes
+            if later and not found:
+                break
+        return found, later
+
+    def overlaps(self, begin: int, end: int, nodes: int) -> bool:
+        """Whether a planned job has one of these nodes in a span of time."""
+        return any(slot.end > begin and slot.begin < end and nodes & ~slot.nodes for slot in self.slots)
+
+    def reserve(self, begin: int, end: int, nodes: int) -> int:
+        """Keep nodes for a planned job in a span of time, of one slot at least; return the number of new records."""
+        slots, made = self.slots, 0
+        begin = max(begin, slots[0].begin)
+        end = max(end, begin + self._resolution)
+        at = next((i for i, slot in enumerate(slots) if slot.end >= begin), None)
+        if at is None:
+            return 0
+        before = max(at - 1, 0)
+        if slots[at].end > begin:
+            slots.insert(at + 1, _Slot(begin, slots[at].end, slots[at].nodes))
+            slots[at].end = begin
+            made += 1
+        last = at + 1
+        while last < len(slots):
+            slot = slots[last]
+            if end < slot.end:
+                slots.insert(last + 1, _Slot(end, slot.end, slot.nodes))
+                slot.end = end
+                made += 1
+            slot.nodes &= ~nodes
+            last += 1
+            if end == slot.end:
+                break
+        self._merge(before, last)
+        return made
+
+    def _merge(self, first: int, last: int) -> None:
+        """Join the first two neighbours with the same nodes, from one slot to another."""
+        slots = self.slots
+        for i in range(first, min(last, len(slots) - 1)):
+            if slots[i].nodes == slots[i + 1].nodes:
+                slots[i].end = slots[i + 1].end
+                del slots[i + 1]
+                return
+
+
+class BackfillCycle:
+    """One cycle of the backfill loop.
+
+    Parameters
+    ----------
+    queue
+        the jobs, sorted
+    settings
+        of slurm.conf
+    now
+        the instant (s)
+
+    Attributes
+    ----------
+    planned
+        the planned starts of jobs that could not start, once the cycle is over
+    """
+
+    def __init__(self, queue: Iterable[Pending], settings: SlurmSettings, now: float) -> None:
+        self._queue = queue
+        self._settings = settings
+        self._now = int(now)
+        self._tables: dict[Board, _Table] = {}
+        self._records = 1
+        self._tested: Counter[object] = Counter()
+        self.planned: list[Planned] = []
+
+    def starts(self) -> Iterator[tuple[Pending, Allocation]]:
+        """Yield the starts of the cycle; whoever asks has made each before the next is asked for."""
+        settings = self._settings
+        tested = started = 0
+        for job in self._queue:
+            if tested >= settings.bf_max_job_test:
+                return
+            if not job.waits or not self._counts(job) or not job.ready:
+                continue
+            plan, tries = self._plan(job)
+            tested += tries
+            if plan is None:
+                continue
+            if plan.start <= self._now:
+                allocation = job.board.select(job, plan.nodes)
+                if allocation is None:
+                    continue
+                yield job, allocation
+                started += 1
+                if settings.bf_max_job_start and started >= settings.bf_max_job_start:
+                    return
+            elif not self._reserve(plan):
+                return
+
+    def _counts(self, job: Pending) -> bool:
+        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted."""
+        settings, partition = self._settings, job.site.spec.name
+        limits = {
+            ("both", job.user, partition): settings.bf_max_job_user_part,
+            ("partition", partition): settings.bf_max_job_part,
+            ("user", job.user): settings.bf_max_job_user,
+        }
+        if any(limit and self._tested[key] >= limit for key, limit in limits.items()):
+            return False
+        self._tested.update(limits.keys())
+        return True
+
+    def _table(self, board: Board) -> _Table:
+        table = self._tables.get(board)
+        if table is None:
+            step = self._settings.bf_resolution
+            end = int(self._now + self._settings.bf_window * 60)
+            table = _Table(self._now // step * step, end // step * step, board.up, step)
+            self._tables[board] = table
+        return table
+
+    def _plan(self, job: Pending) -> tuple[Planned | None, bool]:
+        """Return when and where a job would start beside all planned ones, and whether a test was needed to know.
+
+        The nodes are those to choose from if it can start now, else those chosen.
+        """
+        now, board, step = self._now, job.board, self._settings.bf_resolution
+        horizon = now + self._settings.bf_window * 60
+        table = self._table(board)
+        reserving = reserves(job, self._settings)
+        least = job.request.nodes or 1
+        later, tested = now, False
+        while True:
+            at = later
+            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up)
+            plan = None
+            if free.bit_count() >= least:
+                tested = True
+                plan = board.will_run(job.request, free, later if reserving else 0)
+            if plan is None:
+                if later and reserving:
+                    continue
+                return None, tested
+            start = max(plan.start, at)
+            if start > now and later and reserving and start > later:
+                continue
+            nodes = board.chosen(job.request, free, plan.released)
+            if start <= now:
+                if not nodes & board.completing:
+                    return Planned(job, start, free, False), tested
+                start = now + 1
+            if not reserving:
+                return None, tested
+            begin, end = start // step * step, (start + job.limit) // step * step
+            if start > horizon or not table.overlaps(begin, end, nodes):
+                return Planned(job, start, nodes, start <= horizon), tested
+            later = start
+
+    def _reserve(self, plan: Planned) -> bool:
+        """Keep the nodes of a planned job, unless it starts beyond the window; ``False``: the table is full."""
+        job, start, nodes, reserved = plan
+        if reserved:
+            if self._records >= self._settings.slots:
+                return False
+            step = self._settings.bf_resolution
+            begin, end = start // step * step, (start + job.limit) // step * step
+            self._records += self._table(job.board).reserve(begin, end, nodes)
+        self.planned.append(plan)
+        return True

@@ -1,0 +1,174 @@
+"""When the loops of slurmctld run: the main loop at turns of its background loop, the backfill loop by its own timer.
+
+Source: ``_slurmctld_background`` and ``backfill_agent`` of Slurm 22.05, by their behaviour: instants are compared in
+whole seconds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from math import ceil, floor, inf
+from typing import NamedTuple
+
+__all__ = ["BackfillClock", "GivenClock", "LoopClock", "MainClock", "Turn"]
+
+
+class Turn(NamedTuple):
+    """One run of a loop: its instant (s), and whether it goes over the whole queue."""
+
+    at: float
+    full: bool = False
+
+
+class LoopClock:
+    """The clock of a loop; ``values`` is what its next run depends on, instants in seconds."""
+
+    values: list[float]
+
+    def ask(self, at: float) -> None:
+        """Note a submission, an end or another change at an instant (s)."""
+
+    def next(self, waiting: bool) -> Turn:
+        """Return the next run, given whether jobs wait; at ``inf``: none unless something asks."""
+        raise NotImplementedError
+
+    def ran(self, turn: Turn) -> None:
+        """Note that the loop has run."""
+        raise NotImplementedError
+
+    def pass_to(self, at: float) -> None:
+        """Pass over the runs before an instant (s) until which nothing waited."""
+        while (turn := self.next(False)).at < at:
+            self.ran(turn)
+
+
+class MainClock(LoopClock):
+    """The clock of the main loop: turns of about a second, at which it runs if something asked, or long did not.
+
+    At a turn it runs over the whole queue if ``sched_interval`` has passed since it last did; else, if anything has
+    asked since it last ran, and ``batch_sched_delay`` has passed since then, with the default depth.
+
+    Parameters
+    ----------
+    delay, interval
+        ``batch_sched_delay``, ``sched_interval`` (s)
+    first, turn
+        the instant of a turn, and the time from one to the next (s)
+
+    >>> clock = MainClock(3.0, 60.0, first=0.5, turn=1.0)
+    >>> clock.ask(1.2); clock.next(True)
+    Turn(at=3.5, full=False)
+    >>> clock.ran(clock.next(True)); clock.ask(4.0); clock.next(True).at
+    6.5
+    """
+
+    def __init__(self, delay: float, interval: float, first: float, turn: float) -> None:
+        self._delay, self._interval = delay, interval
+        self._first, self._turn = first, turn
+        self.values = [first, first, inf]  # the last run, the last full one, the first request since
+
+    def ask(self, at: float) -> None:
+        """Note a submission or an end at an instant (s)."""
+        self.values[2] = min(self.values[2], at)
+
+    def next(self, waiting: bool) -> Turn:
+        """Return the next run."""
+        last, last_full, asked = self.values
+        after = last + self._turn / 2
+        full = self._turn_from(max(floor(last_full) + self._interval, after))
+        if asked == inf:
+            return Turn(full, full=True)
+        event = self._turn_from(max(asked, floor(last) + self._delay, after))
+        return Turn(event) if event < full else Turn(full, full=True)
+
+    def _turn_from(self, at: float) -> float:
+        """Return the first turn at or after an instant."""
+        return self._first + ceil((at - self._first) / self._turn - 1e-9) * self._turn
+
+    def ran(self, turn: Turn) -> None:
+        """Note that the loop has run."""
+        self.values = [turn.at, turn.at if turn.full else self.values[1], inf]
+
+
+class BackfillClock(LoopClock):
+    """The clock of the backfill loop: it sleeps from the end of a cycle on, then looks every second.
+
+    It runs if jobs or nodes have changed since its last cycle, in whole seconds; while jobs wait, its own plans are
+    such a change. At its first look, nodes have registered. A cycle takes no time here.
+
+    Parameters
+    ----------
+    interval
+        ``bf_interval`` (s)
+    first
+        the instant of its first look (s)
+
+    >>> clock = BackfillClock(30.0, first=30.0)
+    >>> clock.next(False).at
+    30.0
+    >>> clock.ran(clock.next(False)); clock.next(False).at, clock.next(True).at
+    (inf, 60.0)
+    >>> clock.ask(70.5); clock.next(False).at
+    71.0
+    """
+
+    def __init__(self, interval: float, first: float) -> None:
+        self._interval = interval
+        self.values = [first, -inf, -inf]  # the next look, the last cycle, the last change
+
+    def ask(self, at: float) -> None:
+        """Note a change of jobs or nodes at an instant (s)."""
+        look, last, _ = self.values
+        if at > look and not self._changes:  # it has looked in vain every second since
+            look += ceil(at - look - 1e-9)
+        self.values = [look, last, at]
+
+    @property
+    def _changes(self) -> bool:
+        _, last, changed = self.values
+        return last == -inf or (changed > -inf and floor(changed) >= floor(last))
+
+    def next(self, waiting: bool) -> Turn:
+        """Return the next cycle."""
+        return Turn(self.values[0] if waiting or self._changes else inf)
+
+    def ran(self, turn: Turn) -> None:
+        """Note that a cycle has ended."""
+        self.values = [turn.at + self._interval, turn.at, self.values[2]]
+
+
+class GivenClock(LoopClock):
+    """The clock of a loop whose instants are given, as those of a log of slurmctld; it goes on evenly after the last.
+
+    Parameters
+    ----------
+    instants, full
+        the runs (s), of the main loop with the default depth and over the whole queue
+    interval
+        the time from the last of them to the next run, and so on (s)
+
+    >>> clock = GivenClock([3.0, 7.0], interval=30.0)
+    >>> clock.ran(clock.next(True)); clock.next(True).at
+    7.0
+    >>> clock.ran(clock.next(True)); clock.next(True).at
+    37.0
+    """
+
+    def __init__(self, instants: Sequence[float], full: Sequence[float] = (), *, interval: float) -> None:
+        self._instants = sorted({*instants, *full})
+        self._full = frozenset(full)
+        self._interval = interval
+        self.values = [-inf]  # the last run
+
+    def next(self, waiting: bool) -> Turn:
+        """Return the next run."""
+        (last,) = self.values
+        i = bisect_right(self._instants, last)
+        if i == len(self._instants):
+            return Turn(last + self._interval, full=True)
+        return Turn(self._instants[i], self._instants[i] in self._full)
+
+    def ran(self, turn: Turn) -> None:
+        """Note that the loop has run."""
+        self.values = [turn.at]

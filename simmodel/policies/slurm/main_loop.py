@@ -1,0 +1,68 @@
+"""Slurm's main loop: jobs in order, until the first of a partition that finds its nodes busy.
+
+Source: ``schedule`` of slurmctld 22.05, by its behaviour.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from simmodel.policies.slurm.board import Board, Pending
+
+if TYPE_CHECKING:
+    from simmodel.policies.slurm.settings import SlurmSettings
+    from simmodel.resources.pools.allocation import Allocation
+
+__all__ = ["main_cycle"]
+
+
+def main_cycle(
+    queue: Iterable[Pending], settings: SlurmSettings, *, full: bool = False
+) -> Iterator[tuple[Pending, Allocation]]:
+    """Yield the starts of one run of the main loop; whoever asks has made each before the next is asked for.
+
+    The first job that finds its nodes busy closes its partition, and no later job of any partition gets the nodes of
+    that. A job that waits for a licence is skipped and closes nothing.
+
+    Parameters
+    ----------
+    queue
+        the jobs, sorted
+    full
+        whether the whole queue is tested; else ``default_queue_depth`` jobs, and one more
+    """
+    closed: set[str] = set()
+    open_nodes: dict[Board, int] = {}
+    tested = 0
+    of_partition: Counter[str] = Counter()
+    for job in queue:
+        if not job.waits:
+            continue
+        name, board = job.site.spec.name, job.board
+        if settings.partition_job_depth:
+            of_partition[name] += 1
+            if of_partition[name] > settings.partition_job_depth:
+                continue
+        if not full and tested > settings.default_queue_depth:
+            return
+        tested += 1
+        if name in closed or not job.ready:
+            if not job.ready and settings.assoc_limit_stop:
+                closed.add(name)
+            continue
+        nodes = open_nodes.setdefault(board, board.up & ~board.completing) & job.site.nodes
+        allocation = board.select(job, nodes)
+        if allocation is not None:
+            yield job, allocation
+        elif reserves(job, settings):
+            closed.add(name)
+            open_nodes[board] &= ~job.site.nodes
+
+
+def reserves(job: Pending, settings: SlurmSettings) -> bool:
+    """Whether a job is old and high enough to keep nodes from others."""
+    if settings.bf_min_age_reserve and job.board.now - job.submitted < settings.bf_min_age_reserve:
+        return False
+    return not settings.bf_min_prio_reserve or job.priority >= settings.bf_min_prio_reserve

@@ -1,0 +1,489 @@
+"""The policy: both loops of slurmctld on a view, each at its own instants."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from math import ceil, inf
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+import numpy as np
+
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.platform.node_lists import node_names
+from simmodel.policies.slurm.backfill import BackfillCycle
+from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
+from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
+from simmodel.policies.slurm.settings import YEAR, SlurmPartition, SlurmSettings, partitions_of
+from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.scheduling.observer import Observer
+from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.platform.options import ClusterOptions
+    from simmodel.resources.pools.pool import Pool
+    from simmodel.work.job import LiveJob, Run
+
+__all__ = ["Slurm", "SlurmTiming"]
+
+SCAN = 30.0
+"""Seconds between two scans of limits."""
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SlurmTiming(Fields):
+    """When the loops of slurmctld run; all instants and times in seconds.
+
+    Parameters
+    ----------
+    main_first, turn
+        the instant of a turn of the background loop, at which the main loop runs, and the time between two turns
+    backfill_first
+        the instant at which the backfill loop looks for the first time; default: ``bf_interval``
+    completing
+        how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
+    main, full, backfill
+        instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
+    """
+
+    main_first: float = 1.0
+    turn: float = 1.0015
+    backfill_first: float | None = None
+    completing: float = 0.0
+    main: Sequence[float] = ()
+    full: Sequence[float] = ()
+    backfill: Sequence[float] = ()
+
+
+class Batch(Protocol):
+    """A cluster."""
+
+    @property
+    def env(self) -> Environment:
+        """Its environment."""
+        ...
+
+    @property
+    def options(self) -> ClusterOptions:
+        """Its options."""
+        ...
+
+
+class _Ends(Observer):
+    """The ends of jobs since the last decision, also of those during which nothing waited."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.ends: list[tuple[float, Run]] = []
+
+    def job_ended(self, run: Run, status: str, /) -> None:
+        """Note when a job ended."""
+        self.ends.append((float(self._env.now), run))
+
+
+class Slurm(Policy):
+    """Slurm as it is: the main loop and the backfill loop of slurmctld, each at its own instants.
+
+    Jobs name a partition of Slurm by their ``queue``; limits are rounded up to minutes; a job's own ``priority`` is its
+    negative ``--nice``. Counted processors are taken as nodes of one core.
+
+    With ``overrun="stop"``, the default, a cluster stops jobs exactly at their requested time. With
+    ``overrun="continue"`` the policy stops them as slurmctld does: at the first scan, every 30 s, after their limit and
+    ``OverTimeLimit``.
+
+    Parameters
+    ----------
+    settings
+        of slurm.conf; default: those of Slurm 22.05
+    partitions
+        Slurm's partitions, which may share nodes; default: the places, with all their nodes
+    timing
+        when the loops run
+
+    >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
+    'slurm(bf_interval=10, multifactor=true)'
+    """
+
+    name = "slurm"
+    decides = "jobs"
+    preempts = True
+    draws = False
+    tries_every_submission = True
+
+    def __init__(
+        self,
+        settings: SlurmSettings | None = None,
+        partitions: Sequence[SlurmPartition] = (),
+        timing: SlurmTiming | None = None,
+    ) -> None:
+        self.settings = SlurmSettings() if settings is None else settings
+        self.partitions = tuple(partitions)
+        self.timing = SlurmTiming() if timing is None else timing
+        self._main, self._backfill = self._clocks()
+        self._boards: dict[Pool, Board] = {}
+        self._sites: dict[Pool, dict[str, Site]] = {}
+        self._queue: list[Pending] = []
+        self._known: dict[LiveJob, Pending] = {}
+        self._held: dict[Run, Held] = {}
+        self._completing: list[tuple[float, str, int]] = []
+        self._calculated = -1  # the last calculation of priorities
+        self._ends: _Ends | None = None
+        self._idle = True  # whether nothing has waited since the last decision
+        self._scans: MainClock | None = None  # of limits, if the policy enforces them
+        self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
+        self._versions: list[int] = []  # of the places, at the last cycle
+
+    @classmethod
+    def of(cls, *values: float | str, **given: float | str) -> Slurm:
+        """Return the policy of Slurm's own names: SchedulerParameters, settings of slurm.conf, and ``partitions``.
+
+        Raises
+        ------
+        InputError
+            a name is unknown, or a value is not what Slurm accepts
+        """
+        if values:
+            raise InputError(f"parameters must be named, as in slurm(bf_interval=60), got {values[0]!r}", place="slurm")
+        options = {name: str(value) for name, value in given.items()}
+        known = {field.name for field in attrs.fields(SlurmSettings)} - {"unread"}
+        timing = {name: SlurmSettings.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
+        partitions = partitions_of(options.pop("partitions", "").removeprefix("(").removesuffix(")"))
+        fields = {name: SlurmSettings.typed(name, options.pop(name)) for name in [*options] if name in known}
+        conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
+        settings = SlurmSettings.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
+        if settings.unread:
+            name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
+            raise unknown("parameter", name, [*sorted(known), "partitions", *_TIMES])
+        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing))
+
+    @property
+    def text(self) -> str:
+        """Its name with its parameters, without settings that are not modelled and given instants."""
+        parts = [f"{name}={_shown(value)}" for name, value in self.settings.changed().items()]
+        usual = SlurmTiming()
+        for name in _TIMES:
+            value = getattr(self.timing, name)
+            if value != getattr(usual, name):
+                parts.append(f"{name}={value}")
+        if self.partitions:
+            parts.append(f"partitions=({';'.join(each.text for each in self.partitions)})")
+        return f"slurm({', '.join(parts)})" if parts else "slurm"
+
+    def notes(self, system: Batch, /) -> tuple[str, ...]:
+        """Return the settings of slurm.conf that are not modelled."""
+        return tuple(f"policy slurm leaves out {each}" for each in self.settings.unread)
+
+    # ------------------------------------------------------------------ the system
+
+    def attach(self, system: Batch) -> None:
+        """Note the ends of the jobs of the system from now on."""
+        if system.options.overrun == "continue" and self.settings.over_time_limit < inf:
+            self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
+        self._ends = _Ends(system.env)
+        system.env.observe(self._ends)
+
+    def _board(self, place: Pool) -> Board:
+        """Return the board of a place: of its nodes, or of as many nodes of one core as it has processors."""
+        board = self._boards.get(place)
+        if board is None:
+            board = self._boards[place] = Board(_table_of(place), self.settings)
+            if isinstance(place, NodePool):
+                board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
+            else:
+                board.accepts = lambda job, allocation: place.fits(job.job)
+            self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
+        return board
+
+    def _sites_of(self, place: Pool) -> Iterator[Site]:
+        own = place.nodes if isinstance(place, NodePool) else []
+        number = {name: i for i, name in enumerate(own)}
+        everything = (1 << max(len(own), place.capacity)) - 1
+        usual = SlurmPartition(name=place.name, default=True)
+        for each in self.partitions or (usual,):
+            listed = sum(1 << number[name] for name in node_names(each.nodes) if name in number)
+            if listed or not each.nodes:
+                yield Site(each, listed or everything)
+
+    def _clocks(self) -> tuple[LoopClock, LoopClock]:
+        settings, timing = self.settings, self.timing
+        first = settings.bf_interval if timing.backfill_first is None else timing.backfill_first
+        main: LoopClock = MainClock(settings.batch_sched_delay, settings.sched_interval, timing.main_first, timing.turn)
+        backfill: LoopClock = BackfillClock(settings.bf_interval, first)
+        if timing.main or timing.full:
+            main = GivenClock(timing.main, timing.full, interval=settings.sched_interval)
+        if timing.backfill:
+            backfill = GivenClock(timing.backfill, interval=settings.bf_interval)
+        elif not settings.backfill:
+            backfill = GivenClock((), interval=inf)
+        return main, backfill
+
+    def state(self) -> Any:
+        """Return what the next runs of both loops, and the next scan of limits, depend on."""
+        values = [each for clock in self._all() for each in clock.values]
+        clocks = [None if abs(each) == inf else each for each in values]
+        return {"clocks": clocks, "completing": [list(each) for each in self._completing], "idle": self._idle}
+
+    def _all(self) -> list[LoopClock]:
+        return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
+
+    def restore(self, values: Any) -> None:
+        """Restore the values of :meth:`state`."""
+        given = iter(values["clocks"])
+        for clock in self._all():
+            clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
+        self._idle = bool(values["idle"])
+        self._completing = [(end, name, nodes) for end, name, nodes in values["completing"]]
+
+    # ------------------------------------------------------------------ decisions
+
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        """Run the loops that are due, and wake for the next."""
+        now = view.now
+        self._note(view, now)
+        if self._scans is not None:
+            yield from self._enforce(self._scans, now)
+        if (turn := self._main.next(True)).at <= now:
+            self._main.ran(turn)
+            yield from self._cycle(view, turn)
+        if (turn := self._backfill.next(True)).at <= now:
+            self._backfill.ran(turn)
+            yield from self._cycle(view, None)
+        self._idle = not view.waiting.count
+        if (at := self._next(not self._idle, now)) < inf:
+            yield WakeAt(at)
+
+    def _enforce(self, scans: MainClock, now: float) -> Iterator[Decision]:
+        """Stop the jobs whose limit has passed, if limits are scanned now."""
+        scans.pass_to(now)
+        if (turn := scans.next(False)).at <= now:
+            scans.ran(turn)
+            for run in [run for run, end in self._limits() if end <= int(now)]:
+                yield Preempt(run.work, "timeout", "its limit has passed")
+
+    def _limits(self) -> list[tuple[Run, float]]:
+        """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
+        over = self.settings.over_time_limit
+        runs = [run for place in self._boards for _, _, _, run in place.running.entries()]
+        return [(run, self._end(run) + over) for run in runs]
+
+    def _next(self, waiting: bool, now: float) -> float:
+        """Return the next instant at which there is something to decide (s)."""
+        found = min(self._main.next(True).at, self._backfill.next(True).at) if waiting else inf
+        if self._scans is not None:
+            first = min([end for _, end in self._limits()], default=inf)
+            found = min(found, self._scans.next(False).at if first <= now else first)
+        return found
+
+    def _note(self, view: View, now: float) -> None:
+        """Note what has happened since the last decision, in order."""
+        clocks = (self._main, self._backfill)
+        ends = self._ends.ends if self._ends is not None else []
+        idle = self._idle
+        for at, run in ends:
+            for clock in clocks:
+                if idle:
+                    clock.pass_to(at)
+                clock.ask(at)
+            held = self._held.pop(run, None)
+            if held is not None and (self.timing.completing or self.settings.complete_wait):
+                self._completing.append((at, run.place.name, held.nodes))
+        ends.clear()
+        if idle:
+            for clock in clocks:
+                clock.pass_to(now)
+        if self._take_in(view, now):
+            self._settled.clear()
+            for clock in clocks:
+                clock.ask(now)
+
+    def _take_in(self, view: View, now: float) -> bool:
+        """Take in the jobs that wait since the last decision, at each place; return whether there are any."""
+        queues = [view.waiting.at(place) for place in view.places]
+        new = [job for queue in queues for job in queue.new if job not in self._known and job.state == "waiting"]
+        some = bool(new)
+        if len(self._known) + len(new) < sum([queue.count for queue in queues]):  # after a snapshot
+            new = [job for queue in queues for job in queue if job not in self._known]
+        for job in new:
+            self._add(job, now)
+        return some
+
+    def _add(self, job: LiveJob, now: float) -> None:
+        place: Pool = job.place
+        board = self._board(place)
+        site = self._site(place, job)
+        limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
+        limit = ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60
+        request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+        pending = Pending(job, request, board, site, max(limit, 60), 0.0, job.submit, int(job.seq))
+        pending.user = job.user
+        pending.priority = self._priority(pending, now)
+        self._known[job] = pending
+        insort(self._queue, pending, key=Pending.key)
+
+    def _site(self, place: Pool, job: LiveJob) -> Site:
+        """Return the partition of a job: that of its queue, or else the default one."""
+        sites = self._sites[place]
+        found = sites.get(str(job.queue))
+        if found is None:
+            found = next((each for each in sites.values() if each.spec.default), None)
+        return found or next(iter(sites.values()))
+
+    def _priority(self, job: Pending, now: float) -> float:
+        spec = job.job.spec
+        nice = 0.0 if spec is None else -float(spec.priority)
+        if not self.settings.multifactor:
+            return basic(job.number, nice)
+        nodes = sum(len(board.table) for board in self._boards.values())
+        cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
+        past = job.job.past
+        eligible = job.submitted if past is None or past.eligible is None else past.eligible
+        part = job.site.spec.job_factor / largest_factor(self.partitions)
+        asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
+        return multifactor(asked, self.settings)
+
+    def _calculate(self, now: float) -> None:
+        """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
+        if not (self.settings.multifactor and self.settings.weight_age):
+            return
+        number = int((now - self.timing.main_first) // self.settings.calc_period)
+        if number != self._calculated:
+            self._calculated = number
+            for job in self._queue:
+                job.priority = self._priority(job, now)
+            self._queue.sort(key=Pending.key)
+            self._settled.clear()
+
+    def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
+        """Run a loop: the main loop at a turn, or the backfill loop."""
+        now = view.now
+        self._queue = [job for job in self._queue if job.waits]
+        if len(self._known) > len(self._queue):  # some have been cancelled
+            self._known = {job.job: job for job in self._queue}
+        if not self._queue or self._waits_for_completion(now):
+            return
+        self._calculate(now)
+        versions = [place.version for place in view.places]
+        if versions != self._versions:
+            self._settled.clear()
+        if self.settled(now, turn):
+            return
+        self._renew(now)
+        reason = "backfill" if turn is None else "main loop"
+        for job in [job for job in self._queue if job.job.past is not None and job.job.past.resumes]:
+            if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
+                yield Start(job.job, job.job.place, reason)
+        queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
+        if turn is None:
+            loop = BackfillCycle(queue, self.settings, now).starts()
+        else:
+            loop = main_cycle(queue, self.settings, full=turn.full)
+        for job, allocation in loop:
+            first = view.choices.get(job.job, (job.job,))[0]
+            place = job.job.place
+            yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
+            self._started(job, first.run, now, allocation)
+        after = [place.version for place in view.places]
+        if after != versions or self._completing:
+            self._settled.clear()
+        else:
+            self._settled.add(turn is not None)
+        self._versions = after
+
+    def settled(self, now: float, turn: Turn | None) -> bool:
+        """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
+
+        Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
+        a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
+        """
+        if turn is None and any(held.end <= now for held in self._held.values()):
+            return False
+        reserves = self.settings.bf_min_age_reserve > 0
+        return not reserves and not (turn is not None and turn.full) and (turn is not None) in self._settled
+
+    def _waits_for_completion(self, now: float) -> bool:
+        """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
+        last = self.timing.completing
+        self._completing = [each for each in self._completing if each[0] + last > now]
+        return any(each[0] + self.settings.complete_wait > now for each in self._completing)
+
+    def _renew(self, now: float) -> None:
+        """Take over the state of all places."""
+        held: dict[Run, Held] = {}
+        for place, board in self._boards.items():
+            mask = 0
+            for _, name, nodes in self._completing:
+                mask |= nodes if name == place.name else 0
+            mine = self._held_at(place, board)
+            held |= mine
+            board.renew(now, mine.values(), mask)
+        self._held = held
+        for job in self._queue:
+            if job.request.consumables:
+                job.ready = job.job.place.consumables.fits(job.request.consumables)
+
+    def _end(self, run: Run) -> int:
+        """Return the end of the limit of a running job (s, whole)."""
+        held = self._held.get(run)
+        if held is not None:
+            return held.end
+        seconds = run.work.asked if run.work.asked < inf else run.expected_end - run.started
+        return int(run.started) + ceil(min(seconds, YEAR) / 60) * 60
+
+    def _held_at(self, place: Pool, board: Board) -> dict[Run, Held]:
+        """Return what each running job of a place holds, and renew its table."""
+        entries = list(place.running.entries())
+        if isinstance(place, NodePool):
+            board.table = place.table
+            known = {run: self._held.get(run) for _, _, _, run in entries}
+            return {
+                run: known[run] or Held.of(self._end(run), number, run.grant.allocation)
+                for _, number, _, run in entries
+            }
+        table = board.table = _table_of(place)
+        found: dict[Run, Held] = {}
+        for run in [run for _, _, _, run in entries if run in self._held]:
+            found[run] = self._held[run]
+            table.take(found[run].allocation)
+        for _, number, processors, run in entries:
+            if run not in found:
+                nodes = (table.free[0] > 0).nonzero()[0][:processors]
+                found[run] = Held.of(self._end(run), number, Allocation.alike(tuple(nodes.tolist()), 1))
+                table.take(found[run].allocation)
+        spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
+        table.take(Allocation.away(spare.tolist()))
+        return found
+
+    def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
+        job.over = True
+        self._known.pop(job.job, None)
+        if run is None:  # it has ended at once
+            return
+        held = Held.of(int(now) + job.limit, len(self._held), allocation)
+        self._held[run] = held
+        job.board.started(held)
+        if not isinstance(job.job.place, NodePool):
+            job.board.table.take(allocation)
+        if job.request.consumables:
+            for other in self._queue:
+                if other.request.consumables:
+                    other.ready = other.job.place.consumables.fits(other.request.consumables)
+
+
+def _table_of(place: Pool) -> NodeTable:
+    """Return the table of the nodes of a place, or of as many free nodes of one core as it has processors."""
+    return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
+
+
+_TIMES = ("main_first", "turn", "backfill_first", "completing")
+"""The parameters of :class:`SlurmTiming` that a name may have."""
+
+
+def _shown(value: float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"

@@ -1,0 +1,316 @@
+"""The settings of slurm.conf that decide on starts, by Slurm's own names, with the defaults of Slurm 22.05.
+
+Source: slurm.conf(5) and its SchedulerParameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown, unknown
+
+__all__ = ["SlurmPartition", "SlurmSettings", "partitions_of"]
+
+YEAR = 365 * 86400
+_DATABASE = "accounting_storage/slurmdbd"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SlurmSettings(Fields):
+    """The settings of slurm.conf that decide on starts; times in seconds, unless Slurm's name says otherwise.
+
+    Parameters
+    ----------
+    default_queue_depth, partition_job_depth, batch_sched_delay, sched_interval
+        of the main loop: jobs tested at an event, jobs of each partition (0: any number), least seconds between two
+        runs, seconds between two runs over the whole queue
+    backfill
+        whether there is a backfill loop (``SchedulerType``)
+    bf_interval, bf_window, bf_resolution
+        of the backfill loop: seconds from the end of a cycle to the next; minutes that it plans ahead; seconds
+    bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, bf_max_job_start
+        jobs tested in a cycle, of each partition, of each user, of both; jobs started in a cycle (0: any number)
+    bf_node_space_size
+        records of its table of free nodes; 0: ``bf_max_job_test``
+    bf_min_age_reserve, bf_min_prio_reserve
+        younger (s) or lower jobs neither close their partition nor reserve nodes
+    bf_window_scale
+        seconds by which the window of a test grows in each round; 0: it doubles
+    assoc_limit_stop
+        whether a job that waits for a licence closes its partition
+    multifactor
+        whether priorities are those of priority/multifactor
+    weight_age, weight_size, weight_partition, max_age, calc_period, favor_small
+        of priority/multifactor: ``PriorityWeightAge`` and so on; seconds; seconds; whether small jobs come first
+    least_loaded, memory
+        whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
+    complete_wait, kill_wait, over_time_limit
+        ``CompleteWait``, ``KillWait``, ``OverTimeLimit`` (s; ``inf``: jobs are not stopped)
+    unread
+        the settings that are set and not modelled
+
+    >>> SlurmSettings.of({"SchedulerParameters": "bf_interval=10,bf_max_time=60", "KillWait": "5 sec"}).bf_interval
+    10.0
+    """
+
+    default_queue_depth: int = 100
+    partition_job_depth: int = 0
+    batch_sched_delay: float = 3.0
+    sched_interval: float = 60.0
+    backfill: bool = True
+    bf_interval: float = 30.0
+    bf_window: float = 1440.0
+    bf_resolution: int = 60
+    bf_max_job_test: int = 500
+    bf_max_job_part: int = 0
+    bf_max_job_user: int = 0
+    bf_max_job_user_part: int = 0
+    bf_max_job_start: int = 0
+    bf_node_space_size: int = 0
+    bf_min_age_reserve: float = 0.0
+    bf_min_prio_reserve: int = 0
+    bf_window_scale: float = 0.0
+    assoc_limit_stop: bool = False
+    multifactor: bool = False
+    weight_age: float = 0.0
+    weight_size: float = 0.0
+    weight_partition: float = 0.0
+    max_age: float = 7 * 86400.0
+    calc_period: float = 300.0
+    favor_small: bool = False
+    least_loaded: bool = False
+    memory: bool = False
+    complete_wait: float = 0.0
+    kill_wait: float = 30.0
+    over_time_limit: float = 0.0
+    unread: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, conf: Mapping[str, str]) -> SlurmSettings:
+        """Return the settings of the names and values of slurm.conf, or of ``scontrol show config``.
+
+        Raises
+        ------
+        InputError
+            a value is not what Slurm accepts
+        """
+        given: dict[str, Any] = {}
+        unread: list[str] = []
+        named = {name.lower(): (name, _bare(value)) for name, value in conf.items()}
+        for key, (field, read) in _CONF.items():
+            if key in named and named[key][1]:
+                given[field] = _value(*named[key], read)
+        parameters = named.get("schedulerparameters", ("", ""))[1]
+        for name, value in _parameters(parameters):
+            if name in _SCHEDULER:
+                given[name] = _value(name, value, _SCHEDULER[name])
+            elif name not in _IDLE:
+                unread.append(f"SchedulerParameters {name}{'=' if value else ''}{value}")
+        bare = {key: value for key, (_, value) in named.items()}
+        unread += _unread(bare)
+        if given.get("weight_age") and bare.get("accountingstoragetype", _DATABASE) != _DATABASE:
+            given["weight_age"] = 0.0  # slurmctld ignores it without its database
+        return cls(**given, unread=tuple(unread))
+
+    def changed(self) -> dict[str, Any]:
+        """Return the settings that differ from the defaults, but for those that are not modelled.
+
+        >>> SlurmSettings(bf_interval=10.0, least_loaded=True).changed()
+        {'bf_interval': 10.0, 'least_loaded': True}
+        """
+        usual = SlurmSettings()
+        told = attrs.asdict(self)
+        return {name: each for name, each in told.items() if each != getattr(usual, name) and name != "unread"}
+
+    @classmethod
+    def typed(cls, name: str, text: str) -> Any:
+        """Return the value of a field in a text.
+
+        Raises
+        ------
+        InputError
+            it is not of its type
+        """
+        usual = getattr(cls(), name)
+        return _value(name, text, _yes if isinstance(usual, bool) else _whole if isinstance(usual, int) else float)
+
+    @property
+    def slots(self) -> int:
+        """The records of the table of free nodes."""
+        return self.bf_node_space_size or self.bf_max_job_test
+
+
+def _bare(text: str) -> str:
+    """Return a value without what stands for nothing, and without the units that scontrol prints."""
+    text = text.strip()
+    return "" if text.lower() in ("(null)", "n/a", "none") else text.removesuffix(" sec").strip()
+
+
+def _parameters(text: str) -> Iterator[tuple[str, str]]:
+    for part in text.split(","):
+        if part.strip():
+            name, _, value = part.strip().partition("=")
+            yield name.strip(), value.strip()
+
+
+def _value(name: str, text: str, read: Any) -> Any:
+    try:
+        return read(text)
+    except ValueError:
+        raise InputError(f"must be what Slurm accepts, got {shown(text)}", place=name) from None
+
+
+def _whole(text: str) -> int:
+    found = int(text)
+    if found < 0:
+        raise ValueError(text)
+    return found
+
+
+def _seconds(text: str) -> float:
+    """Return seconds; of ``7-00:00:00`` too."""
+    if not text.replace(".", "", 1).isdecimal():
+        days, dash, rest = text.partition("-")
+        hours, minutes, seconds = (["0", "0", *rest.split(":")] if dash else ["0", "0", *days.split(":")])[-3:]
+        return (int(days) * 86400 if dash else 0) + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    return float(text)
+
+
+def _minutes(text: str) -> float:
+    """Return the seconds of a number of minutes, or of days, hours, minutes and seconds."""
+    if text.upper() in ("UNLIMITED", "INFINITE"):
+        return float("inf")
+    text = text.removesuffix("min").strip()
+    return _seconds(text) * (60 if text.isdecimal() else 1)
+
+
+def _yes(text: str) -> bool:
+    return text.lower() in ("yes", "1", "true")
+
+
+_SCHEDULER: dict[str, Any] = {
+    **dict.fromkeys(("default_queue_depth", "partition_job_depth", "bf_resolution", "bf_max_job_test"), _whole),
+    **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), _whole),
+    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve"), _whole),
+    **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
+    **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale"), _seconds),
+    "assoc_limit_stop": lambda text: True,
+}
+"""The SchedulerParameters that are modelled."""
+
+_IDLE = {
+    *("bf_max_time", "bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
+    *("sched_min_interval", "max_sched_time", "bf_max_job_array_resv", "bf_job_part_count_reserve", "defer"),
+}
+"""Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
+
+_CONF: dict[str, tuple[str, Any]] = {
+    "schedulertype": ("backfill", lambda text: text.removeprefix("sched/") != "builtin"),
+    "prioritytype": ("multifactor", lambda text: text.removeprefix("priority/") == "multifactor"),
+    "priorityweightage": ("weight_age", float),
+    "priorityweightjobsize": ("weight_size", float),
+    "priorityweightpartition": ("weight_partition", float),
+    "prioritymaxage": ("max_age", _minutes),
+    "prioritycalcperiod": ("calc_period", _minutes),
+    "priorityfavorsmall": ("favor_small", _yes),
+    "selecttypeparameters": ("least_loaded", lambda text: "LLN" in text.upper()),
+    "completewait": ("complete_wait", _seconds),
+    "killwait": ("kill_wait", _seconds),
+    "overtimelimit": ("over_time_limit", _minutes),
+}
+"""The settings of slurm.conf that are modelled."""
+
+
+def _unread(conf: Mapping[str, str]) -> Iterator[str]:
+    """Yield the settings that would change a start and are not modelled."""
+    for name in ("PriorityWeightFairshare", "PriorityWeightAssoc", "PriorityWeightQOS", "PriorityWeightTRES"):
+        if conf.get(name.lower(), "0") not in ("", "0"):
+            yield f"{name}={conf[name.lower()]}"
+    usual = {
+        "PreemptType": ("", "preempt/none"),
+        "TopologyPlugin": ("", "topology/none", "topology/default"),
+        "PriorityFlags": ("",),
+        "SelectType": ("", "select/cons_tres", "select/cons_res"),
+        "AccountingStorageEnforce": ("",),
+        "SchedulerTimeSlice": ("", "30"),
+    }
+    for name, values in usual.items():
+        if conf.get(name.lower(), "") not in values:
+            yield f"{name}={conf[name.lower()]}"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SlurmPartition(Fields):
+    """A partition as Slurm's loops see it; partitions may share nodes.
+
+    Parameters
+    ----------
+    name
+        its name, which jobs give as their queue or their partition
+    nodes
+        the list of its nodes as Slurm writes it; empty: all nodes
+    tier, job_factor
+        ``PriorityTier``; ``PriorityJobFactor``
+    max_time, default_time
+        the longest limit (s), and that of jobs without one; ``None``: no limit
+    default
+        whether jobs that name no partition get it
+    """
+
+    name: str
+    nodes: str = ""
+    tier: int = 1
+    job_factor: int = 1
+    max_time: float | None = None
+    default_time: float | None = None
+    default: bool = False
+
+    @property
+    def text(self) -> str:
+        """Its text, as :func:`partitions_of` reads it.
+
+        >>> SlurmPartition(name="high", nodes="n[1-5]", tier=10).text
+        'high:nodes=n[1-5]:tier=10'
+        """
+        parts = [self.name]
+        for field in attrs.fields(SlurmPartition)[1:]:
+            value = getattr(self, field.name)
+            if value != field.default:
+                parts.append("default" if field.name == "default" else f"{field.name}={_short(value)}")
+        return ":".join(parts)
+
+
+def _short(value: float | str) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def partitions_of(text: str) -> tuple[SlurmPartition, ...]:
+    """Return the partitions of a text, ``NAME[:nodes=LIST][:tier=N][:job_factor=N]...``, separated by semicolons.
+
+    Raises
+    ------
+    InputError
+        a key is unknown, or its value is not a number
+
+    >>> partitions_of("low:default; high:nodes=n[1-5]:tier=10")[1].tier
+    10
+    """
+    found = []
+    for part in text.split(";"):
+        name, *settings = (each.strip() for each in part.split(":"))
+        values: dict[str, Any] = {}
+        for each in settings:
+            key, _, value = each.partition("=")
+            if key not in ("nodes", "default", *_PARTITION):
+                raise unknown("key", key, ["nodes", "default", *_PARTITION])
+            values[key] = True if key == "default" else value if key == "nodes" else _value(key, value, _PARTITION[key])
+        if name:
+            found.append(SlurmPartition(name=name, **values))
+    return tuple(found)
+
+
+_PARTITION = {"tier": _whole, "job_factor": _whole, "max_time": float, "default_time": float}

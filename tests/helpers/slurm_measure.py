@@ -1,0 +1,124 @@
+"""How far simulated starts are from those that slurmctld recorded."""
+
+from __future__ import annotations
+
+import sys
+from itertools import combinations
+from math import floor
+from typing import NamedTuple
+
+from simmodel import Job, simulate
+from simmodel.policies.slurm.policy import Slurm, SlurmTiming
+from simmodel.scheduling.registry import PolicyLike
+from simmodel.twin.slurm.describe import described
+from tests.helpers.slurm_runs import Recorded, recorded
+
+OVERHEAD = 0.024
+"""Seconds from the end of a job's sleep until slurmctld has noted it, on an idle computer."""
+
+COMPLETING = 0.005
+"""Seconds until the nodes of an ended job are free: slurmd answers after 5 ms at the earliest."""
+
+
+class Measure(NamedTuple):
+    """How far the starts of a run are from the recorded ones."""
+
+    jobs: int
+    beyond: int
+    """jobs that start more than one bf_interval earlier or later"""
+    error: float
+    """mean of the absolute differences of starts (s)"""
+    wait: float
+    """mean wait, as a part of the recorded one"""
+    order: float
+    """part of the pairs of jobs that start in the recorded order"""
+    nodes: int
+    """jobs that start on other nodes"""
+
+
+def origin_of(run: Recorded) -> float:
+    """Return the instant (s since 1970) that is 0 in simulations: a whole hour."""
+    first = min(job.at for job in run.jobs.values())
+    return float(floor(first / 3600) * 3600)
+
+
+def workload(run: Recorded, *, as_recorded: bool = True) -> list[Job]:
+    """Return the jobs of a run; ``as_recorded``: submitted and executed as slurmctld noted, else as their users did."""
+    origin = origin_of(run)
+    noted = {int(row["job"]): float(row["time"]) for row in run.events if row["what"] == "submitted"}
+    found = []
+    for job in run.jobs.values():
+        start, end = run.starts[str(job.id)][0], run.ends[str(job.id)]
+        found.append(
+            Job(
+                id=job.id,
+                submit=(noted[job.id] if as_recorded else job.at) - origin,
+                run=end - start if as_recorded else job.sleeps + OVERHEAD,
+                requested=job.limit,
+                nodes=job.nodes,
+                queue=job.options.get("-p"),
+                priority=-float(job.options.get("--nice", 0)),
+            )
+        )
+    return found
+
+
+def given(run: Recorded) -> Slurm:
+    """Return the policy of a run, with the instants of its cycles."""
+    origin = origin_of(run)
+    of: dict[str, list[float]] = {"main": [], "full": [], "backfill": []}
+    for line in run.log:
+        if line.what in ("main", "backfill"):
+            of["full" if "full queue" in line.words else line.what].append(line.at - origin)
+    return Slurm(run.settings, run.partitions, SlurmTiming(completing=COMPLETING, **of))
+
+
+def free(run: Recorded) -> Slurm:
+    """Return the policy of a run, with the phases of its loops alone."""
+    origin = origin_of(run)
+    main, backfill = run.cycles("main")[0] - origin, run.cycles("backfill")[0] - origin
+    return Slurm(
+        run.settings, run.partitions, SlurmTiming(main_first=main, backfill_first=backfill, completing=COMPLETING)
+    )
+
+
+def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True) -> Measure:
+    """Return how far the starts of a run under a policy are from the recorded ones."""
+    origin = origin_of(run)
+    spec = described(run.site).spec
+    result = simulate(spec, workload(run, as_recorded=as_recorded), policy)
+    jobs = result.jobs.to_pandas().set_index("job")
+    cycle = run.settings.bf_interval
+    errors, nodes = [], 0
+    started = {}
+    for name in run.jobs:
+        at = run.starts[str(name)][0]
+        start = float(jobs.loc[name]["start"])
+        started[name] = start, at
+        errors.append(start + origin - at)
+    pairs = list(combinations(started.values(), 2))
+    same = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 or a[1] == b[1] or abs(a[1] - b[1]) < 0.05 for a, b in pairs)
+    submits = sum(job.at for job in run.jobs.values())
+    waits = sum(at for _, at in started.values()) - submits
+    modelled = sum(at + origin for at, _ in started.values()) - submits
+    return Measure(
+        len(errors),
+        sum(abs(error) > cycle for error in errors),
+        sum(map(abs, errors)) / len(errors),
+        modelled / waits,
+        same / len(pairs),
+        nodes,
+    )
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        run = recorded(name)
+        for label, policy, exact in (
+            ("fcfs", "fcfs", True),
+            ("easy", "easy", True),
+            ("conservative", "conservative", True),
+            ("slurm, instants given", given(run), True),
+            ("slurm, free", free(run), False),
+        ):
+            print(f"{name:10} {label:22}", measure(run, policy, as_recorded=exact))

@@ -1,0 +1,173 @@
+"""Recorded runs of slurmctld: their jobs, their cycles, and the true state before each."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import attrs
+
+from simmodel.platform.node_lists import node_names
+from simmodel.policies.slurm.settings import SlurmPartition, SlurmSettings
+from simmodel.twin.slurm.records import Site
+from simmodel.twin.slurm.scontrol import read_scontrol
+from tests.helpers.paths import DATA
+
+RUNS = DATA / "slurm" / "runs"
+
+_LINE = re.compile(r"\[(\S+)\] (.*)")
+_WHAT = {
+    "submitted": re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) InitPrio=(\d+)"),
+    "main start": re.compile(r"sched: Allocate JobId=(\S+) NodeList=(\S+)"),
+    "backfill start": re.compile(r"_start_job: Started JobId=(\S+) in \S+ on (\S+)"),
+    "ended": re.compile(r"_job_complete: JobId=(\S+) done"),
+    "main": re.compile(r"sched: Running job scheduler for (default depth|full queue)"),
+    "backfill": re.compile(r"_attempt_backfill: beginning"),
+    "over": re.compile(r"completed testing|no jobs to backfill"),
+    "answered": re.compile(r"node_did_resp (\S+)"),
+    "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) "),
+}
+
+
+class Line(NamedTuple):
+    """What a line of slurmctld.log tells: an instant (s since 1970), what, and its words."""
+
+    at: float
+    what: str
+    words: tuple[str, ...]
+
+
+class Submitted(NamedTuple):
+    """A job as its user asked for it: an instant and a sleep in seconds, a limit in minutes."""
+
+    id: int
+    at: float
+    sleeps: float
+    options: dict[str, str]
+
+    @property
+    def nodes(self) -> int | None:
+        return int(self.options["-N"]) if "-N" in self.options else None
+
+    @property
+    def limit(self) -> int:
+        return int(self.options["-t"]) * 60
+
+
+def options_of(text: str) -> dict[str, str]:
+    """Return the options of sbatch by name."""
+    found: dict[str, str] = {}
+    words = text.split()
+    while words:
+        name, _, value = words.pop(0).partition("=")
+        if not value and words and not words[0].startswith("-"):
+            value = words.pop(0)
+        found[name] = value
+    return found
+
+
+@attrs.frozen
+class Recorded:
+    """A recorded run."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @cached_property
+    def site(self) -> Site:
+        site = Site()
+        for part in ("config", "nodes", "partitions"):
+            path = self.folder / f"scontrol_{part}.txt"
+            site = site.with_(read_scontrol(path.read_text(), str(path)))
+        return site
+
+    @cached_property
+    def settings(self) -> SlurmSettings:
+        return SlurmSettings.of(self.site.settings or {})
+
+    @cached_property
+    def partitions(self) -> tuple[SlurmPartition, ...]:
+        return tuple(
+            SlurmPartition(
+                name=each.name,
+                nodes=each.nodes,
+                tier=each.tier,
+                job_factor=each.job_factor,
+                max_time=each.max_time,
+                default=bool(each.default),
+            )
+            for each in self.site.partitions or ()
+        )
+
+    @cached_property
+    def jobs(self) -> dict[int, Submitted]:
+        with (self.folder / "submissions.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        return {
+            int(row["job"]): Submitted(
+                int(row["job"]), float(row["submitted"]), float(row["seconds"]), options_of(row["options"])
+            )
+            for row in rows
+        }
+
+    @cached_property
+    def events(self) -> list[dict[str, str]]:
+        with (self.folder / "events.csv").open() as file:
+            return list(csv.DictReader(file))
+
+    @cached_property
+    def starts(self) -> dict[str, tuple[float, str]]:
+        """The instant and the nodes of the first start of each job or task of an array, by its name in events.csv."""
+        found: dict[str, tuple[float, str]] = {}
+        for row in self.events:
+            if row["what"] == "started":
+                found.setdefault(row["job"], (float(row["time"]), row["nodes"]))
+        return found
+
+    @cached_property
+    def ends(self) -> dict[str, float]:
+        return {row["job"]: float(row["time"]) for row in self.events if row["what"] == "ended"}
+
+    @cached_property
+    def log(self) -> list[Line]:
+        found = list(self._lines())
+        first = next(line.at for line in found if line.what == "submitted")
+        told = next(float(row["time"]) for row in self.events if row["what"] == "submitted")
+        shift = round(told - first)
+        return [line._replace(at=line.at + shift) for line in found]
+
+    def _lines(self) -> Iterator[Line]:
+        with gzip.open(self.folder / "slurmctld.log.gz", "rt", errors="replace") as file:
+            for text in file:
+                match = _LINE.match(text)
+                if match is None:
+                    continue
+                for what, pattern in _WHAT.items():
+                    words = pattern.search(match[2])
+                    if words is not None:
+                        at = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
+                        yield Line(at, what, tuple(word for word in words.groups() if word is not None))
+                        break
+
+    def cycles(self, what: str) -> list[float]:
+        """Return the instants of the cycles of a loop (s since 1970)."""
+        return [line.at for line in self.log if line.what == what]
+
+
+def recorded(name: str) -> Recorded:
+    """Return a recorded run by its name."""
+    return Recorded(RUNS / name)
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers, from 0, of nodes n1, n2, ..."""
+    return tuple(sorted(int(name.removeprefix("n")) - 1 for name in node_names(text)))

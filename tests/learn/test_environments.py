@@ -1,0 +1,413 @@
+"""The environments as gymnasium expects them: spaces, masks, ends, rewards, episodes, forks, vectors."""
+
+import subprocess
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+
+from simmodel import Job, Start, Workload, simulate, start
+from simmodel.foundation.errors import InputError
+from simmodel.learn import (
+    ChooseNext,
+    Episodes,
+    Filter,
+    JobWindow,
+    Reward,
+    SchedulingEnv,
+    agent_policy,
+    backfill_env,
+    batch_env,
+    route_env,
+    split_by_time,
+)
+from tests.helpers.learning import at_random, first, mixed_log, other_future, play
+from tests.helpers.paths import ROOT
+
+NAMES = ("Batch", "Backfill", "Route")
+LOG = mixed_log()
+
+
+def small(name, log=LOG, **options):
+    """Return a ready environment over a small busy system."""
+    if name == "Batch":
+        return batch_env(8, log, window=16, **options)
+    return backfill_env(8, log, window=16, **options) if name == "Backfill" else route_env((8, 8, 12), log, **options)
+
+
+# ---------------------------------------------------------------------- gymnasium
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gymnasium_finds_nothing_wrong(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make(f"simmodel/{name}-v0").unwrapped)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors_of_environments(name, mode):
+    envs = gymnasium.make_vec(f"simmodel/{name}-v0", 2, vectorization_mode=mode)
+    try:
+        observations, infos = envs.reset(seed=[3, 4])
+        for _ in range(20):
+            actions = infos["action_mask"].argmax(axis=1)
+            observations, _, _, _, infos = envs.step(actions)
+            assert observations in envs.observation_space
+    finally:
+        envs.close()
+    alone = gymnasium.make(f"simmodel/{name}-v0")
+    info = alone.reset(seed=4)[1]
+    for _ in range(20):
+        seen, _, _, _, info = alone.step(int(info["action_mask"].argmax()))
+    assert all((seen[key] == observations[key][1]).all() for key in seen)
+
+
+def test_the_same_seed_gives_the_same_episode_in_each_process():
+    code = (
+        "import hashlib; from simmodel.learn import batch_env\n"
+        "observation, _ = batch_env(window=9).reset(seed=11)\n"
+        "print(hashlib.sha256(observation['jobs'].tobytes()).hexdigest())"
+    )
+    run = [subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True) for _ in range(2)]
+    assert run[0].stdout == run[1].stdout != ""
+
+
+def test_importing_simmodel_loads_none_of_it():
+    code = (
+        "import simmodel, sys; simmodel.simulate\n"
+        "print([name for name in sys.modules if 'gymnasium' in name or 'simmodel.learn' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ---------------------------------------------------------------------- what an agent sees
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_observations_stay_in_their_ranges(name):
+    env = small(name, mixed_log(300, seed=5))
+    _, info = env.reset(seed=1)
+    choose, ended = at_random(2), False
+    while not ended:
+        observation, _, ended, _, info = env.step(choose(env, info))
+        assert observation in env.observation_space
+
+
+def test_columns_of_a_window_by_hand():
+    jobs = [
+        Job(processors=4, run=100, requested=100),
+        Job(submit=10, processors=2, run=5),
+        Job(submit=20, processors=1, run=5, requested=60),
+    ]
+    env = batch_env(4, jobs, window=3)
+    env.reset(seed=0)
+    observation, _, _, _, info = env.step(0)
+    assert info["seconds"] == 10
+    observation, _, _, _, info = env.step(0)  # next, and starts at 100
+    scale = np.log1p(30 * 86400)
+    row = [1, 0.25, np.log1p(60) / scale, np.log1p(60) / scale / 2, np.log1p(80) / scale, 1]
+    assert info["seconds"] == 90
+    assert observation["jobs"] == pytest.approx(np.array([row, [0] * 6, [0] * 6]), abs=1e-6)
+    free, waiting, *ends = observation["cluster"].tolist()
+    assert (free, waiting) == pytest.approx((0.5, np.log1p(1) / np.log1p(1e5)))
+    assert ends == [0.0] * 15 + [0.5]  # the running job has no request: its end is unknown
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_rows_follow_the_queue(backfill):
+    """After each step the rows are those of a window that is filled anew."""
+    env = batch_env(16, mixed_log(250, seed=6), window=12, backfill=backfill)
+    choose = at_random(4)
+    _, info = env.reset(seed=0)
+    for _ in range(60):
+        observation, _, ended, _, info = env.step(choose(env, info))
+        if ended:
+            break
+        anew = JobWindow(12)(env.view)
+        assert (observation["jobs"] == anew["jobs"]).all()
+        assert observation["cluster"] == pytest.approx(anew["cluster"])
+
+
+class Leak(JobWindow):
+    """A window that shows run times, which no policy may see."""
+
+    def __call__(self, view):
+        found = super().__call__(view)
+        for row, job in enumerate(self.jobs(view)):
+            found["jobs"][row, 2] = min(1.0, job._duration / 1e5)
+        return found
+
+
+def moved(make, draws, cut=25):
+    """Return how many other futures of an episode change what is seen or allowed at a decision."""
+    env = make(LOG)
+    choose = at_random(7)
+    taken = []
+
+    def noted(env, info):
+        taken.append(choose(env, info))
+        return taken[-1]
+
+    before, _, info = play(env, noted, steps=cut)
+    now, jobs, rng = env.simulation.env.now, env.simulation.result().jobs, np.random.default_rng(5)
+    changed = 0
+    for _ in range(draws):
+        other, actions = make(other_future(LOG, jobs, now, rng)), iter(taken)
+        seen, _, told = play(other, lambda _env, _info, actions=actions: next(actions), steps=cut)
+        same = told["action_mask"].tobytes() == info["action_mask"].tobytes()
+        changed += not (same and all(seen[key].tobytes() == before[key].tobytes() for key in before))
+    return changed
+
+
+@pytest.mark.parametrize("draws", [60, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", NAMES)
+def test_other_futures_move_nothing(name, draws):
+    assert moved(lambda log: small(name, log), draws) == 0
+
+
+def test_a_leak_is_found():
+    def leaking(log):
+        shown = Leak(16)
+        return SchedulingEnv(Episodes(8, log), shown, ChooseNext(shown))
+
+    assert moved(leaking, 20) == 20
+
+
+# ---------------------------------------------------------------------- masks and ends
+
+WAITS = [Job(processors=4, run=10, requested=10), Job(submit=1, processors=4, run=10, requested=10)]
+
+
+@pytest.mark.parametrize("action", [1, 7, -1, 0.0, "a", np.array([0])], ids=str)
+def test_wrong_actions_are_errors(action):
+    env = batch_env(4, WAITS, window=3)
+    env.reset(seed=0)
+    with pytest.raises(InputError, match="action: must be"):
+        env.step(action)
+    env.step(np.int64(0))
+
+
+def test_a_step_needs_an_episode():
+    env = batch_env(4, WAITS)
+    with pytest.raises(InputError, match="must be reset before the first step and after the end"):
+        env.step(0)
+    play(env, first)
+    with pytest.raises(InputError, match="must be reset before the first step and after the end"):
+        env.step(0)
+    with pytest.raises(InputError, match="must await an action"):
+        env.fork()
+
+
+def test_who_waits_for_ever_is_stalled():
+    env = batch_env(4, WAITS, window=3, wait=True)
+    env.reset(seed=0)
+    ended = False
+    while not ended:
+        _, reward, ended, truncated, info = env.step(3)
+    assert not truncated
+    assert info["reason"].startswith("stalled: ")
+    assert reward == -info["objective"] == -1.0
+
+
+def test_a_limit_truncates():
+    env = batch_env(4, WAITS, until=5.0)
+    env.reset(seed=0)
+    assert env.step(0)[2:4] == (False, False)
+    _, reward, terminated, truncated, info = env.step(0)
+    assert (terminated, truncated, info["reason"], reward) == (False, True, "limit", -1.0)
+
+
+# ---------------------------------------------------------------------- rewards
+
+
+@pytest.mark.parametrize("objective", ["wait_mean", "bounded_slowdown_max", "raw: turnaround_mean + 2*slowdown_mean"])
+@pytest.mark.parametrize("when", ["end", "differences"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sum_of_rewards_is_the_objective(name, when, objective):
+    env = small(name, reward=objective, when=when)
+    _, total, info = play(env, at_random(1))
+    assert total == pytest.approx(-info["objective"], abs=1e-9)
+    if objective in (metrics := env.simulation.result().metrics()):
+        assert info["objective"] == pytest.approx(metrics[objective])
+
+
+def test_differences_come_with_the_jobs_that_end():
+    env = batch_env(4, WAITS, reward="wait_mean", when="differences")
+    env.reset(seed=0)
+    assert env.step(0)[1] == 0.0
+    assert env.step(0)[1] == pytest.approx(-4.5)
+
+
+def test_metrics_by_name_and_functions_of_the_result():
+    env = batch_env(4, WAITS, reward="makespan")
+    assert play(env, first)[2]["objective"] == 20.0
+    env = batch_env(4, WAITS, reward=lambda result: float(result.jobs["end"].max()))
+    assert play(env, first)[1] == -20.0
+
+
+def test_wrong_rewards_are_errors():
+    with pytest.raises(InputError, match="when: must be 'end' for 1\\*utilisation, which is not known before it"):
+        Reward("raw:utilisation", "differences")
+    with pytest.raises(InputError, match="unknown when 'always'"):
+        Reward("wait_mean", "always")
+    env = batch_env(4, WAITS, reward="wait_maen")
+    with pytest.raises(InputError, match="unknown measure or metric 'wait_maen'; did you mean 'wait_mean'"):
+        play(env, first)
+
+
+# ---------------------------------------------------------------------- episodes
+
+
+def test_episodes_are_slices_of_a_span():
+    log = Workload({"submit": np.arange(100.0), "run": [1] * 100, "processors": [1] * 100})
+    draw = Episodes(4, log, jobs=10, span=(20, 50))
+    rng = np.random.default_rng(0)
+    firsts = set()
+    for _ in range(30):
+        jobs = draw(rng).run().result().jobs["job"]
+        assert (np.diff(jobs) == 1).all()
+        assert len(jobs) == 10
+        assert 21 <= jobs[0] <= jobs[-1] <= 50
+        firsts.add(int(jobs[0]))
+    assert len(firsts) > 10
+
+
+def test_spans_that_overlap_are_refused():
+    with pytest.raises(InputError, match="spans: train and test overlap from 80 to 100 s"):
+        split_by_time(4, LOG, {"train": (0, 100), "test": (80, 900)})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": 61}, "jobs: must be from 1 to 60, the jobs of workload in the span, got 61"),
+        ({"jobs": 0}, "jobs: must be from 1 to 60"),
+        ({"span": (5, 5)}, "span: must be two instants >= 0 s, the first one before the second"),
+        ({"span": ("soon", 5)}, "span: must be two instants"),
+        ({"jobs": 3, "workload": None}, "workload: missing"),
+        ({"jobs": 3, "workload": "lublin:jobs=5,processors=8"}, "must be None for a generator"),
+    ],
+)
+def test_wrong_episodes_are_errors(options, message):
+    with pytest.raises(InputError, match=message):
+        Episodes(8, **{"workload": LOG, **options})
+
+
+def test_warm_episodes_continue_a_snapshot():
+    snapshot = start(8, LOG, "easy").run(until=1500).snapshot()
+    env = batch_env(None, Workload({"submit": [2000.0], "run": [5], "processors": [8]}), warm=[snapshot], window=64)
+    observation, info = env.reset(seed=0)
+    assert env.simulation.env.now >= 1500
+    assert info["action_mask"].sum() > 3
+    assert play(env, first)[2]["reason"] == "done"
+    twice = [env.reset(seed=0)[0]["jobs"].tobytes() for _ in range(2)]
+    assert twice[0] == twice[1] == observation["jobs"].tobytes()
+
+
+def test_a_filter_keeps_episodes_within_its_bounds():
+    draw = Episodes(8, LOG, jobs=20)
+    accept = Filter.of_medians(draw, 40)
+    kept = Episodes(8, LOG, jobs=20, accept=accept)
+    rng = np.random.default_rng(1)
+    values = [Reward().value(kept(rng, "sjf").run()) for _ in range(20)]
+    assert all(accept.low <= value <= accept.high for value in values)
+    none = Episodes(8, LOG, jobs=20, accept=Filter(0.0, 0.5))
+    with pytest.raises(InputError, match="accept: must accept at least one of 1,000 episodes"):
+        none(rng)
+
+
+def test_an_episode_needs_a_decision():
+    env = batch_env(4, Workload({"submit": [0], "run": [1], "processors": [9]}))
+    with pytest.raises(InputError, match="episode: has no decision for the agent: done"):
+        env.reset(seed=0)
+
+
+def test_other_systems_are_refused():
+    with pytest.raises(InputError, match="system: must have one place"):
+        batch_env((4, 4), LOG).reset(seed=0)
+    with pytest.raises(InputError, match="system: must be a broker or a grid"):
+        route_env(8, LOG).reset(seed=0)
+
+
+# ---------------------------------------------------------------------- forks
+
+
+@pytest.mark.parametrize("forks", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", NAMES)
+def test_forks_go_on_alike(name, forks):
+    """The same actions lead to the same starts and rewards, in forks of forks too; no copy changes another."""
+    env = small(name, when="differences")
+    rng = np.random.default_rng(9)
+    for number in range(forks):
+        play(env, at_random(number), steps=int(rng.integers(1, 50)), seed=number)
+        copy = env.fork()
+        if number % 3 == 0:
+            play_on(copy, at_random(77))
+            copy = env.fork().fork()
+        info = {"action_mask": env.action_masks()}
+        assert (copy.action_masks() == info["action_mask"]).all()
+        ends = [play_on(each, at_random(number + 1)) for each in (env, copy)]
+        assert ends[0] == pytest.approx(ends[1], abs=1e-9)
+        own, other = (
+            dict(zip(*(each.simulation.result().jobs[key].tolist() for key in ("job", "start")), strict=True))
+            for each in (env, copy)
+        )
+        assert all(own[job] == began for job, began in other.items())
+
+
+def play_on(env, choose):
+    """Play an episode to its end; return the sum of the rewards and the objective."""
+    info, total, ended = {"action_mask": env.action_masks()}, 0.0, False
+    while not ended:
+        _, reward, terminated, truncated, info = env.step(choose(env, info))
+        ended, total = terminated or truncated, total + reward
+    return total, info["objective"]
+
+
+def test_forks_continue_the_random_stream():
+    env = batch_env(window=16)
+    env.reset(seed=5)
+    copy = env.fork()
+    assert all((env.reset()[0]["jobs"] == copy.reset()[0]["jobs"]).all() for _ in range(3))
+
+
+# ---------------------------------------------------------------------- custom environments
+
+
+def test_functions_make_an_environment():
+    def observe(view):
+        return np.array([view.places[0].free / view.places[0].capacity], dtype=np.float32)
+
+    def act(view, action):
+        if action:
+            for job in view.waiting:
+                if view.places[0].fits(job):
+                    yield Start(job, view.places[0])
+
+    def mask(view):
+        return np.array([len(view.waiting) > 1, True])
+
+    env = SchedulingEnv(
+        Episodes(8, LOG),
+        observe,
+        act,
+        "wait_mean",
+        observation_space=spaces.Box(0, 1, (1,)),
+        action_space=spaces.Discrete(2),
+        mask=mask,
+    )
+    _, _, info = play(env, lambda _env, _info: 1)
+    assert info["objective"] == pytest.approx(
+        simulate(8, LOG, agent_policy(lambda seen, mask: 1, env)).jobs["wait"].mean()
+    )
+    with pytest.raises(InputError, match="observation_space: missing"):
+        SchedulingEnv(Episodes(8, LOG), observe, act)
+    with pytest.raises(InputError, match="action_space: missing"):
+        SchedulingEnv(Episodes(8, LOG), observe, act, observation_space=spaces.Box(0, 1, (1,)))

@@ -1,0 +1,86 @@
+"""The policy slurm against recorded runs of slurmctld 22.05.8: decisions, starts, priorities.
+
+Four of the runs are simple: one partition, or several without preemption, topology, licences and arrays. Runs that a
+setting makes different are left to later: see docs/slurm.md.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from simmodel.policies.slurm.priority import Asked, basic, multifactor
+from tests.helpers.data_files import data_file
+from tests.helpers.slurm_decisions import Cycle, cycles_of
+from tests.helpers.slurm_measure import free, given, measure
+from tests.helpers.slurm_runs import Recorded, recorded
+
+SIMPLE = ("defaults", "fast", "tiers", "factors")
+
+
+def run_of(name: str) -> Recorded:
+    data_file(f"slurm/runs/{name}/events.csv")
+    return recorded(name)
+
+
+@cache
+def cycles(name: str, easy: bool = False) -> list[Cycle]:
+    return cycles_of(run_of(name), easy=easy)
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_cycles_start_the_recorded_jobs_on_the_recorded_nodes(name: str) -> None:
+    """From the true state before each cycle; what differs lies within 30 ms of an end."""
+    found = cycles(name)
+    wrong = [cycle for cycle in found if not cycle.same]
+    assert len(wrong) <= 0.02 * len(found)
+    ends = run_of(name).ends.values()
+    assert all(any(0 <= cycle.at - end <= 0.030 for end in ends) for cycle in wrong)
+
+
+def test_nearly_all_cycles_of_all_runs_are_the_same() -> None:
+    found = [cycle for name in SIMPLE for cycle in cycles(name)]
+    assert len(found) > 500
+    assert sum(cycle.same for cycle in found) >= 0.99 * len(found)
+
+
+def test_a_textbook_easy_decides_otherwise() -> None:
+    found = [cycle for name in SIMPLE for cycle in cycles(name, True)]
+    assert sum(cycle.same for cycle in found) < 0.95 * len(found)
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_starts_are_the_recorded_ones_if_cycles_are_given(name: str) -> None:
+    found = measure(run_of(name), given(run_of(name)))
+    assert found.beyond == 0
+    assert found.error < 0.1
+
+
+@pytest.mark.parametrize(("name", "beyond"), [("defaults", 0.10), ("fast", 0.25), ("tiers", 0.10), ("factors", 0.10)])
+def test_starts_are_near_if_only_phases_are_given(name: str, beyond: float) -> None:
+    """A deviation of a second can decide which job is next: see docs/slurm.md for what is reached, and what is not."""
+    found = measure(run_of(name), free(run_of(name)), as_recorded=False)
+    assert found.beyond <= beyond * found.jobs
+    assert abs(found.wait - 1) < 0.05
+    assert found.order >= 0.95
+
+
+@pytest.mark.parametrize("name", ["defaults", "fast", "tiers", "factors", "shapes", "preempt", "tree"])
+def test_priorities_are_those_that_slurmctld_gave(name: str) -> None:
+    run = run_of(name)
+    told = {line.words[0]: float(line.words[1]) for line in run.log if line.what == "submitted"}
+    partitions = {each.name: each for each in run.partitions}
+    largest = max(each.job_factor for each in run.partitions)
+    default = next(each.name for each in run.partitions if each.default)
+    nodes = len(run.site.nodes or ())
+    found = {}
+    for number, job in enumerate(run.jobs.values()):
+        nice = float(job.options.get("--nice", 0))
+        if run.settings.multifactor:
+            part = partitions[job.options.get("-p", default)].job_factor / largest
+            size = (job.nodes or 1) / nodes
+            found[str(job.id)] = multifactor(Asked(size, size, 0.0, part, nice), run.settings)
+        else:
+            found[str(job.id)] = basic(number, nice)
+    assert found == told

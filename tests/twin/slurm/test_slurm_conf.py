@@ -1,0 +1,124 @@
+"""slurm.conf and topology.conf: read as what scontrol prints of them, and refused if malformed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simmodel import InputError, Job, simulate
+from simmodel.policies.slurm.policy import Slurm
+from simmodel.policies.slurm.settings import SlurmSettings
+from simmodel.scheduling.registry import policy
+from simmodel.twin.slurm.conf import is_conf, read_conf
+from simmodel.twin.slurm.describe import describe_slurm
+from tests.helpers.data_files import data_file
+
+RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "preempt", "tree")
+
+CONF = """
+# a small cluster
+ClusterName=small
+SlurmctldHost=head
+SchedulerParameters=bf_interval=10,bf_window=60,\\
+defer_batch
+NodeName=DEFAULT Sockets=2 CoresPerSocket=4 RealMemory=16000
+NodeName=n[1-3]   # three alike
+NodeName=big CPUs=32 RealMemory=64000 Weight=5 Gres=gpu:2 Feature=fat,ssd
+PartitionName=DEFAULT MaxTime=120
+PartitionName=low Nodes=ALL Default=YES
+PartitionName=high Nodes=n[1-2] PriorityTier=3 MaxTime=1-0
+"""
+
+
+def folder_of(name: str) -> Path:
+    return data_file(f"slurm/runs/{name}/slurm.conf").parent
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_files_and_reports_describe_the_same_cluster(name: str) -> None:
+    folder = folder_of(name)
+    files = [path for path in (folder / "slurm.conf", folder / "topology.conf") if path.exists()]
+    reports = [folder / f"scontrol_{part}.txt" for part in ("config", "nodes", "partitions")]
+    of_files, of_reports = describe_slurm(files, own_loops=True), describe_slurm(reports, own_loops=True)
+    assert of_files.policy == of_reports.policy
+    assert of_files.spec.queues == of_reports.spec.queues
+    if name != "tree":  # whose reports lack the topology
+        assert of_files.spec.partitions == of_reports.spec.partitions
+    assert isinstance(policy(of_files.policy), Slurm)
+
+
+@pytest.mark.parametrize(("name", "what"), [("preempt", "PreemptType"), ("tree", "TopologyPlugin")])
+def test_settings_that_may_change_starts_are_named(name: str, what: str) -> None:
+    found = describe_slurm([folder_of(name) / "slurm.conf"], own_loops=True)
+    assert any(what in str(each) and "may change starts" in str(each) for each in found.unsupported)
+
+
+def test_lines_with_defaults_comments_and_continuations() -> None:
+    site = read_conf(CONF)
+    assert [(node.name, node.cpus, node.weight) for node in site.nodes or ()] == [
+        ("n1", 8, 1),
+        ("n2", 8, 1),
+        ("n3", 8, 1),
+        ("big", 32, 5),
+    ]
+    low, high = site.partitions or ()
+    assert (low.default, low.max_time, low.tier) == (True, 7200.0, 1)
+    assert (high.nodes, high.max_time, high.tier) == ("n[1-2]", 86400.0, 3)
+    settings = SlurmSettings.of(site.settings or {})
+    assert (settings.bf_interval, settings.bf_window) == (10.0, 60.0)
+    assert settings.unread == ("SchedulerParameters defer_batch",)
+
+
+def test_a_described_cluster_runs(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(CONF)
+    found = describe_slurm([tmp_path], own_loops=True)
+    assert found.policy.startswith("slurm(bf_interval=10, bf_window=60, partitions=(low:nodes=")
+    assert any("Weight" in str(each) for each in found.unsupported)
+    jobs = [Job(id=i, submit=i, run=30, requested=60, nodes=2, queue="high") for i in range(4)]
+    result = simulate(found.spec, jobs, found.policy)
+    assert {nodes for row in result.runs["nodes"].tolist() for nodes in row} == {0, 1}
+
+
+def test_times_without_a_unit_are_minutes_where_slurm_says_so() -> None:
+    """PriorityMaxAge and PriorityCalcPeriod are in minutes; scontrol prints days and hours."""
+    plain = SlurmSettings.of({"PriorityMaxAge": "300", "PriorityCalcPeriod": "1", "OverTimeLimit": "2"})
+    printed = SlurmSettings.of(
+        {"PriorityMaxAge": "05:00:00", "PriorityCalcPeriod": "00:01:00", "OverTimeLimit": "2 min"}
+    )
+    assert plain == printed
+    assert (plain.max_age, plain.calc_period, plain.over_time_limit) == (18000.0, 60.0, 120.0)
+    assert SlurmSettings.of({"PriorityMaxAge": "7-0"}).max_age == 7 * 86400
+
+
+def test_age_counts_nothing_without_the_database() -> None:
+    given = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "1000"}
+    assert SlurmSettings.of({**given, "AccountingStorageType": "accounting_storage/none"}).weight_age == 0
+    assert SlurmSettings.of({**given, "AccountingStorageType": "accounting_storage/slurmdbd"}).weight_age == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ClusterName=c\nNodeName n1", "slurm.conf, line 2: must consist of Name=Value"),
+        ("ClusterName=c\nInclude other.conf", "must consist of Name=Value"),
+        ("ClusterName=c\nDownNodes=n1 State=DOWN", "line 2: DownNodes is not read"),
+        ("ClusterName=c\nNodeName=n1 CPUs=many", "NodeName=n1: must be a number"),
+        ("ClusterName=c\nNodeName=n1\nPartitionName=a Nodes=n1 MaxTime=soon", "PartitionName=a: must be a duration"),
+    ],
+)
+def test_malformed_lines_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_conf(text)
+    assert message in str(error.value)
+
+
+def test_a_report_is_no_file_of_settings() -> None:
+    assert not is_conf("Configuration data as of 2026-01-01T00:00:00\nClusterName = c\n")
+    assert is_conf("SwitchName=s1 Nodes=n[1-4]\n")
+
+
+def test_switches_have_all_nodes_below_them() -> None:
+    site = read_conf("SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3\nSwitchName=top Switches=s[1-2]\n")
+    found = {each.name: (each.level, each.nodes) for each in site.switches or ()}
+    assert found == {"s1": (0, "n[1-2]"), "s2": (0, "n3"), "top": (1, "n[1-3]")}
