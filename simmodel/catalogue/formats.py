@@ -77,6 +77,11 @@ def _is_csv(lines: list[str]) -> bool:
     return bool(lines) and len(set(re.split(r"[,;\t]", lines[0])) & set(COLUMNS)) >= 2
 
 
+def _is_batsim(lines: list[str]) -> bool:
+    text = "\n".join(lines)
+    return text.lstrip()[:1] == "{" and re.search(r'"(nb_res|subtime|DelayProfile)"\s*[:,}]', text) is not None
+
+
 _ON_A_LINE = re.compile(r"line (\d+)")
 
 
@@ -153,6 +158,7 @@ _GWF, _SACCT = _reader("simmodel.formats.gwf:read_gwf"), _reader("simmodel.forma
 _CGSIM, _PBS = _reader("simmodel.formats.cgsim_jobs:read_cgsim_jobs"), _reader("simmodel.formats.pbs:read_pbs")
 _SETTINGS = _reader("simmodel.generators.settings:read_settings")
 _CSV = _reader("simmodel.formats.named_columns:read_columns")
+_BATSIM = _reader("simmodel.formats.batsim.workloads:read_batsim")
 
 FORMATS: Mapping[str, Format] = {
     "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, _SWF, _SWF_IN_CHUNKS),
@@ -162,6 +168,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
     "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),
+    "batsim": Format("workloads of Batsim, JSON", (), _is_batsim, _BATSIM),
     "toml": Format("settings of a generator", (".toml",), _is_settings, _SETTINGS),
     "csv": Format(
         "a table with named columns", (".csv", ".tsv"), _is_csv, _CSV, by_blocks(_CSV, head=True, quotes=True)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simmodel.commands.arguments import argument, command
 from simmodel.commands.outputs import database, files, label, live, page, picture, plot, watched, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
 from simmodel.commands.values import output, seconds
+
+if TYPE_CHECKING:
+    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.records.job_record import JobRecord
+    from simmodel.work.workload import Workload
 
 
 @command(
@@ -18,6 +25,7 @@ from simmodel.commands.values import output, seconds
     RULES,
     files(
         argument("--schedule OUT.csv", "one line per job; times as in the log", output),
+        argument("--batsim OUT.csv", "one line per job with the columns of Batsim's jobs.csv", output),
         argument("--json OUT.json", "metrics, counts and the scenario, which repeats the run", output),
         database(" or --stream"),
         argument(
@@ -54,7 +62,8 @@ def run(options: argparse.Namespace) -> None:
     if options.snapshot is not None and options.until is None:
         raise InputError("--snapshot needs the time of the snapshot, --at")
     policy, name = chosen_policy(options)
-    platform, given = run_options(options)
+    work, cluster = _work(options)
+    platform, given = run_options(options, cluster)
     stream = None
     if options.stream is not None:
         from simmodel.results.streams import RecordStream
@@ -62,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
         stream = RecordStream(options.stream, force=options.force)
     simulation = start(
         platform,
-        options.log,
+        work,
         policy,
         events=options.events,
         name=f"{label(options.log)} under {name}",
@@ -84,6 +93,7 @@ def run(options: argparse.Namespace) -> None:
             options,
             said,
             schedule=result.schedule_csv,
+            batsim=lambda path: _write_batsim(result, path, work),
             json=result.to_json,
             db=lambda path: result.to_sqlite(path, force=options.force),
             trace=result.to_perfetto,
@@ -93,10 +103,30 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
+def _write_batsim(result: JobRecord, path: Path, work: str | Workload) -> None:
+    from simmodel.formats.batsim.jobs_csv import write_batsim_jobs
+
+    write_batsim_jobs(result, path, None if isinstance(work, str) else work)
+
+
+def _work(options: argparse.Namespace) -> tuple[str | Workload, ClusterSpec | None]:
+    """Return the log; one of Batsim is read here, together with its platform if that is one of SimGrid."""
+    from simmodel.catalogue.formats import FORMATS, format_of
+
+    path = Path(options.log)
+    if not path.is_file() or format_of(path, "workload", FORMATS) is not FORMATS["batsim"]:
+        return options.log, None
+    from simmodel.formats.batsim.workloads import read_batsim, read_batsim_run
+
+    if str(options.platform).lower().endswith((".xml", ".xml.gz")):
+        return read_batsim_run(path, options.platform)
+    return read_batsim(path), None
+
+
 def _refuse_with_stream(options: argparse.Namespace) -> None:
     """Refuse outputs that need the whole record in memory."""
     from simmodel.foundation.errors import InputError
 
-    for name in ("schedule", "db", "events", "trace", "plot", "html", "live", "snapshot"):
+    for name in ("schedule", "batsim", "db", "events", "trace", "plot", "html", "live", "snapshot"):
         if getattr(options, name) not in (None, False):
             raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")

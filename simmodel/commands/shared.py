@@ -19,6 +19,8 @@ from simmodel.foundation.errors import InputError, optional_imports
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from simmodel.platform.cluster import ClusterSpec
+
 __all__ = [
     "FORCE",
     "HETSIM",
@@ -139,15 +141,19 @@ def chosen_platform(options: argparse.Namespace) -> Any:
     return platform if options.processors is None else options.processors
 
 
-def run_options(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) -> tuple[Any, dict[str, Any]]:
     """Return the platform and the options of simulate(), from :data:`MACHINE` and :data:`RULES`.
+
+    ``read`` is the platform if it was read together with the log.
 
     Raises
     ------
     InputError
         if the platform is unknown, runs no jobs, or does not have one of the options
     """
-    platform, kind = (None, None) if options.platform is None else platform_for("jobs", options.platform)
+    platform, kind = (read, None)
+    if options.platform is not None and read is None:
+        platform, kind = platform_for("jobs", options.platform)
     found = kind_options(options, kind)
     if options.processors is not None:
         found["processors"] = options.processors

@@ -30,7 +30,7 @@ from simmodel.platform.storage import StorageSpec
 from simmodel.platform.topology import Interconnect, read_topology
 from simmodel.resources.network.zones import DijkstraZone, FloydZone, FullZone, StarZone, TopologyZone, Way, Zone, Zones
 
-__all__ = ["SimGridHost", "SimGridPlatform", "read_simgrid"]
+__all__ = ["SimGridHost", "SimGridPlatform", "node_kinds", "read_simgrid"]
 
 _S = TypeVar("_S")
 
@@ -147,7 +147,7 @@ class SimGridPlatform(Fields):
         places: dict[str, list[SimGridHost]] = {}
         for host in hosts:
             places.setdefault(host.zone, []).append(host)
-        kinds = {zone: list(_kinds(held, hosts[0].speed)) for zone, held in places.items()}
+        kinds = {zone: list(node_kinds(held, hosts[0].speed)) for zone, held in places.items()}
         if len(places) == 1:
             nodes = [node for node, _ in kinds[hosts[0].zone]]
             return ClusterSpec(name=self.name, partitions=[PartitionSpec(name=hosts[0].zone, nodes=nodes)])
@@ -178,7 +178,7 @@ class SimGridPlatform(Fields):
         return NetworkSpec(links=links.values(), routes=routes, model="simgrid")
 
 
-def _kinds(hosts: Iterable[SimGridHost], unit: float) -> Iterator[tuple[NodeSpec, tuple[StorageSpec, ...]]]:
+def node_kinds(hosts: Iterable[SimGridHost], unit: float) -> Iterator[tuple[NodeSpec, tuple[StorageSpec, ...]]]:
     """Yield nodes, with their disks, for hosts alike that follow each other."""
     for (cores, speed, disks, powers), alike in groupby(
         hosts, lambda each: (each.cores, each.speed, each.disks, each.powers)

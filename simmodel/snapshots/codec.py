@@ -37,6 +37,7 @@ from simmodel.snapshots.types import (
 )
 from simmodel.work.elastic import Amdahl, MeasuredSpeedup, Speedup
 from simmodel.work.job import PROGRAM, Job
+from simmodel.work.traffic import Messages, Phases, Traffic
 
 __all__ = ["read_state", "register_state", "write_fields"]
 
@@ -143,9 +144,20 @@ def _write_speedup(speedup: Speedup) -> dict[str, Any]:
     raise SnapshotError(f"speedup: must be Amdahl(...) or a table to be written to a file, got {speedup}")
 
 
+def _read_messages(value: Plain) -> Messages:
+    kind = Phases if isinstance(value, Mapping) and "steps" in value else Traffic
+    return _reader(kind)(value, kind)  # type: ignore[no-any-return]
+
+
+def _write_messages(messages: Messages) -> dict[str, Any]:
+    kind: Any = type(messages)
+    return _object_writer(kind)(messages)
+
+
 _OWN: dict[type[Any], tuple[Callable[[Any], Any], Write]] = {
     Allocation: (_read_allocation, lambda held: [list(row) for row in held.rows]),
     Speedup: (_read_speedup, _write_speedup),
+    Messages: (_read_messages, _write_messages),
 }
 
 # ---------------------------------------------------------------------- reading

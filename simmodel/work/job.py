@@ -15,7 +15,7 @@ from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
 from simmodel.work.task import File
-from simmodel.work.traffic import Traffic
+from simmodel.work.traffic import Messages, Phases
 
 if TYPE_CHECKING:
     import simpy
@@ -231,7 +231,8 @@ class Job(Fields):
     traffic, compute
         instead of a run time: a :class:`~simmodel.work.traffic.Traffic`, the messages among its nodes, and the seconds
         that it computes meanwhile on nodes of speed 1. It ends when both are over, later where others use the same
-        links of the network of its partition
+        links of the network of its partition. :class:`~simmodel.work.traffic.Phases` follow each other, and have a
+        ``compute`` of their own
 
     Raises
     ------
@@ -283,8 +284,8 @@ class Job(Fields):
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]
     bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=in_rates)
-    traffic: Traffic | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Traffic))
+    traffic: Messages | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Messages))
     )
     compute: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
 
@@ -329,6 +330,8 @@ class Job(Fields):
     def _check_traffic(self) -> None:
         if self.traffic is None:
             raise ValueError(f"compute: must be left out without traffic (run is the run time), got {self.compute}")
+        if self.compute and isinstance(self.traffic, Phases):
+            raise ValueError(f"compute: must be left out beside phases, which have their own, got {self.compute}")
         for name in ("run", "body", "workflow", "checkpoint", "elastic"):
             if getattr(self, name) is not None:
                 hint = "; compute is the time of its processors" if name == "run" else ""

@@ -11,14 +11,15 @@ import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import unknown
-from simmodel.foundation.units import in_bytes
+from simmodel.foundation.loading import check_count
+from simmodel.foundation.units import in_bytes, in_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Numbers: TypeAlias = NDArray[np.int64]
 
-__all__ = ["PATTERNS", "Slowed", "Traffic"]
+__all__ = ["PATTERNS", "Messages", "Phase", "Phases", "Slowed", "Traffic"]
 
 
 def _all_to_all(nodes: int) -> tuple[Numbers, Numbers]:
@@ -85,8 +86,24 @@ def _above_zero(_instance: Traffic, attribute: attrs.Attribute[float], value: fl
         raise ValueError(f"{attribute.name}: must be a number > 0 or a quantity such as '16GB', got {value!r}")
 
 
+class Messages(Fields):
+    """What a job sends: traffic that goes on all the time, or phases that follow each other."""
+
+    def why_not(self, nodes: int) -> str | None:
+        """Return why a job on a number of nodes cannot have it, or ``None``."""
+        raise NotImplementedError
+
+    def phases(self, compute: float) -> tuple[Phase, ...]:
+        """Return the phases of a job with a ``compute`` of so many seconds."""
+        raise NotImplementedError
+
+    def total(self, nodes: int) -> float:
+        """Return the bytes of all messages among a number of nodes."""
+        raise NotImplementedError
+
+
 @attrs.frozen(repr=False)
-class Traffic(Fields):
+class Traffic(Messages):
     """The messages among the nodes of a job, which go on while it computes and are over when it ends.
 
     Parameters
@@ -94,8 +111,8 @@ class Traffic(Fields):
     pattern
         ``"all-to-all"``; ``"ring"``: each node sends to the next one; ``"stencil-2d"`` and ``"stencil-3d"``: to its
         neighbours in an even grid; ``"tree"``: along a binary tree, up and down; ``"butterfly"``: in round k with the
-        node whose number differs in bit k; or a matrix, row i of which has the messages of node i to each other one.
-        Nodes are counted in the order of their numbers
+        node whose number differs in bit k; or a matrix, row i of which has the messages of node i to each node, those
+        to itself over its loopback. Nodes are counted in the order of their numbers
     bytes
         of each message, or a text such as ``"16MB"``; a factor of the entries of a matrix. Default: 1
     repeats
@@ -104,7 +121,7 @@ class Traffic(Fields):
     Raises
     ------
     ValueError
-        the pattern is unknown, the matrix is not square, has an amount < 0, or one from a node to itself
+        the pattern is unknown, or the matrix is not square or has an amount < 0
 
     >>> Traffic("ring", bytes="1MB", repeats=3).messages(4)[2]
     array([3000000., 3000000., 3000000., 3000000.])
@@ -127,14 +144,18 @@ class Traffic(Fields):
                 f"pattern: must have a row and a column for each node, got rows of {list(map(len, value))}"
             )
         for node, row in enumerate(value):
-            if row[node] or not all(isfinite(amount) and amount >= 0 for amount in row):
-                raise ValueError(f"pattern[{node}]: must have amounts >= 0, and 0 to itself, got {list(row)}")
+            if not all(isfinite(amount) and amount >= 0 for amount in row):
+                raise ValueError(f"pattern[{node}]: must have amounts >= 0, got {list(row)}")
 
     def why_not(self, nodes: int) -> str | None:
         """Return why a job on a number of nodes cannot have this traffic, or ``None``."""
         if isinstance(self.pattern, str) or len(self.pattern) == nodes:
             return None
         return f"traffic: must be a matrix of the {nodes} nodes of the job, got one of {len(self.pattern)}"
+
+    def phases(self, compute: float) -> tuple[Phase, ...]:
+        """Return the phases of a job that computes for so many seconds meanwhile: there is one."""
+        return (Phase(self, compute),)
 
     def total(self, nodes: int) -> float:
         """Return the bytes of all messages among a number of nodes.
@@ -155,6 +176,69 @@ class Traffic(Fields):
         amounts = np.array(self.pattern)
         sources, destinations = np.nonzero(amounts)
         return sources, destinations, amounts[sources, destinations] * each
+
+
+@attrs.frozen
+class Phase:
+    """A phase of a job: the traffic among its nodes, and the seconds that they compute meanwhile at speed 1."""
+
+    traffic: Traffic | None = None
+    compute: float = attrs.field(default=0.0, converter=in_seconds)
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 <= self.compute < inf or (self.traffic is None and not self.compute):
+            raise ValueError(f"compute: must be > 0 in a phase without traffic, and >= 0 in others, got {self.compute}")
+
+
+def _steps(value: Iterable[Phase]) -> tuple[Phase, ...]:
+    return tuple(value)
+
+
+@attrs.frozen(repr=False)
+class Phases(Messages):
+    """Phases of a job that follow each other, all of them several times.
+
+    Each begins once the one before is over. They are in place of the traffic of a job and of its ``compute``.
+
+    Parameters
+    ----------
+    steps
+        each a :class:`Phase`
+    repeats
+        how often all of them go on
+
+    Raises
+    ------
+    ValueError
+        there are no phases, or ``repeats`` is no whole number >= 1
+
+    >>> flow = Phases([Phase(Traffic("ring", bytes="1MB"), compute=2), Phase(compute=5)], repeats=2)
+    >>> [phase.compute for phase in flow.phases()], flow.total(3)
+    ([2.0, 5.0, 2.0, 5.0], 6000000.0)
+    """
+
+    steps: tuple[Phase, ...] = attrs.field(converter=_steps)
+    repeats: int = 1
+
+    def __attrs_post_init__(self) -> None:
+        if not self.steps:
+            raise ValueError("steps: must have a phase, got none")
+        if isinstance(self.repeats, bool) or not isinstance(self.repeats, int) or self.repeats < 1:
+            raise ValueError(f"repeats: must be a whole number >= 1, got {self.repeats!r}")
+        check_count("steps", len(self.steps) * self.repeats)
+
+    def why_not(self, nodes: int) -> str | None:
+        """Return why a job on a number of nodes cannot have these phases, or ``None``."""
+        found = (phase.traffic.why_not(nodes) for phase in self.steps if phase.traffic is not None)
+        return next((reason for reason in found if reason is not None), None)
+
+    def phases(self, compute: float = 0.0) -> tuple[Phase, ...]:
+        """Return all phases, one after the other; ``compute`` is that of each."""
+        return self.steps * self.repeats
+
+    def total(self, nodes: int) -> float:
+        """Return the bytes of all messages among a number of nodes."""
+        return sum(phase.traffic.total(nodes) for phase in self.steps if phase.traffic is not None) * self.repeats
 
 
 class Slowed(NamedTuple):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import attrs
 
 from simmodel.platform.node_lists import node_names
-from simmodel.policies.slurm.settings import SlurmPartition, SlurmSettings
+from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.scontrol import read_scontrol
 from tests.helpers.paths import DATA
@@ -91,8 +91,8 @@ class Recorded:
         return site
 
     @cached_property
-    def settings(self) -> SlurmSettings:
-        return SlurmSettings.of(self.site.settings or {})
+    def settings(self) -> SlurmConf:
+        return SlurmConf.of(self.site.settings or {})
 
     @cached_property
     def partitions(self) -> tuple[SlurmPartition, ...]:

@@ -18,7 +18,7 @@ from simmodel.policies.slurm.clocks import Turn
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.selection import choose, mask_of, nodes_in, runs
-from simmodel.policies.slurm.settings import SlurmPartition, SlurmSettings
+from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.scheduling.registry import policy
 
@@ -29,8 +29,8 @@ NOW = 6000
 class Cluster:
     """Nodes of one core, running jobs that end at given instants, and waiting jobs in order."""
 
-    def __init__(self, nodes: int, settings: SlurmSettings | None = None) -> None:
-        self.settings = settings or SlurmSettings()
+    def __init__(self, nodes: int, settings: SlurmConf | None = None) -> None:
+        self.settings = settings or SlurmConf()
         self.table = NodeTable(np.ones((3, nodes)))
         self.board = Board(self.table, self.settings)
         self.all = (1 << nodes) - 1
@@ -74,21 +74,21 @@ class Cluster:
 
 
 def test_an_event_tests_one_job_more_than_the_default_depth() -> None:
-    cluster = Cluster(8, SlurmSettings(default_queue_depth=2))
+    cluster = Cluster(8, SlurmConf(default_queue_depth=2))
     for _ in range(5):
         cluster.waits(1, 1)
     assert list(cluster.main()) == [0, 1, 2]
 
 
 def test_a_full_run_has_no_depth() -> None:
-    cluster = Cluster(8, SlurmSettings(default_queue_depth=2))
+    cluster = Cluster(8, SlurmConf(default_queue_depth=2))
     for _ in range(5):
         cluster.waits(1, 1)
     assert list(cluster.main(full=True)) == [0, 1, 2, 3, 4]
 
 
 def test_the_depth_of_a_partition_is_exact_in_full_runs_too() -> None:
-    cluster = Cluster(8, SlurmSettings(partition_job_depth=2))
+    cluster = Cluster(8, SlurmConf(partition_job_depth=2))
     for _ in range(5):
         cluster.waits(1, 1)
     assert list(cluster.main(full=True)) == [0, 1]
@@ -121,7 +121,7 @@ def test_a_job_that_waits_for_a_licence_closes_nothing() -> None:
 def test_a_young_job_closes_nothing_below_bf_min_age_reserve() -> None:
     blocked = {}
     for age in (0, NOW + 1):
-        cluster = Cluster(2, SlurmSettings(bf_min_age_reserve=age))
+        cluster = Cluster(2, SlurmConf(bf_min_age_reserve=age))
         cluster.runs(NOW + 60, 0)
         cluster.waits(2, 1)
         cluster.waits(1, 1)
@@ -180,7 +180,7 @@ def test_the_window_doubles_until_it_takes_in_the_next_end() -> None:
 
 
 def test_a_job_past_its_limit_is_planned_to_end_after_kill_wait() -> None:
-    cluster = Cluster(1, SlurmSettings(kill_wait=30))
+    cluster = Cluster(1, SlurmConf(kill_wait=30))
     cluster.runs(NOW - 10, 0)
     cluster.waits(1, 1)
     assert cluster.backfill()[1][0].start == NOW + 20
@@ -189,7 +189,7 @@ def test_a_job_past_its_limit_is_planned_to_end_after_kill_wait() -> None:
 def test_a_job_beyond_the_window_reserves_nothing() -> None:
     starts = {}
     for window in (1, 60):
-        cluster = Cluster(2, SlurmSettings(bf_window=window))
+        cluster = Cluster(2, SlurmConf(bf_window=window))
         cluster.runs(NOW + 300, 0)
         cluster.waits(2, 1)
         cluster.waits(1, 10)  # delays the first one by 5 minutes
@@ -204,7 +204,7 @@ def test_a_reservation_is_floored_to_the_resolution() -> None:
     """The plan begins at NOW + 119, floored to NOW + 60: a job of one minute does not fit before it."""
     fits = {}
     for resolution in (60, 1):
-        cluster = Cluster(2, SlurmSettings(bf_resolution=resolution))
+        cluster = Cluster(2, SlurmConf(bf_resolution=resolution))
         cluster.runs(NOW + 119, 0)
         cluster.waits(2, 1)
         cluster.waits(1, 1)
@@ -214,33 +214,33 @@ def test_a_reservation_is_floored_to_the_resolution() -> None:
 
 def test_a_table_of_two_records_ends_the_cycle() -> None:
     """The first plan makes the second record, so the second plan finds the table full: what fits is never tested."""
-    cluster = Cluster(4, SlurmSettings(bf_node_space_size=2))
+    cluster = Cluster(4, SlurmConf(bf_node_space_size=2))
     cluster.runs(NOW + 300, 0, 1)
     cluster.waits(3, 1)
     cluster.waits(3, 1)
     cluster.waits(1, 1)
     assert cluster.backfill()[0] == {}
-    cluster.settings = cluster.board.settings = SlurmSettings()
+    cluster.settings = cluster.board.settings = SlurmConf()
     assert list(cluster.backfill()[0]) == [2]
 
 
 @pytest.mark.parametrize("limit", ["bf_max_job_user", "bf_max_job_part", "bf_max_job_user_part", "bf_max_job_test"])
 def test_one_job_is_tested_in_a_cycle(limit: str) -> None:
-    cluster = Cluster(4, SlurmSettings(**{limit: 1}))
+    cluster = Cluster(4, SlurmConf(**{limit: 1}))
     for _ in range(3):
         cluster.waits(1, 1, user="u")
     assert list(cluster.backfill()[0]) == [0]
 
 
 def test_a_user_at_the_limit_does_not_keep_others_from_being_tested() -> None:
-    cluster = Cluster(4, SlurmSettings(bf_max_job_user=1))
+    cluster = Cluster(4, SlurmConf(bf_max_job_user=1))
     for user in "uuv":
         cluster.waits(1, 1, user=user)
     assert list(cluster.backfill()[0]) == [0, 2]
 
 
 def test_the_number_of_starts_of_a_cycle_is_limited() -> None:
-    cluster = Cluster(4, SlurmSettings(bf_max_job_start=2))
+    cluster = Cluster(4, SlurmConf(bf_max_job_start=2))
     for _ in range(3):
         cluster.waits(1, 1)
     assert list(cluster.backfill()[0]) == [0, 1]
@@ -343,7 +343,7 @@ def test_without_backfill_the_head_blocks() -> None:
         Job(id=2, submit=5, run=60, requested=60, nodes=4),
         Job(id=3, submit=6, run=60, requested=60, nodes=1),
     ]
-    found = starts(jobs, Slurm(SlurmSettings(backfill=False), timing=TIMING))
+    found = starts(jobs, Slurm(SlurmConf(backfill=False), timing=TIMING))
     assert found[3] > found[2] == 303.5
 
 
@@ -358,9 +358,9 @@ def test_limits_are_enforced_at_a_scan() -> None:
     job = Job(id=1, submit=0, run=500, requested=30)
     table = simulate(SPEC, [job], Slurm(timing=TIMING), overrun="continue").jobs
     assert (table["end"][0], table["status"][0]) == (90.5, "timeout")
-    later = Slurm(SlurmSettings(over_time_limit=60.0), timing=TIMING)
+    later = Slurm(SlurmConf(over_time_limit=60.0), timing=TIMING)
     assert simulate(SPEC, [job], later, overrun="continue").jobs["end"][0] == 150.5
-    never = Slurm(SlurmSettings(over_time_limit=float("inf")), timing=TIMING)
+    never = Slurm(SlurmConf(over_time_limit=float("inf")), timing=TIMING)
     assert simulate(SPEC, [job], never, overrun="continue").jobs["end"][0] == 503.5
 
 
@@ -371,7 +371,7 @@ def test_complete_wait_keeps_all_jobs_from_starting() -> None:
         Job(id=2, submit=13, run=10, requested=60),
     ]
     timing = SlurmTiming(main=tuple(float(at) for at in range(1, 60)), backfill=(900.0,), completing=20.0)
-    assert starts(jobs, Slurm(SlurmSettings(complete_wait=8.0), timing=timing))[2] == 19.0
+    assert starts(jobs, Slurm(SlurmConf(complete_wait=8.0), timing=timing))[2] == 19.0
     assert starts(jobs, Slurm(timing=timing))[2] == 13.0
 
 
@@ -412,7 +412,7 @@ def test_nice_lowers_a_basic_priority() -> None:
 
 def test_old_jobs_rise_once_a_period() -> None:
     """Size counts 1000 a whole cluster, age 1000 an hour: the small job is ahead of a large one after half an hour."""
-    settings = SlurmSettings(
+    settings = SlurmConf(
         multifactor=True, weight_age=1000, weight_size=1000, max_age=3600, calc_period=60, backfill=False
     )
     running = Job(id=0, submit=0, run=3000, requested=3600, nodes=4)
@@ -435,7 +435,7 @@ def test_a_simulation_continues_from_a_snapshot(until: float) -> None:
         Job(id=i, submit=float(rng.integers(0, 600)), run=float(rng.integers(1, 200)), requested=240, nodes=int(n))
         for i, n in enumerate(rng.integers(1, 5, 40))
     ]
-    slurm = Slurm(SlurmSettings(bf_interval=20), timing=TIMING)
+    slurm = Slurm(SlurmConf(bf_interval=20), timing=TIMING)
     whole = starts(jobs, slurm)
     simulation = start(SPEC, jobs, slurm)
     simulation.run(until=until)

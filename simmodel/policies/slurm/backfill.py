@@ -15,7 +15,7 @@ from simmodel.policies.slurm.board import Board, Pending
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.settings import SlurmSettings
+    from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
 __all__ = ["BackfillCycle", "Planned"]
@@ -128,7 +128,7 @@ class BackfillCycle:
         the planned starts of jobs that could not start, once the cycle is over
     """
 
-    def __init__(self, queue: Iterable[Pending], settings: SlurmSettings, now: float) -> None:
+    def __init__(self, queue: Iterable[Pending], settings: SlurmConf, now: float) -> None:
         self._queue = queue
         self._settings = settings
         self._now = int(now)

@@ -17,7 +17,7 @@ from simmodel.resources.pools.allocation import AWAY
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.selection import Free
-    from simmodel.policies.slurm.settings import SlurmPartition, SlurmSettings
+    from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
     from simmodel.work.job import LiveJob
 
@@ -118,7 +118,7 @@ class Board:
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
 
-    def __init__(self, table: NodeTable, settings: SlurmSettings) -> None:
+    def __init__(self, table: NodeTable, settings: SlurmConf) -> None:
         self.table = table
         self.settings = settings
         self.now = 0

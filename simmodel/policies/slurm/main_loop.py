@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from simmodel.policies.slurm.board import Board, Pending
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.settings import SlurmSettings
+    from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
 __all__ = ["main_cycle"]
 
 
 def main_cycle(
-    queue: Iterable[Pending], settings: SlurmSettings, *, full: bool = False
+    queue: Iterable[Pending], settings: SlurmConf, *, full: bool = False
 ) -> Iterator[tuple[Pending, Allocation]]:
     """Yield the starts of one run of the main loop; whoever asks has made each before the next is asked for.
 
@@ -61,7 +61,7 @@ def main_cycle(
             open_nodes[board] &= ~job.site.nodes
 
 
-def reserves(job: Pending, settings: SlurmSettings) -> bool:
+def reserves(job: Pending, settings: SlurmConf) -> bool:
     """Whether a job is old and high enough to keep nodes from others."""
     if settings.bf_min_age_reserve and job.board.now - job.submitted < settings.bf_min_age_reserve:
         return False

@@ -18,7 +18,7 @@ from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
-from simmodel.policies.slurm.settings import YEAR, SlurmPartition, SlurmSettings, partitions_of
+from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
@@ -119,11 +119,11 @@ class Slurm(Policy):
 
     def __init__(
         self,
-        settings: SlurmSettings | None = None,
+        settings: SlurmConf | None = None,
         partitions: Sequence[SlurmPartition] = (),
         timing: SlurmTiming | None = None,
     ) -> None:
-        self.settings = SlurmSettings() if settings is None else settings
+        self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
         self._main, self._backfill = self._clocks()
@@ -152,12 +152,12 @@ class Slurm(Policy):
         if values:
             raise InputError(f"parameters must be named, as in slurm(bf_interval=60), got {values[0]!r}", place="slurm")
         options = {name: str(value) for name, value in given.items()}
-        known = {field.name for field in attrs.fields(SlurmSettings)} - {"unread"}
-        timing = {name: SlurmSettings.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
+        known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
+        timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
         partitions = partitions_of(options.pop("partitions", "").removeprefix("(").removesuffix(")"))
-        fields = {name: SlurmSettings.typed(name, options.pop(name)) for name in [*options] if name in known}
+        fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
-        settings = SlurmSettings.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
+        settings = SlurmConf.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
             raise unknown("parameter", name, [*sorted(known), "partitions", *_TIMES])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.settings import SlurmPartition, SlurmSettings
+    from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 
 __all__ = ["Asked", "basic", "multifactor"]
 
@@ -47,11 +47,11 @@ def basic(number: int, nice: float = 0.0) -> float:
     return float(max(TOP - number - nice, 1))
 
 
-def multifactor(job: Asked, settings: SlurmSettings) -> float:
+def multifactor(job: Asked, settings: SlurmConf) -> float:
     """Return the priority of a job by priority/multifactor: a whole number from 1 to 2^32 - 1.
 
-    >>> from simmodel.policies.slurm.settings import SlurmSettings
-    >>> settings = SlurmSettings(multifactor=True, weight_size=2000, weight_partition=500)
+    >>> from simmodel.policies.slurm.settings import SlurmConf
+    >>> settings = SlurmConf(multifactor=True, weight_size=2000, weight_partition=500)
     >>> multifactor(Asked(1 / 8, 1 / 8, 0.0, 0.1), settings)
     300.0
     """

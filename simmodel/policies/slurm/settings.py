@@ -13,14 +13,14 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 
-__all__ = ["SlurmPartition", "SlurmSettings", "partitions_of"]
+__all__ = ["SlurmConf", "SlurmPartition", "partitions_of"]
 
 YEAR = 365 * 86400
 _DATABASE = "accounting_storage/slurmdbd"
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class SlurmSettings(Fields):
+class SlurmConf(Fields):
     """The settings of slurm.conf that decide on starts; times in seconds, unless Slurm's name says otherwise.
 
     Parameters
@@ -53,7 +53,7 @@ class SlurmSettings(Fields):
     unread
         the settings that are set and not modelled
 
-    >>> SlurmSettings.of({"SchedulerParameters": "bf_interval=10,bf_max_time=60", "KillWait": "5 sec"}).bf_interval
+    >>> SlurmConf.of({"SchedulerParameters": "bf_interval=10,bf_max_time=60", "KillWait": "5 sec"}).bf_interval
     10.0
     """
 
@@ -90,7 +90,7 @@ class SlurmSettings(Fields):
     unread: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, conf: Mapping[str, str]) -> SlurmSettings:
+    def of(cls, conf: Mapping[str, str]) -> SlurmConf:
         """Return the settings of the names and values of slurm.conf, or of ``scontrol show config``.
 
         Raises
@@ -119,10 +119,10 @@ class SlurmSettings(Fields):
     def changed(self) -> dict[str, Any]:
         """Return the settings that differ from the defaults, but for those that are not modelled.
 
-        >>> SlurmSettings(bf_interval=10.0, least_loaded=True).changed()
+        >>> SlurmConf(bf_interval=10.0, least_loaded=True).changed()
         {'bf_interval': 10.0, 'least_loaded': True}
         """
-        usual = SlurmSettings()
+        usual = SlurmConf()
         told = attrs.asdict(self)
         return {name: each for name, each in told.items() if each != getattr(usual, name) and name != "unread"}
 

@@ -42,8 +42,8 @@ class LinkUsage:
     Parameters
     ----------
     topology
-        has the routes. Those of tori, fat trees, trees, stars and dragonflies without limiters are computed for all
-        pairs at once, others one by one; a route that is drawn for each flow is that of the first one
+        has the routes. Those of tori, fat trees, trees, stars and dragonflies are computed for all pairs at once if
+        there are no limiters or loopbacks, others one by one; a route drawn for each flow is that of the first one
 
     >>> from simmodel.platform import Torus
     >>> usage = LinkUsage(Torus(dimensions=(4,), bandwidth=10.0))
@@ -54,7 +54,7 @@ class LinkUsage:
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        regular = isinstance(topology, Interconnect) and topology.limiter is None
+        regular = isinstance(topology, Interconnect) and topology.limiter is None and topology.loopback is None
         self._measure: Measure = topology if isinstance(topology, Interconnect) and regular else _OneByOne(topology)
         self.capacity: Floats = np.full(0, nan)
         self.apart: NDArray[np.bool_] = np.zeros(0, dtype=bool)
@@ -74,7 +74,7 @@ class LinkUsage:
         Parameters
         ----------
         sources, destinations
-            the numbers of the hosts at the ends of each message, which differ
+            the numbers of the hosts at the ends of each message; from a host to itself it goes over the loopback
         amounts
             the bytes of each
         """

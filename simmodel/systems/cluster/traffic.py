@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import Job, Run
-    from simmodel.work.traffic import Traffic
+    from simmodel.work.traffic import Phase, Traffic
 
 __all__ = ["JobTraffic", "why_no_traffic"]
 
 _BEFORE_SCHEDULERS = -1
 _ROUNDING = 1e-12  # relative
+_BETWEEN = 1e-9
+"""The share of a phase by which rounding may miss its end."""
 _KEPT = 256
 """Sets of nodes whose links are kept, of the latest jobs."""
+_NONE = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
 class Ends(Protocol):
@@ -48,15 +51,27 @@ def why_no_traffic(spec: Job, place: Pool) -> str | None:
     return None if spec.nodes is None else spec.traffic.why_not(spec.nodes)
 
 
+class _Part(NamedTuple):
+    """A phase of a run: its links, the bytes over each at a progress of 1, the rates of its processors and alone."""
+
+    links: NDArray[np.int64]
+    amounts: NDArray[np.float64]
+    ceiling: float
+    alone: float
+
+
 class _Talk(Fluid):
-    """A run with traffic: how much of it is left, of 1, at an instant (s), and the call that ends it."""
+    """A run with traffic: how much of it is left, of 1, at an instant (s), and the call that ends its phase."""
 
-    __slots__ = ("begun", "by", "call", "left", "limit_at", "lost", "pace", "run", "since", "told")
+    __slots__ = ("begun", "by", "call", "left", "limit_at", "lost", "pace", "part", "parts", "run", "since", "told")
 
-    def __init__(self, run: Run, links: NDArray[np.int64], amounts: NDArray[np.float64], ceiling: float) -> None:
-        super().__init__(run.job.seq, links, amounts, ceiling)
+    def __init__(self, run: Run, parts: Sequence[_Part], left: float) -> None:
+        super().__init__(run.job.seq, *_NONE)
         self.run = run
-        self.left = self.begun = 1.0  # now, and when the run began
+        self.parts = parts
+        self.left = self.begun = left  # now, and when the run began
+        self.part = 0
+        self.enter()
         self.since: float = run.started
         self.pace = 0.0  # its rate since then
         self.limit_at = inf
@@ -65,9 +80,29 @@ class _Talk(Fluid):
         self.lost: dict[tuple[int, int | str], float] = {}  # seconds by these, until an instant (s)
         self.told: float = run.started
 
+    @property
+    def floor(self) -> float:
+        """How much is left at the end of its phase."""
+        return (len(self.parts) - 1 - self.part) / len(self.parts)
+
+    def enter(self) -> None:
+        """Take the traffic of the phase that it has come to."""
+        count = len(self.parts)
+        self.part = min(count - 1, int((1.0 - self.left) * count + _BETWEEN))
+        self.links, self.amounts, self.ceiling, _ = self.parts[self.part]
+
+    def seconds_alone(self) -> float:
+        """Return the seconds that this run would have taken alone so far."""
+        seconds, count = 0.0, len(self.parts)
+        for number, part in enumerate(self.parts):
+            share = min(self.begun, (count - number) / count) - max(self.left, (count - 1 - number) / count)
+            seconds += max(0.0, share) / part.alone
+        return seconds
+
     def advance(self, now: float) -> None:
-        """Count the progress since the last change."""
-        self.left = max(0.0, self.left - float(now - self.since) * self.pace) if self.pace < inf else 0.0
+        """Count the progress since the last change; it stays within the phase."""
+        floor = self.floor
+        self.left = max(floor, self.left - float(now - self.since) * self.pace) if self.pace < inf else floor
         self.since = now
         self.lose(now)
 
@@ -98,6 +133,18 @@ class _Wires:
         if len(self._kept) > _KEPT:
             del self._kept[next(iter(self._kept))]
         return found
+
+    def parts(self, phases: Sequence[Phase], hosts: NDArray[np.int64], speed: float) -> list[_Part]:
+        """Return the phases of a run on hosts, the slowest of which has a speed."""
+        made: dict[Phase, _Part] = {}
+        for phase in phases:
+            if phase not in made:
+                links, amounts = _NONE if phase.traffic is None else self.loads(phase.traffic, hosts)
+                amounts = amounts * len(phases)
+                ceiling = (speed / phase.compute if phase.compute else inf) / len(phases)
+                own = self.usage.capacity[links] / amounts
+                made[phase] = _Part(links, amounts, ceiling, min(ceiling, float(own.min(initial=inf))))
+        return [made[phase] for phase in phases]
 
 
 class JobTraffic:
@@ -139,19 +186,19 @@ class JobTraffic:
         assert spec.traffic is not None
         assert place.network is not None
         nodes = sorted(run.grant.nodes)
-        links, amounts = wires.loads(spec.traffic, place.network.hosts[nodes])
         speed = place.speed_of(job, run.grant.nodes)
-        talk = _Talk(run, links, amounts, speed / spec.compute if spec.compute else inf)
-        talk.left = talk.begun = 1.0 if past is None else 1.0 - past.done
+        parts = wires.parts(spec.traffic.phases(spec.compute), place.network.hosts[nodes], speed)
+        talk = _Talk(run, parts, 1.0 if past is None else 1.0 - past.done)
         if self._core.overrun == "stop" and spec.requested is not None:
             ran = past._whole[0] - job.planned if past is not None and past._whole is not None else 0.0
             talk.limit_at = run.started + (spec.requested - ran) / speed
-        wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart, None if pace is None else pace.rate)
-        self._talks[run] = talk
         if pace is not None:
             talk.left, talk.since, talk.pace = pace
             talk.told = self._core.env._now
-        else:
+            talk.enter()
+        wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart, None if pace is None else pace.rate)
+        self._talks[run] = talk
+        if pace is None:
             self._settle_at_end()
 
     def end(self, run: Run, status: str | None) -> None:
@@ -175,14 +222,23 @@ class JobTraffic:
         keeps = status == "suspended" or (status in ("preempted", "requeued") and job._job.keeps_work)
         if keeps or job.past is not None:
             job.remember().done = 1.0 - talk.left if keeps else 0.0
-        share = talk.begun - talk.left
         lost = sorted(((-seconds, key[0], str(key[1]), key[1]) for key, seconds in talk.lost.items() if seconds > 0))
         by = tuple((other, wires.usage.where(link), -seconds) for seconds, link, _, other in lost)
-        self._core.tell("job_slowed", run, Slowed(share / talk.alone, by))
+        self._core.tell("job_slowed", run, Slowed(talk.seconds_alone(), by))
 
     def _over(self, talk: _Talk) -> None:
+        """End a run at its limit or after its last phase, or begin its next phase."""
         talk.call = None
-        self._ends.finish(talk.run)
+        if talk.part == len(talk.parts) - 1 or talk.run.job._outcome == "timeout":
+            self._ends.finish(talk.run)
+            return
+        wires = self._wires_of(talk.run.place)
+        wires.fluids.leave(talk)
+        talk.advance(self._core.env._now)
+        talk.left, talk.pace, talk.by = talk.floor, 0.0, None
+        talk.enter()
+        wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart)
+        self._settle_at_end()
 
     # ------------------------------------------------------------------ rates
 
@@ -205,7 +261,8 @@ class JobTraffic:
                 continue
             talk.advance(now)
             talk.pace, talk.by = talk.rate, found
-            at = now if not talk.left or talk.rate == inf else now + talk.left / talk.rate if talk.rate else inf
+            rest = talk.left - talk.floor
+            at = now if not rest or talk.rate == inf else now + rest / talk.rate if talk.rate else inf
             late = at > talk.limit_at + _ROUNDING * max(1.0, abs(talk.limit_at))
             talk.run.job._outcome = "timeout" if late else "completed"
             talk.run.job.changed()

@@ -66,11 +66,11 @@ def slurm_of(site: Site, notes: Notes) -> str:
     'slurm(bf_interval=10, partitions=(low:nodes=n[1-8]:default))'
     """
     from simmodel.policies.slurm.policy import Slurm
-    from simmodel.policies.slurm.settings import SlurmPartition, SlurmSettings
+    from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 
     if site.settings is None:
         notes.add(_WHERE, "not told", "its parameters have their default values; give slurm.conf")
-    settings = SlurmSettings.of(site.settings or {})
+    settings = SlurmConf.of(site.settings or {})
     for each in settings.unread:
         notes.add(_WHERE, each, "may change starts: policy slurm leaves it out")
     if len({node.weight for node in site.nodes or ()}) > 1:

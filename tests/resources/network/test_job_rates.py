@@ -12,7 +12,7 @@ from simmodel.platform.topology import Valiant, read_topology
 from simmodel.resources.network.progress import Fluid, Fluids, rates_of
 from simmodel.resources.network.sharing import max_min_rates
 from simmodel.resources.network.usage import LinkUsage
-from simmodel.work.traffic import PATTERNS, Traffic
+from simmodel.work.traffic import PATTERNS, Phase, Phases, Traffic
 from tests.helpers.paths import REFERENCE
 from tests.oracles.talking_jobs import Talker, fair_bottleneck, play
 
@@ -219,7 +219,9 @@ def test_small_patterns_by_hand(pattern, nodes, pairs):
         (lambda: Traffic("rong"), "unknown pattern 'rong'"),
         (lambda: Traffic([[0, 1]]), "a row and a column for each node"),
         (lambda: Traffic([[0, -1], [1, 0]]), r"pattern\[0\]: must have amounts >= 0"),
-        (lambda: Traffic([[0, 1], [1, 2]]), r"pattern\[1\]: must have amounts >= 0, and 0 to itself"),
+        (lambda: Phases([]), "steps: must have a phase"),
+        (lambda: Phases([Phase(compute=1)], repeats=0), "repeats: must be a whole number >= 1, got 0"),
+        (lambda: Phase(), "compute: must be > 0 in a phase without traffic"),
         (lambda: Traffic("ring", bytes=0), "bytes: must be a number > 0"),
         (lambda: Traffic("ring", repeats=inf), "repeats: must be a number > 0"),
         (lambda: Fluids("max"), "unknown rule 'max'"),

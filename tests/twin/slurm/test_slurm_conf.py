@@ -8,7 +8,7 @@ import pytest
 
 from simmodel import InputError, Job, simulate
 from simmodel.policies.slurm.policy import Slurm
-from simmodel.policies.slurm.settings import SlurmSettings
+from simmodel.policies.slurm.settings import SlurmConf
 from simmodel.scheduling.registry import policy
 from simmodel.twin.slurm.conf import is_conf, read_conf
 from simmodel.twin.slurm.describe import describe_slurm
@@ -65,7 +65,7 @@ def test_lines_with_defaults_comments_and_continuations() -> None:
     low, high = site.partitions or ()
     assert (low.default, low.max_time, low.tier) == (True, 7200.0, 1)
     assert (high.nodes, high.max_time, high.tier) == ("n[1-2]", 86400.0, 3)
-    settings = SlurmSettings.of(site.settings or {})
+    settings = SlurmConf.of(site.settings or {})
     assert (settings.bf_interval, settings.bf_window) == (10.0, 60.0)
     assert settings.unread == ("SchedulerParameters defer_batch",)
 
@@ -82,19 +82,17 @@ def test_a_described_cluster_runs(tmp_path: Path) -> None:
 
 def test_times_without_a_unit_are_minutes_where_slurm_says_so() -> None:
     """PriorityMaxAge and PriorityCalcPeriod are in minutes; scontrol prints days and hours."""
-    plain = SlurmSettings.of({"PriorityMaxAge": "300", "PriorityCalcPeriod": "1", "OverTimeLimit": "2"})
-    printed = SlurmSettings.of(
-        {"PriorityMaxAge": "05:00:00", "PriorityCalcPeriod": "00:01:00", "OverTimeLimit": "2 min"}
-    )
+    plain = SlurmConf.of({"PriorityMaxAge": "300", "PriorityCalcPeriod": "1", "OverTimeLimit": "2"})
+    printed = SlurmConf.of({"PriorityMaxAge": "05:00:00", "PriorityCalcPeriod": "00:01:00", "OverTimeLimit": "2 min"})
     assert plain == printed
     assert (plain.max_age, plain.calc_period, plain.over_time_limit) == (18000.0, 60.0, 120.0)
-    assert SlurmSettings.of({"PriorityMaxAge": "7-0"}).max_age == 7 * 86400
+    assert SlurmConf.of({"PriorityMaxAge": "7-0"}).max_age == 7 * 86400
 
 
 def test_age_counts_nothing_without_the_database() -> None:
     given = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "1000"}
-    assert SlurmSettings.of({**given, "AccountingStorageType": "accounting_storage/none"}).weight_age == 0
-    assert SlurmSettings.of({**given, "AccountingStorageType": "accounting_storage/slurmdbd"}).weight_age == 1000
+    assert SlurmConf.of({**given, "AccountingStorageType": "accounting_storage/none"}).weight_age == 0
+    assert SlurmConf.of({**given, "AccountingStorageType": "accounting_storage/slurmdbd"}).weight_age == 1000
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Batsim: its workloads in, its jobs.csv out."""
