@@ -214,7 +214,7 @@ class Phases(Messages):
 
     >>> flow = Phases([Phase(Traffic("ring", bytes="1MB"), compute=2), Phase(compute=5)], repeats=2)
     >>> [phase.compute for phase in flow.phases()], flow.total(3)
-    ([2.0, 5.0, 2.0, 5.0], 6000000.0)
+    ([2, 5, 2, 5], 6000000.0)
     """
 
     steps: tuple[Phase, ...] = attrs.field(converter=_steps)
