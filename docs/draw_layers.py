@@ -23,8 +23,8 @@ BANDS = (
     ("#fde8c4", ("snapshots",), "states of systems as plain values, JSON"),
     ("#fbd7a0", ("systems",), "cluster, machine, broker, grid: the life of work"),
     ("#f9c6b0", ("runs", "futures"), "simulate, start, Scenario; what_if"),
-    ("#f9c6b0", ("experiments", "studies", "referee"), "many runs; papers; schedules judged"),
-    ("#f9c6b0", ("learn", "twin", "testing"), "learning agents; a twin; checks"),
+    ("#f9c6b0", ("experiments", "studies", "learn"), "many runs; papers; learning agents"),
+    ("#f9c6b0", ("referee", "twin", "testing"), "schedules judged; a twin; checks"),
     ("#eeeeee", ("commands", "cli"), "the command line"),
 )
 WIDTH, HEIGHT, GAP, BOX = 10.2, 0.62, 0.12, 1.38

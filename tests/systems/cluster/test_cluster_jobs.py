@@ -321,7 +321,7 @@ def test_what_a_job_cannot_be():
     for options, sentence in (
         ({"processors": 0, "run": 1}, "processors: must be a whole number >= 1, got 0"),
         ({"run": -1}, "run: must be >= 0, got -1"),
-        ({"processors": 1}, "must have a run time, a body or a workflow"),
+        ({"processors": 1}, "must have a run time, a body, a workflow or traffic"),
         ({"run": 1, "dependencies": [Dependency(1, think_time=0)], "requested": 0}, "requested: must be > 0, got 0"),
     ):
         with pytest.raises(ValueError, match=sentence):
