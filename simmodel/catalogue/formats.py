@@ -24,7 +24,7 @@ __all__ = [
     "check_format",
     "format_of",
     "is_workflow",
-    "looks_like_settings",
+    "looks_like",
     "read_file",
 ]
 
@@ -245,9 +245,9 @@ def read_file(
         raise
 
 
-def looks_like_settings(file: Path | IO[bytes]) -> bool:
-    """Return whether a file begins as the settings of a generator."""
-    return _is_settings(_first_lines(file))
+def looks_like(file: Path | IO[bytes], format: str) -> bool:
+    """Return whether a file begins as one in a format of workloads, of those in :data:`FORMATS`."""
+    return FORMATS[format].is_this(_first_lines(file))
 
 
 def is_workflow(file: Path) -> bool:

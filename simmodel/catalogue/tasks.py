@@ -29,7 +29,7 @@ import attrs
 import numpy as np
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
-from simmodel.catalogue.formats import looks_like_settings
+from simmodel.catalogue.formats import looks_like
 from simmodel.catalogue.workflows import load_workflow
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.foundation.errors import InputError, Plain, shown, unknown
@@ -154,7 +154,7 @@ class _Reader:
                 raise unknown("machine workload", text, [*task_names(), *TASK_KINDS])
             raise InputError("no such file", source=name)
         file = held(path)
-        if path.suffix.lower() == ".toml" or (not isinstance(file, Path) and looks_like_settings(file)):
+        if path.suffix.lower() == ".toml" or (not isinstance(file, Path) and looks_like(file, "toml")):
             work = inner.settings(parse_toml(*read_bytes(file)), rng, seed, source_name(file))
             for _, each in work if isinstance(work, list) else [(0, work)]:
                 each.name = path.name.removesuffix(".toml")

@@ -111,10 +111,10 @@ def _write_batsim(result: JobRecord, path: Path, work: str | Workload) -> None:
 
 def _work(options: argparse.Namespace) -> tuple[str | Workload, ClusterSpec | None]:
     """Return the log; one of Batsim is read here, together with its platform if that is one of SimGrid."""
-    from simmodel.catalogue.formats import FORMATS, format_of
+    from simmodel.catalogue.formats import looks_like
 
     path = Path(options.log)
-    if not path.is_file() or format_of(path, "workload", FORMATS) is not FORMATS["batsim"]:
+    if not path.is_file() or not looks_like(path, "batsim"):
         return options.log, None
     from simmodel.formats.batsim.workloads import read_batsim, read_batsim_run
 

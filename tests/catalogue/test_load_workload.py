@@ -34,7 +34,19 @@ PBS = "05/01/2024 12:00:00;E;1.s;ctime=0 start=0 end=100 Resource_List.ncpus=5 E
 CSV = "submit,run,processors\n0,100,5\n"
 TOML = 'generator = "listed"\n[parameters]\njobs = { submit = [0], run = [100], processors = [5] }\n'
 CGSIM = "pandaid,creationtime,cpuconsumptiontime,computingsite,corecount\n1,0,100,BNL,5\n"
-CONTENT = {"swf": SWF, "gwf": GWF, "sacct": SACCT, "cgsim": CGSIM, "pbs": PBS, "csv": CSV, "toml": TOML}
+BATSIM = """{"nb_res": 8,
+    "jobs": [{"id": 0, "subtime": 0, "res": 5, "profile": "d", "walltime": 200}],
+    "profiles": {"d": {"type": "delay", "delay": 100}}}"""
+CONTENT = {
+    "swf": SWF,
+    "gwf": GWF,
+    "sacct": SACCT,
+    "cgsim": CGSIM,
+    "pbs": PBS,
+    "batsim": BATSIM,
+    "csv": CSV,
+    "toml": TOML,
+}
 
 
 @pytest.mark.parametrize("name", sorted(READY))
@@ -70,7 +82,8 @@ def test_another_seed_gives_another_workload():
 @pytest.mark.parametrize("seen_by", ["ending", "content", "gzip content", "format"])
 def test_formats_are_seen(name, seen_by, tmp_path):
     assert sorted(CONTENT) == sorted(FORMATS)
-    ending = FORMATS[name].endings[0] if seen_by == "ending" else ".txt" if seen_by == "content" else ""
+    own = (FORMATS[name].endings or (".json",))[0]  # the ending of several formats says nothing of one
+    ending = own if seen_by == "ending" else ".txt" if seen_by == "content" else ""
     path = tmp_path / f"log{ending}"
     data = CONTENT[name].encode()
     if seen_by == "gzip content" and name != "toml":  # settings are not compressed
@@ -120,7 +133,7 @@ def test_what_is_not_there(given, sentence):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "in one of the formats swf, gwf, sacct, cgsim, pbs, toml, csv, got an empty file"),
+        (b"", "in one of the formats swf, gwf, sacct, cgsim, pbs, batsim, toml, csv, got an empty file"),
         (b"# Read me\n\ntext\n", "got '# Read me'"),
         (b"\x7fELF\0", "must be text, got binary data"),
         (b"\x1f\x8b\x08garbage", "corrupt gzip file"),
