@@ -228,7 +228,7 @@ class Board:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.
 
         Running jobs are released in the order of their ends, those of a window together: the first window ends 30 s
-        after the first end, rounded up to 30 s, and each next one is twice as long, until it takes in the next end. The
+        after the next whole 30 s after the first end, and each next one is twice as long, until it takes in the next end. The
         start is the end of the last job released.
 
         Parameters
@@ -253,7 +253,7 @@ class Board:
                 released += 1
                 if not held.nodes & nodes:
                     continue
-                first, last = first or -(-held.end // WINDOW) * WINDOW, held
+                first, last = first or (held.end // WINDOW + 1) * WINDOW, held
                 if released < count and running[released].end > first + window:
                     break
             if released >= needed:
