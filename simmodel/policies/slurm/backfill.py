@@ -126,6 +126,8 @@ class BackfillCycle:
     ----------
     planned
         the planned starts of jobs that could not start, once the cycle is over
+    tested, started
+        the number of tests, and of starts
     """
 
     def __init__(self, queue: Iterable[Pending], settings: SlurmConf, now: float) -> None:
@@ -138,18 +140,18 @@ class BackfillCycle:
         self._tasks: Counter[Array] = Counter()  # of each array that have a plan
         self._over: set[Array] = set()  # those of which no further task is tested
         self.planned: list[Planned] = []
+        self.tested = self.started = 0
 
     def starts(self) -> Iterator[tuple[Pending, Allocation]]:
         """Yield the starts of the cycle; whoever asks has made each before the next is asked for."""
         settings = self._settings
-        tested = started = 0
         for job in self._queue:
-            if tested >= settings.bf_max_job_test:
+            if self.tested >= settings.bf_max_job_test:
                 return
             if not job.waits or job.barred or not self._counts(job) or not job.ready:
                 continue
             plan, tries = self._plan(job)
-            tested += tries
+            self.tested += tries
             if plan is None:
                 self._no_more_of(job)
                 continue
@@ -159,8 +161,8 @@ class BackfillCycle:
                     self._no_more_of(job)
                     continue
                 yield job, allocation
-                started += 1
-                if settings.bf_max_job_start and started >= settings.bf_max_job_start:
+                self.started += 1
+                if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
                     return
             elif not self._reserve(plan):
                 return

@@ -51,6 +51,8 @@ class SlurmTiming(Fields):
         the instant at which the backfill loop looks for the first time; default: ``bf_interval``
     completing
         how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
+    test
+        how long the backfill loop takes to test a job: its cycles begin later by that
     main, full, backfill
         instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
     """
@@ -59,6 +61,7 @@ class SlurmTiming(Fields):
     turn: float = 1.0015
     backfill_first: float | None = None
     completing: float = 0.0
+    test: float = 0.0
     main: Sequence[float] = ()
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
@@ -153,6 +156,7 @@ class Slurm(Policy):
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
         self._versions: list[int] = []  # of the places, at the last cycle
+        self._last_cycle = 0.0, True  # of the backfill loop: how long it took (s), and whether it planned or started
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -295,9 +299,12 @@ class Slurm(Policy):
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
             yield from self._cycle(view, turn)
+            if view.waiting.count:  # it notes why jobs wait, which is a change
+                self._backfill.ask(now)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
             yield from self._cycle(view, None)
+            self._backfill.over(*self._last_cycle)
         self._idle = not view.waiting.count
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
@@ -456,15 +463,15 @@ class Slurm(Policy):
             if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
                 yield Start(job.job, job.job.place, reason)
         queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
-        if turn is None:
-            loop = BackfillCycle(queue, self.settings, now).starts()
-        else:
-            loop = main_cycle(queue, self.settings, full=turn.full)
+        cycle = BackfillCycle(queue, self.settings, now)
+        loop = cycle.starts() if turn is None else main_cycle(queue, self.settings, full=turn.full)
         for job, allocation in loop:
             first = view.choices.get(job.job, (job.job,))[0]
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
             self._started(job, first.run, now, allocation)
+        if turn is None:
+            self._last_cycle = cycle.tested * self.timing.test, bool(cycle.planned or cycle.started)
         after = [place.version for place in view.places]
         if after != versions or self._completing:
             self._settled.clear()
@@ -571,7 +578,7 @@ def _table_of(place: Pool) -> NodeTable:
     return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
 
-_TIMES = ("main_first", "turn", "backfill_first", "completing")
+_TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 
