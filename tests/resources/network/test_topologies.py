@@ -322,8 +322,32 @@ def test_a_topology_of_a_user():
         to_dict(spec)
 
 
-def calls(topology, source, destination):
-    """Return how many functions of Python a route calls."""
+class Thin(Torus):
+    """A torus of a user, one of whose links is thin."""
+
+    def link(self, name, /):
+        return LinkSpec(name=name, bandwidth=10.0 if name == "0-1:up" else 100.0)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_links_of_routes_have_the_specs_of_those_asked_for_by_name(text):
+    topology = read_topology(text)
+    network = Network(Environment(), topology=topology)
+    for source, destination in permutations(range(len(topology.hosts)), 2):
+        for link in network.way(topology.hosts[source], topology.hosts[destination]).links:
+            spec = topology.link(link.name)
+            assert link.spec == spec
+            assert (link.name, link.bandwidth, link.latency) == (spec.name, spec.bandwidth, spec.latency)
+
+
+def test_a_torus_of_a_user_has_its_own_links():
+    env = Environment()
+    network = Network(env, topology=Thin(dimensions=(4,), bandwidth=100.0))
+    assert env.run(network.transfer(1000.0, source="n0", destination="n2")).end == 100.0
+
+
+def calls(topology, source, destination, ask=Network.route):
+    """Return how many functions of Python a question about a route calls."""
     found = 0
 
     def count(_frame, event, _):
@@ -334,7 +358,7 @@ def calls(topology, source, destination):
     ends_ = topology.hosts[source], topology.hosts[destination]
     sys.setprofile(count)
     try:
-        network.route(*ends_)
+        ask(network, *ends_)
     finally:
         sys.setprofile(None)
     return found
@@ -347,6 +371,12 @@ def test_the_cost_of_a_route_does_not_grow_with_the_hosts():
     assert calls(few, 0, 128 + 77) == calls(many, 0, 128 + 77)
     low, wide = (FatTree(levels=2, down=(8, d), up=(1, 4), parallel=(1, 1), bandwidth=1.0) for d in (8, 256))
     assert calls(low, 0, 60) == calls(wide, 0, 60)
+
+
+def test_a_link_is_made_in_a_few_calls():
+    torus = Torus(dimensions=(32, 32, 32), bandwidth=1.0)
+    short, long = (calls(torus, 0, host, Network.way) for host in (15, 15 + 15 * 32 + 15 * 1024))
+    assert long - short <= 30 * 6  # of 30 links more
 
 
 # ---------------------------------------------------------------------- specs
