@@ -6,6 +6,7 @@ Hosts, switches and routers have numbers, and links are named by their ends: ``"
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
@@ -153,8 +154,11 @@ class Interconnect(Fields):
                 self._set(**{name: _rate(rate, name)})
         count = self._size()
         check_count("hosts", count)
-        if self.names and len(set(self.names)) != count:
-            raise InputError(f"must be {count:,} different names, got {len(set(self.names)):,}", place="names")
+        if self.names and len(set(self.names)) < len(self.names):
+            twice = next(name for name, count in Counter(self.names).items() if count > 1)
+            raise InputError(f"must be different names, got {twice!r} twice", place="names")
+        if self.names and len(self.names) != count:
+            raise InputError(f"must be {count:,} names, got {len(self.names):,}", place="names")
         self._set(hosts=self.names or tuple(f"n{number}" for number in range(count)))
 
     def _set(self, **values: object) -> None:

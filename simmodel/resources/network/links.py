@@ -223,8 +223,7 @@ class Route:
     def __init__(self, links: Sequence[Link], back: Sequence[Link], model: SharingModel) -> None:
         self.links = tuple(links)
         self.model = model
-        likes = [link.like for link in links]
-        self.fails = any([like.when_down == "fail" for like in likes])  # whether its transfers fail with their links
+        self.fails = "fail" in [link.like.when_down for link in links]  # whether its transfers fail with their links
         factors = dict.fromkeys(links, 1.0)
         if len(factors) < len(links):  # it passes a link twice
             factors = {link: float(links.count(link)) for link in factors}
