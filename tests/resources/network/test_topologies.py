@@ -5,7 +5,10 @@ import json
 import re
 import sys
 from itertools import permutations
+from math import sqrt
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -121,6 +124,41 @@ def test_recorded_crowds_and_their_links(path):
             assert name.endswith("up") == other.endswith("UP")
             assert network.links[name].bandwidth == pytest.approx(record["links"][other][0])
         assert network.way(each["src"], each["dst"]).latency == pytest.approx(each["latency"])
+
+
+OWN = json.loads((Path(__file__).parent / "simgrid-topologies.json").read_text())
+"""Of SimGrid 3.32 (CM02, network/optim:Full; 125 MB/s, 50 us, split duplex): source, destination, bytes and end (s) of
+a permutation; of 200 pairs the links by number, + upwards, - downwards."""
+LINKS = {
+    "torus:5,4,3": (60, 2.94, 5),
+    "torus:8,8": (64, 4.07, 8),
+    "torus:4,4,4,4": (256, 4.13, 8),
+    "fat-tree:2;8,8;1,4;1,1": (64, 3.76, 4),
+    "fat-tree:3;4,4,4;1,4,4;1,1,1": (64, 5.46, 6),
+    "dragonfly:3,4;4,3;5,1;2": (120, 5.18, 7),
+    "dragonfly:4,4;4,3;6,1;2": (192, 5.63, 7),
+}
+"""Of SimGrid 3.32: hosts, and the links between 200 random pairs, in the mean and at most."""
+
+
+@pytest.mark.parametrize("record", OWN, ids=lambda record: f"{record['topology']} {record['parameters']}")
+def test_permutations_and_links_of_seven_topologies(record):
+    text = f"{record['topology'].lower().replace('_', '-')}:{record['parameters']}"
+    topology = read_topology(f"{text} bandwidth=125MBps latency=50us")
+    flows = [(f"n{a}", f"n{b}", size) for a, b, size, _ in record["permutation"]]
+    assert ends(topology, flows) == pytest.approx([end for *_, end in record["permutation"]], rel=1e-9)
+    theirs, ours = {}, {}  # which cable stands for which
+    for pair in record["pairs"]:
+        source, destination, *links = pair.split()
+        for name, other in zip(topology.route(int(source), int(destination)), links, strict=True):
+            cable = name.partition(":")[0]
+            assert (theirs.setdefault(cable, other[:-1]), ours.setdefault(other[:-1], cable)) == (other[:-1], cable)
+            assert name.endswith("up") == other.endswith("+")
+    every = np.arange(len(topology.hosts))
+    hops = topology.hops(every[:, None], every)[~np.eye(len(every), dtype=bool)]
+    hosts, mean, most = LINKS[text]
+    assert (len(topology.hosts), hops.max()) == (hosts, most)
+    assert abs(hops.mean() - mean) < 3 * hops.std() / sqrt(200)
 
 
 # ---------------------------------------------------------------------- routes by hand
