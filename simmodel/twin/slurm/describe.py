@@ -27,7 +27,7 @@ from simmodel.twin.slurm.scontrol import read_scontrol
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ["describe_slurm", "described", "site_of"]
+__all__ = ["describe_slurm", "described", "site_of", "told_by", "with_includes"]
 
 
 def describe_slurm(
@@ -105,16 +105,31 @@ def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site
         a file is neither, is malformed, or repeats a part that another one has
     """
     site = Site()
-    given = [(data, name) for data, name in saved_answers(paths)]
-    inside = {path for data, name in given if is_conf(text := _text(data)) for path in _included(text, name)}
-    for data, name in given:
-        if Path(name).resolve() not in inside:
-            site = site.with_(_told_by(data, name, local))
+    for data, name in with_includes(saved_answers(paths)):
+        site = site.with_(told_by(data, name, local))
     return site
 
 
-def _told_by(data: bytes, name: str, local: tzinfo | None) -> Site:
-    """Return the part of a site in the content of a file of this name."""
+def with_includes(files: Iterable[tuple[bytes, str]]) -> list[tuple[bytes, str]]:
+    """Return files, each by content and name, without those that one of them includes."""
+    given = list(files)
+    inside = {path for data, name in given if is_conf(text := _text(data)) for path in _included(text, name)}
+    return [(data, name) for data, name in given if Path(name).resolve() not in inside]
+
+
+def told_by(data: bytes, name: str, local: tzinfo | None) -> Site:
+    """Return the part of a site in the content of a file of this name.
+
+    Parameters
+    ----------
+    local
+        the zone of times in texts; default: that of this computer
+
+    Raises
+    ------
+    InputError
+        it is not what Slurm prints, or malformed
+    """
     if data.lstrip()[:1] == b"{":
         return read_answer(data, name)
     text = _text(data)
