@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from math import floor, inf
+from math import floor, inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.loading import in_memory
+from simmodel.foundation.writing import write_text
 from simmodel.formats.sacct import read_sacct
 from simmodel.formats.tables import csv_rows, zone
 from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
@@ -21,16 +23,17 @@ from simmodel.twin.slurm.conf import is_conf
 from simmodel.twin.slurm.describe import described, told_by, with_includes
 from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.recorded import RecordedJob, recorded_jobs
+from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
     from simmodel.work.job import Job
-    from simmodel.work.workload import Workload
 
 __all__ = ["SlurmFolder", "read_folder"]
 
 _SACCT = re.compile(r"[\w|]*\bJobID(Raw)?\b[\w|]*\|", re.IGNORECASE)
+_SHAPE = ("nodes", "cores_per_node", "gpus_per_node")
 _SUBMISSIONS = "job,submitted,seconds,options"
 
 
@@ -79,9 +82,32 @@ class SlurmFolder(Fields):
             f"policy: {self.described.policy}",
             f"workload: {self._workload()}",
         ]
-        if not self.unsupported:
-            return "\n".join([*lines, "everything is expressed"])
-        return "\n".join([*lines, "not expressed; each may change starts:", *(f"  {each}" for each in self.unsupported)])
+        return "\n".join([*lines, *(self.not_expressed() or ["everything is expressed"])])
+
+    def not_expressed(self) -> list[str]:
+        """Return lines of text about what is not expressed; none: everything is."""
+        listed = [f"  {each}" for each in self.unsupported]
+        return ["not expressed; each may change starts:", *listed] if listed else []
+
+    def platform_to_toml(self, path: str | Path) -> None:
+        """Write the platform as TOML, with the policy and what is not expressed as comments."""
+        write_text(path, attrs.evolve(self.described, unsupported=self.unsupported).toml())
+
+    def workload_to_csv(self, path: str | Path) -> None:
+        """Write the jobs as a table that simmodel reads; dependencies and licences are left out, as columns lack them.
+
+        Raises
+        ------
+        InputError
+            there are no jobs
+        """
+        if not self.recorded:
+            raise InputError("no jobs: give the output of sacct --parsable2", place="--workload")
+        jobs = self.jobs
+        columns: dict[str, Any] = {name: [getattr(job, name) or -1 for job in jobs] for name in _SHAPE}
+        columns |= {name: [getattr(job, name) for job in jobs] for name in ("memory_per_node", "priority")}
+        columns["wait"] = [max(each.start - each.job.submit, 0.0) if each.start < inf else nan for each in self.recorded]
+        Workload.from_jobs(jobs).replace(**{name: np.array(each) for name, each in columns.items()}).table.to_csv(path)
 
     def _workload(self) -> str:
         if not self.recorded:

@@ -198,31 +198,23 @@ def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmC
         a change is no ``NAME=VALUE``, its name is unknown, or it changes nothing that policy ``slurm`` heeds
     """
     conf = dict(folder.site.settings or {})
+    fields: dict[str, Any] = {}
     found = SlurmConf.of(conf)
     for text in changes:
         name, sign, value = (each.strip() for each in text.partition("="))
         if not name or not sign:
             raise InputError(f"must be NAME=VALUE, got {text!r}", place="--set")
-        if not name[:1].isupper():
-            Slurm.of(**{name: value})
-        conf = _with(conf, name, value)
-        before, found = found, SlurmConf.of(conf)
+        if name[:1].isupper():
+            conf = {key: each for key, each in conf.items() if key.lower() != name.lower()} | {name: value}
+        else:
+            changed = Slurm.of(**{name: value}).settings.changed()  # an error if the name is unknown
+            fields |= changed if changed or not hasattr(found, name) else {name: getattr(SlurmConf(), name)}
+        before, found = found, attrs.evolve(SlurmConf.of(conf), **fields)
         new = [each for each in found.unread if each not in before.unread]
         if new or found == before:
-            why_not = "policy slurm does not model it" if new else "it changes nothing that policy slurm heeds"
-            raise InputError(f"{name}={value}: {why_not}", place="--set")
+            reason = "policy slurm does not model it" if new else "it changes nothing that policy slurm heeds"
+            raise InputError(f"{name}={value}: {reason}", place="--set")
     return found
-
-
-def _with(conf: Mapping[str, str], name: str, value: str) -> dict[str, str]:
-    """Return settings with another value of a setting, or of a part of SchedulerParameters."""
-    if name[:1].isupper():
-        return {key: each for key, each in conf.items() if key.lower() != name.lower()} | {name: value}
-    key = next((each for each in conf if each.lower() == "schedulerparameters"), "SchedulerParameters")
-    told = conf.get(key, "")
-    parts = [] if told.strip().lower() in ("", "(null)") else told.split(",")
-    kept = [each for each in parts if each.partition("=")[0].strip() != name]
-    return {**conf, key: ",".join([*kept, f"{name}={value}"])}
 
 
 def _policy(folder: SlurmFolder, settings: SlurmConf, timing: SlurmTiming) -> Slurm:
@@ -332,6 +324,16 @@ class Change(Fields):
     jobs: int
     phases: int
     effects: tuple[Effect, ...]
+
+    @property
+    def table(self) -> Table:
+        """One row a measure: ``wait``, ``before``, ``after``, ``difference``, and ``low`` and ``high`` of its interval."""
+        rows = [(each.name, each.before, each.after, each.difference) for each in self.effects]
+        columns: dict[str, Any] = {"wait": np.array([name for name, *_ in rows])}
+        columns |= {"before": np.array([row[1] for row in rows]), "after": np.array([row[2] for row in rows])}
+        for name, of in (("difference", "mean"), ("low", "low"), ("high", "high")):
+            columns[name] = np.array([getattr(row[3], of) for row in rows])
+        return Table(columns)
 
     def report(self) -> str:
         """Return a table of text."""
