@@ -102,10 +102,21 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
 
 
 _COMPLETION = {
-    **{"UserId": "User", "JobState": "State", "Partition": "Partition", "TimeLimit": "TimelimitRaw"},
-    **{"StartTime": "Start", "EndTime": "End", "NodeList": "NodeList", "NodeCnt": "NNodes", "ProcCnt": "AllocCPUS"},
-    **{"ReservationName": "Reservation", "Tres": "AllocTRES", "Account": "Account", "QOS": "QOS"},
-    **{"SubmitTime": "Submit", "EligibleTime": "Eligible"},
+    "UserId": "User",
+    "JobState": "State",
+    "Partition": "Partition",
+    "TimeLimit": "TimelimitRaw",
+    "StartTime": "Start",
+    "EndTime": "End",
+    "NodeList": "NodeList",
+    "NodeCnt": "NNodes",
+    "ProcCnt": "AllocCPUS",
+    "ReservationName": "Reservation",
+    "Tres": "AllocTRES",
+    "Account": "Account",
+    "QOS": "QOS",
+    "SubmitTime": "Submit",
+    "EligibleTime": "Eligible",
 }
 """Fields of jobcomp/filetxt, and those of sacct that say the same."""
 _COMPLETED = re.compile(r"(?:^| )(JobId|ArrayJobId|ArrayTaskId|" + "|".join(_COMPLETION) + r")=(\S*)")

@@ -1,4 +1,4 @@
-"""Schedule as a site's Slurm does: read its files and its accounting, simulate its schedule, and change its settings."""
+"""Schedule as a site's Slurm does: read its files, simulate its schedule, and change its settings."""
 
 __all__ = ["EXAMPLES"]
 

@@ -140,7 +140,9 @@ def _all_lines(
             yield source, number, line
             continue
         if included is None or depth == _MOST:
-            why = "is not read: give the folder" if included is None else f"must not include {_MOST} files in each other"
+            why = (
+                "is not read: give the folder" if included is None else f"must not include {_MOST} files in each other"
+            )
             raise InputError(f"the file {match[1]} {why}", source, f"line {number}")
         yield from _all_lines(*included(match[1]), included, depth + 1)
 

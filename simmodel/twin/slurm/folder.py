@@ -7,27 +7,37 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from math import floor, inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
 
+from simmodel.formats.sacct import read_sacct
+from simmodel.formats.tables import csv_rows, zone
 from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.loading import in_memory
 from simmodel.foundation.writing import write_text
-from simmodel.formats.sacct import read_sacct
-from simmodel.formats.tables import csv_rows, zone
 from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
+from simmodel.twin.slurm.accounts import (
+    is_dump,
+    is_qos,
+    is_shares,
+    read_accounts,
+    read_dump,
+    read_qos,
+    read_shares,
+)
 from simmodel.twin.slurm.conf import is_conf
 from simmodel.twin.slurm.describe import described, told_by, with_includes
-from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.recorded import RecordedJob, recorded_jobs
+from simmodel.twin.slurm.records import Site
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from simmodel.policies.slurm.accounts import Accounts
     from simmodel.work.job import Job
 
 __all__ = ["SlurmFolder", "read_folder"]
@@ -47,6 +57,8 @@ class SlurmFolder(Fields):
         the platform, the policy with its parameters, and what they do not express
     site
         what the files say
+    accounts
+        the accounts, users and QOS, if files tell them
     recorded
         the jobs, in the order of submission
     origin
@@ -59,6 +71,7 @@ class SlurmFolder(Fields):
 
     described: Described
     site: Site
+    accounts: Accounts | None = None
     recorded: tuple[RecordedJob, ...] = ()
     origin: float = 0.0
     unsupported: tuple[Unsupported, ...] = ()
@@ -106,15 +119,20 @@ class SlurmFolder(Fields):
         jobs = self.jobs
         columns: dict[str, Any] = {name: [getattr(job, name) or -1 for job in jobs] for name in _SHAPE}
         columns |= {name: [getattr(job, name) for job in jobs] for name in ("memory_per_node", "priority")}
-        columns["wait"] = [max(each.start - each.job.submit, 0.0) if each.start < inf else nan for each in self.recorded]
-        Workload.from_jobs(jobs).replace(**{name: np.array(each) for name, each in columns.items()}).table.to_csv(path)
+        columns["wait"] = [
+            max(each.start - each.job.submit, 0.0) if each.start < inf else nan for each in self.recorded
+        ]
+        table = Workload.from_jobs(jobs).table
+        table.with_columns(**{name: np.array(each) for name, each in columns.items()}).to_csv(path)
 
     def _workload(self) -> str:
         if not self.recorded:
             return "none; give the output of sacct --parsable2"
         started = sum(each.start < inf for each in self.recorded)
         first, last = (self.instant(self.recorded[i].job.submit) for i in (0, -1))
-        return f"{counted(len(self.recorded), 'job')} submitted from {first} to {last}, {started:,} of which have started"
+        return (
+            f"{counted(len(self.recorded), 'job')} submitted from {first} to {last}, {started:,} of which have started"
+        )
 
     def instant(self, at: float) -> str:
         """Return an instant of a simulation (s) as Slurm writes it."""
@@ -125,7 +143,8 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     """Read what a site's Slurm is from a folder, or from several files and folders.
 
     Files are told by their content: slurm.conf with the files that it includes, topology.conf, gres.conf, the output of
-    ``scontrol show ...``, of ``sacct --parsable2``, and the file of ``jobcomp/filetxt``. Without ``SubmitLine`` in the
+    ``scontrol show ...``, of ``sacctmgr dump``, ``sacctmgr --parsable2 show qos`` and ``sshare --all --parsable2``, of
+    ``sacct --parsable2``, and the file of ``jobcomp/filetxt``. Without ``SubmitLine`` in the
     accounting, a table ``job,submitted,seconds,options`` has the options of each job.
 
     Parameters
@@ -161,6 +180,7 @@ class _Files:
         self._log: tuple[bytes, str] | None = None
         self._completed: tuple[bytes, str] | None = None
         self._submissions: tuple[bytes, str] | None = None
+        self._managed: dict[str, tuple[str, str]] = {}  # of sacctmgr and sshare: texts and sources
         self._site = Site()
         self._read: list[str] = []
         self._passed: list[str] = []
@@ -178,6 +198,11 @@ class _Files:
                 self._completed = data, name
             elif first == _SUBMISSIONS:
                 self._submissions = data, name
+            elif kind := _managed(first, data):
+                if kind in self._managed:
+                    raise InputError(f"{kind} is told twice: by {self._managed[kind][1]}, and by {name}")
+                self._managed[kind] = data.decode("utf-8", "replace"), name
+                self._read.append(Path(name).name)
             else:
                 texts.append((data, name))
         own = [(data, name) for data, name in with_includes(texts) if is_conf(data.decode("utf-8", "replace"))]
@@ -200,7 +225,7 @@ class _Files:
                 return
             raise
         known = [part for part in attrs.asdict(told, recurse=False) if getattr(self._site, part) and part != "source"]
-        told = attrs.evolve(told, **dict.fromkeys(known))
+        told = attrs.evolve(told, **cast(Any, dict.fromkeys(known)))
         if any(getattr(told, each.name) for each in attrs.fields(Site) if each.name != "source"):
             self._with(told, name)
         else:
@@ -221,11 +246,29 @@ class _Files:
         return SlurmFolder(
             described=found,
             site=self._site,
+            accounts=self._accounts(log, notes),
             recorded=tuple(jobs),
             origin=origin,
             unsupported=tuple(notes),
             read=tuple(self._read),
             passed_over=tuple(self._passed),
+        )
+
+    def _accounts(self, log: Workload | None, notes: Notes) -> Accounts | None:
+        if not self._managed:
+            return None
+        dump, qos, shares = (self._managed.get(kind) for kind in ("sacctmgr dump", "sacctmgr show qos", "sshare"))
+        asked: dict[int | str, str] = {}
+        if log is not None and "queue" in log:
+            asked = {
+                job: str(name) for job, name in zip(log["job"].tolist(), log["queue"].tolist(), strict=True) if name
+            }
+        return read_accounts(
+            read_dump(*dump, notes) if dump else (),
+            read_qos(*qos, notes) if qos else None,
+            read_shares(*shares) if shares else {},
+            asked,
+            notes,
         )
 
     def _accounting(self, timezone: str | None) -> tuple[Workload | None, dict[str, str]]:
@@ -243,6 +286,15 @@ class _Files:
             submitted = {cells[0]: f"sbatch {cells[3]}" for _, cells in rows if len(cells) > 3}
             self._read.append(Path(name).name)
         return read_sacct(in_memory(log[0], log[1]), timezone=timezone), submitted
+
+
+def _managed(first: str, data: bytes) -> str | None:
+    """Return which output of sacctmgr or sshare a file is; ``None``: none."""
+    if is_qos(first):
+        return "sacctmgr show qos"
+    if is_shares(first):
+        return "sshare"
+    return "sacctmgr dump" if is_dump(data.decode("utf-8", "replace")) else None
 
 
 _WORDS = (b"NodeName=", b"PartitionName=", b"SwitchName=", b"Configuration data", b"ReservationName=", b"LicenseName=")

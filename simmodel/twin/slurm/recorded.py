@@ -213,7 +213,9 @@ class _Reader:
 
     def _shape(self, name: int | str, row: Mapping[str, Any], line: SubmitLine) -> dict[str, Any]:
         """Return the nodes, cores, GPUs and memory that a job asks for."""
-        told = {key: _whole(line.values.get(key, "")) for key in ("nodes", "ntasks", "cpus-per-task", "ntasks-per-node")}
+        told = {
+            key: _whole(line.values.get(key, "")) for key in ("nodes", "ntasks", "cpus-per-task", "ntasks-per-node")
+        }
         nodes, tasks, each, per_node = told.values()
         cpus = next((int(row[key]) for key in ("requested_processors", "processors") if row.get(key, -1) > 0), 1)
         if row.get("requested_processors", -1) <= 0 and (tasks or nodes):  # a log of allocated processors

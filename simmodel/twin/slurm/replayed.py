@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ from simmodel.referee.following import Departure, Follower
 from simmodel.referee.verification import why
 from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.registry import policy as policy_of
+from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.folder import SlurmFolder
 from simmodel.work.table import Table
 
@@ -169,13 +170,13 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = ()) -> Replay:
         no job has started, or a change is wrong
     """
     settings = changed_settings(folder, changes)
-    recorded = {each.job.id: each.start for each in folder.recorded if each.start < inf}
+    recorded = {_id(each.job): each.start for each in folder.recorded if each.start < inf}
     if not recorded:
         raise InputError("no job has started: give the output of sacct --parsable2 beside slurm.conf")
     cycle = settings.bf_interval if settings.backfill else settings.sched_interval
     own = _starts(folder, settings, _Phase.of(0, 1))
-    rows = sorted(((at, job) for job, at in recorded.items()), key=lambda each: (each[0], str(each[1])))
-    submits = {each.job.id: each.job.submit for each in folder.recorded}
+    rows = sorted(((at, job) for job, at in recorded.items()), key=lambda each: (each[0], natural_order(each[1])))
+    submits = {_id(each.job): each.job.submit for each in folder.recorded}
     table = Table(
         {
             "job": np.array([job for _, job in rows], dtype=object),
@@ -187,6 +188,11 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = ()) -> Replay:
     departures = _departures(folder, settings, recorded)
     label = _policy(folder, settings, SlurmTiming()).text
     return Replay(folder=folder, policy=label, cycle=cycle, jobs=table, departures=departures)
+
+
+def _id(job: Job) -> int | str:
+    assert job.id is not None
+    return job.id
 
 
 def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmConf:
@@ -234,8 +240,8 @@ class _Phase(NamedTuple):
     def of(cls, number: int, count: int) -> _Phase:
         """Return one of several phases, which are spread evenly.
 
-        >>> _Phase.of(0, 1)
-        _Phase(main=0.3090169943749474, backfill=0.5, within=0.5)
+        >>> _Phase.of(0, 2)[1:]
+        (0.25, 0.25)
         """
         part = (number + 0.5) / count
         return cls((number + 0.5) * _GOLDEN % 1.0, part, part)
@@ -276,15 +282,14 @@ def _within_seconds(jobs: Sequence[Job], offset: float) -> list[Job]:
     return found
 
 
-def _departures(
-    folder: SlurmFolder, settings: SlurmConf, recorded: Mapping[Any, float]
-) -> tuple[Departure, ...]:
+def _departures(folder: SlurmFolder, settings: SlurmConf, recorded: Mapping[Any, float]) -> tuple[Departure, ...]:
     """Return the recorded starts that neither loop makes at their instants."""
     instants = sorted(set(recorded.values()))
     timing = SlurmTiming(full=instants, backfill=instants, scans=False)
     follower = Follower(_policy(folder, settings, timing), recorded, polled=True)
     jobs = [  # those that come in the second of a start come after it, as far as accounting tells
-        job if recorded.get(job.id) == job.submit else attrs.evolve(job, submit=job.submit + 0.5) for job in folder.jobs
+        job if recorded.get(_id(job)) == job.submit else attrs.evolve(job, submit=job.submit + 0.5)
+        for job in folder.jobs
     ]
     sim = start(folder.described.spec, jobs, follower, overrun="continue")
     with suppress(Stalled):  # jobs that depend on others that never start
@@ -327,7 +332,7 @@ class Change(Fields):
 
     @property
     def table(self) -> Table:
-        """One row a measure: ``wait``, ``before``, ``after``, ``difference``, and ``low`` and ``high`` of its interval."""
+        """One row a measure: ``wait``, ``before``, ``after``, ``difference``, ``low`` and ``high`` of its interval."""
         rows = [(each.name, each.before, each.after, each.difference) for each in self.effects]
         columns: dict[str, Any] = {"wait": np.array([name for name, *_ in rows])}
         columns |= {"before": np.array([row[1] for row in rows]), "after": np.array([row[2] for row in rows])}
@@ -351,10 +356,12 @@ class Change(Fields):
 
 
 def _verdict(low: float, high: float) -> str:
+    if low == high == 0:
+        return "the same"
     return "not decided" if low <= 0 <= high else "shorter" if high < 0 else "longer"
 
 
-_MEASURES = {
+_MEASURES: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
     "mean": lambda waits: float(np.mean(waits)),
     "median": lambda waits: float(np.median(waits)),
     "95th percentile": lambda waits: float(np.percentile(waits, 95)),
@@ -383,7 +390,7 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10) -> 
     if not changes or not folder.recorded:
         raise InputError("must have jobs and changes", place="--set")
     both = [changed_settings(folder), changed_settings(folder, changes)]
-    submits = {each.job.id: each.job.submit for each in folder.recorded}
+    submits = {_id(each.job): each.job.submit for each in folder.recorded}
     found: list[list[list[float]]] = [[], []]
     for number in range(phases):
         runs = [_starts(folder, each, _Phase.of(number, phases)) for each in both]

@@ -16,48 +16,56 @@ __all__ = ["IDLE", "OPTIONS", "READ", "SubmitLine", "job_list"]
 
 _FLAG, _OPTIONAL, _VALUE = range(3)
 
-_SHORT = {
-    **{"A": "account", "B": "extra-node-info", "C": "constraint", "D": "chdir", "F": "nodefile", "G": "gpus"},
-    **{"H": "hold", "J": "job-name", "L": "licenses", "M": "clusters", "N": "nodes", "O": "overcommit", "Q": "quiet"},
-    **{"S": "core-spec", "V": "version", "W": "wait", "a": "array", "b": "begin", "c": "cpus-per-task"},
-    **{"d": "dependency", "e": "error", "h": "help", "i": "input", "k": "no-kill", "m": "distribution"},
-    **{"n": "ntasks", "o": "output", "p": "partition", "q": "qos", "s": "oversubscribe", "t": "time", "v": "verbose"},
-    **{"w": "nodelist", "x": "exclude"},
-}
-_FLAGS = """
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_SHORT = dict(
+    each.split("=")
+    for each in _words("""
+        A=account B=extra-node-info C=constraint D=chdir F=nodefile G=gpus H=hold J=job-name L=licenses
+        M=clusters N=nodes O=overcommit Q=quiet S=core-spec V=version W=wait a=array b=begin c=cpus-per-task
+        d=dependency e=error h=help i=input k=no-kill m=distribution n=ntasks o=output p=partition q=qos
+        s=oversubscribe t=time v=verbose w=nodelist x=exclude
+    """)
+)
+_FLAGS = _words("""
     contiguous help hold ignore-pbs no-requeue overcommit oversubscribe parsable quiet reboot requeue spread-job
     test-only usage use-min-nodes verbose version wait
-""".split()
-_OPTIONALS = "exclusive get-user-env nice no-kill propagate".split()
-_VALUES = """
-    account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint container core-spec
-    cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution error exclude export
-    export-file extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags
-    hint input job-name kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu
-    mincpus network nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket
-    open-mode output partition power prefer priority profile qos reservation signal sockets-per-node switches thread-spec
-    threads-per-core time time-min tmp uid wait-all-nodes wckey wrap
-""".split()
+""")
+_OPTIONALS = _words("exclusive get-user-env nice no-kill propagate")
+_VALUES = _words("""
+    account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint container
+    core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution error
+    exclude export export-file extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket
+    gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep licenses mail-type mail-user mcs-label mem
+    mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu
+    ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority profile qos reservation
+    signal sockets-per-node switches thread-spec threads-per-core time time-min tmp uid wait-all-nodes wckey wrap
+""")
 OPTIONS: Mapping[str, int] = MappingProxyType(
     dict.fromkeys(_FLAGS, _FLAG) | dict.fromkeys(_OPTIONALS, _OPTIONAL) | dict.fromkeys(_VALUES, _VALUE)
 )
 """The options by name, and whether they have no value (0), may have one after ``=`` (1), or have one (2)."""
 
 IDLE = frozenset(
-    """
+    _words("""
     acctg-freq chdir comment container cpu-freq error export export-file get-user-env gid gpu-bind gpu-freq help
     ignore-pbs input job-name kill-on-invalid-dep mail-type mail-user mem-bind no-kill open-mode output parsable power
     profile propagate quiet requeue test-only uid usage verbose version wait wait-all-nodes wckey wrap
-    """.split()
+    """)
 )
 """The options that change no start."""
 
-READ = frozenset("account array cpus-per-task dependency licenses nice nodes ntasks partition qos reservation time".split())
+READ = frozenset(
+    _words("account array cpus-per-task dependency licenses nice nodes ntasks partition qos reservation time")
+)
 """The options that are read, from the submit line or from the fields of sacct."""
 
-_TOLD = frozenset("gpus gpus-per-node gres mem mem-per-cpu ntasks-per-node".split())
+_TOLD = frozenset(_words("gpus gpus-per-node gres mem mem-per-cpu ntasks-per-node"))
 """The options whose effect sacct tells in ``ReqTRES`` and ``ReqNodes``, in their usual forms."""
-_TEXTS = frozenset("chdir comment container error export input job-name output wckey wrap".split())
+_TEXTS = frozenset(_words("chdir comment container error export input job-name output wckey wrap"))
 """The options whose values may contain spaces, which a submit line does not show."""
 
 
@@ -118,11 +126,7 @@ class SubmitLine(Fields):
         if self.program in ("srun", "salloc"):
             yield self.program, ""
         for name, value in self.values.items():
-            idle = (
-                (name in _TOLD and _usual(name, value))
-                or (name == "signal" and "R" not in value.partition(":")[0])
-                or (name == "no-requeue")
-            )
+            idle = (name in _TOLD and _usual(name, value)) or (name == "signal" and "R" not in value.partition(":")[0])
             if name not in known and not idle:
                 yield f"--{name}", value
         for word in self.unknown:
@@ -135,7 +139,7 @@ def _usual(name: str, value: str) -> bool:
     """Whether sacct tells all that an option asks for: GPUs of any type, or an amount of memory."""
     if name in ("gres", "gpus", "gpus-per-node"):
         words = value.replace("=", ":").split(":")
-        return words[-1].isdecimal() and words[:-1] in ([], ["gpu"]) or value == "gpu"
+        return value == "gpu" or (words[-1].isdecimal() and words[:-1] in ([], ["gpu"]))
     return value.strip("0") != "" or not name.startswith("mem")  # 0: all memory of the nodes
 
 
@@ -152,9 +156,7 @@ def _take(words: list[str], values: dict[str, str], unknown: list[str]) -> list[
     return rest[1:] if rest[:1] == ["--"] else rest
 
 
-def _take_long(
-    name: str, value: str | None, rest: list[str], values: dict[str, str], unknown: list[str]
-) -> None:
+def _take_long(name: str, value: str | None, rest: list[str], values: dict[str, str], unknown: list[str]) -> None:
     matches = [name] if name in OPTIONS else [each for each in OPTIONS if each.startswith(name)]
     if len(matches) != 1:
         unknown.append(f"--{name}" if value is None else f"--{name}={value}")
