@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Fields
+from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
+from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
+from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
@@ -109,6 +111,10 @@ class Slurm(Policy):
         Slurm's partitions, which may share nodes; default: the places, with all their nodes
     timing
         when the loops run
+    nodes
+        weights, features and types of GPUs of nodes, where they differ
+    switches
+        the tree of switches, for ``TopologyPlugin=topology/tree``; default: the switches of the platform, below one
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -125,17 +131,25 @@ class Slurm(Policy):
         settings: SlurmConf | None = None,
         partitions: Sequence[SlurmPartition] = (),
         timing: SlurmTiming | None = None,
+        nodes: Sequence[SlurmNodes] = (),
+        switches: Sequence[SlurmSwitch] = (),
     ) -> None:
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
         self.preempts = self.timing.scans and self.settings.over_time_limit < inf
+        self.nodes = tuple(nodes)
+        self.switches = tuple(switches)
         self._main, self._backfill = self._clocks()
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
         self._held: dict[Run, Held] = {}
+        self._arrays: dict[str, Array] = {}
+        self._first: dict[str, int] = {}  # the number of the first task of each array
+        self._others: list[int] = []  # those of all other tasks, ascending: they have no record of their own
+        self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
         self._completing: list[tuple[float, str, int]] = []
         self._calculated = -1  # the last calculation of priorities
         self._ends: _Ends | None = None
@@ -158,14 +172,17 @@ class Slurm(Policy):
         options = {name: str(value) for name, value in given.items()}
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
-        partitions = partitions_of(options.pop("partitions", "").removeprefix("(").removesuffix(")"))
+        partitions, nodes, switches = (
+            read(options.pop(name, "").removeprefix("(").removesuffix(")"))
+            for name, read in (("partitions", partitions_of), ("nodes", nodes_of), ("switches", switches_of))
+        )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
         settings = SlurmConf.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
-            raise unknown("parameter", name, [*sorted(known), "partitions", *_TIMES])
-        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing))
+            raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
+        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing), nodes, switches)
 
     @property
     def text(self) -> str:
@@ -176,13 +193,19 @@ class Slurm(Policy):
             value = getattr(self.timing, name)
             if value != getattr(usual, name):
                 parts.append(f"{name}={value}")
-        if self.partitions:
-            parts.append(f"partitions=({';'.join(each.text for each in self.partitions)})")
+        for name, several in (("partitions", self.partitions), ("nodes", self.nodes), ("switches", self.switches)):
+            if several:
+                parts.append(f"{name}=({';'.join(each.text for each in several)})")
         return f"slurm({', '.join(parts)})" if parts else "slurm"
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
-        """Return the settings of slurm.conf that are not modelled."""
-        return tuple(f"policy slurm leaves out {each}" for each in self.settings.unread)
+        """Return the settings of slurm.conf, and the options of jobs, that are not modelled."""
+        settings = [f"policy slurm leaves out {each}" for each in self.settings.unread]
+        jobs = [
+            f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}"
+            for option, jobs in self._unread.items()
+        ]
+        return (*settings, *jobs)
 
     # ------------------------------------------------------------------ the system
 
@@ -197,13 +220,25 @@ class Slurm(Policy):
         """Return the board of a place: of its nodes, or of as many nodes of one core as it has processors."""
         board = self._boards.get(place)
         if board is None:
-            board = self._boards[place] = Board(_table_of(place), self.settings)
+            board = self._boards[place] = Board(_table_of(place), self.settings, self._layout(place))
             if isinstance(place, NodePool):
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
                 board.accepts = lambda job, allocation: place.fits(job.job)
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
+
+    def _layout(self, place: Pool) -> Layout:
+        """Return the weights, features and switches of the nodes of a place."""
+        table, names = _table_of(place), place.nodes if isinstance(place, NodePool) else ()
+        switches = self.switches if self.settings.tree else ()
+        if self.settings.tree and not switches and table.switches is not None:
+            below: dict[int, list[str]] = {}
+            for name, number in zip(names, table.switches.tolist(), strict=True):
+                below.setdefault(number, []).append(name)
+            switches = tuple(SlurmSwitch(name=f"leaf{i}", nodes=",".join(each)) for i, each in enumerate(below.values()))
+            switches += (SlurmSwitch(name="top", switches=",".join(each.name for each in switches)),)
+        return Layout(names, len(table), self.nodes, switches)
 
     def _sites_of(self, place: Pool) -> Iterator[Site]:
         own = place.nodes if isinstance(place, NodePool) else []
@@ -232,7 +267,13 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        return {"clocks": clocks, "completing": [list(each) for each in self._completing], "idle": self._idle}
+        return {
+            "clocks": clocks,
+            "completing": [list(each) for each in self._completing],
+            "idle": self._idle,
+            "arrays": dict(self._first),
+            "others": list(self._others),
+        }
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -243,6 +284,8 @@ class Slurm(Policy):
         for clock in self._all():
             clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
         self._idle = bool(values["idle"])
+        self._first = {str(name): int(number) for name, number in values["arrays"].items()}
+        self._others = [int(number) for number in values["others"]]
         self._completing = [(end, name, nodes) for end, name, nodes in values["completing"]]
 
     # ------------------------------------------------------------------ decisions
@@ -321,33 +364,66 @@ class Slurm(Policy):
     def _add(self, job: LiveJob, now: float) -> None:
         place: Pool = job.place
         board = self._board(place)
-        site = self._site(place, job)
-        limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
-        limit = ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60
+        wishes = Wishes.of("" if job.spec is None else job.spec.options)
+        for option in wishes.unread:
+            self._unread.setdefault(option, []).append(job.id)
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
-        pending = Pending(job, request, board, site, max(limit, 60), 0.0, job.submit, int(job.seq))
-        pending.user = job.user
-        pending.priority = self._priority(pending, now)
-        self._known[job] = pending
-        insort(self._queue, pending, key=Pending.key)
+        number, array = self._number(job, wishes)
+        for site in self._sites_for(place, job, wishes):
+            limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
+            limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
+            pending = Pending(
+                job,
+                request,
+                board,
+                site,
+                limit,
+                0.0,
+                job.submit,
+                int(job.seq),
+                user=job.user,
+                wishes=wishes,
+                array=array,
+                record=number,
+            )
+            pending.priority = self._priority(pending, now)
+            insort(self._queue, pending, key=Pending.key)
+            self._known[job] = pending
 
-    def _site(self, place: Pool, job: LiveJob) -> Site:
-        """Return the partition of a job: that of its queue, or else the default one."""
+    def _number(self, job: LiveJob, wishes: Wishes) -> tuple[int, Array | None]:
+        """Return the number of the record of a job, by which its priority is lower, and its array.
+
+        The tasks of an array, jobs with ids such as ``17_3``, have one record.
+        """
+        first, array = int(job.seq), None
+        if wishes.array:
+            name = _array_of(job)
+            array = self._arrays.get(name)
+            if array is None:
+                array = self._arrays[name] = Array(wishes.array_limit)
+            others, number = self._others, first
+            first = self._first.setdefault(name, number)
+            if first != number and others[bisect_left(others, number) :][:1] != [number]:
+                insort(others, number)
+        return first - bisect_left(self._others, first), array
+
+    def _sites_for(self, place: Pool, job: LiveJob, wishes: Wishes) -> list[Site]:
+        """Return the partitions of a job: those of its options, or that of its queue, or else the default one."""
         sites = self._sites[place]
-        found = sites.get(str(job.queue))
-        if found is None:
-            found = next((each for each in sites.values() if each.spec.default), None)
-        return found or next(iter(sites.values()))
+        names = wishes.partitions or (str(job.queue),)
+        found = [sites[name] for name in names if name in sites]
+        usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
+        return found or usual[:1]
 
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
         if not self.settings.multifactor:
-            return basic(job.number, nice)
+            return basic(job.record, nice)
         nodes = sum(len(board.table) for board in self._boards.values())
         cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
         past = job.job.past
-        eligible = job.submitted if past is None or past.eligible is None else past.eligible
+        eligible = job.submitted + job.wishes.begin if past is None or past.eligible is None else past.eligible
         part = job.site.spec.job_factor / largest_factor(self.partitions)
         asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
         return multifactor(asked, self.settings)
@@ -368,7 +444,7 @@ class Slurm(Policy):
         """Run a loop: the main loop at a turn, or the backfill loop."""
         now = view.now
         self._queue = [job for job in self._queue if job.waits]
-        if len(self._known) > len(self._queue):  # some have been cancelled
+        if len(self._known) != len(self._queue):  # some have been cancelled
             self._known = {job.job: job for job in self._queue}
         if not self._queue or self._waits_for_completion(now):
             return
@@ -408,8 +484,9 @@ class Slurm(Policy):
         """
         if turn is None and any(held.end <= now for held in self._held.values()):
             return False
-        reserves = self.settings.bf_min_age_reserve > 0
-        return not reserves and not (turn is not None and turn.full) and (turn is not None) in self._settled
+        if self.settings.bf_min_age_reserve > 0 or any(job.wishes.timed for job in self._queue):
+            return False
+        return not (turn is not None and turn.full) and (turn is not None) in self._settled
 
     def _waits_for_completion(self, now: float) -> bool:
         """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
@@ -428,6 +505,11 @@ class Slurm(Policy):
             held |= mine
             board.renew(now, mine.values(), mask)
         self._held = held
+        for array in self._arrays.values():
+            array.running = 0
+        for run in held if self._arrays else ():
+            if (name := _array_of(run.work)) in self._arrays:
+                self._arrays[name].running += 1
         for job in self._queue:
             if job.request.consumables:
                 job.ready = job.job.place.consumables.fits(job.request.consumables)
@@ -469,6 +551,8 @@ class Slurm(Policy):
         self._known.pop(job.job, None)
         if run is None:  # it has ended at once
             return
+        if job.array is not None:
+            job.array.running += 1
         held = Held.of(int(now) + job.limit, len(self._held), allocation)
         self._held[run] = held
         job.board.started(held)
@@ -478,6 +562,12 @@ class Slurm(Policy):
             for other in self._queue:
                 if other.request.consumables:
                     other.ready = other.job.place.consumables.fits(other.request.consumables)
+
+
+def _array_of(job: LiveJob) -> str:
+    """Return the name of the array of a task, which is a job such as ``17_3``."""
+    name = str(job.id)
+    return name.rpartition("_")[0] or name
 
 
 def _table_of(place: Pool) -> NodeTable:
