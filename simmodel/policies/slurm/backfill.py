@@ -51,21 +51,23 @@ class _Table:
         self.slots = [_Slot(begin, end, nodes)]
         self._resolution = resolution
 
-    def free(self, begin: int, end: int, nodes: int) -> tuple[int, int]:
+    def free(self, begin: int, end: int, nodes: int, least: int) -> tuple[int, int]:
         """Return which of these nodes are free from begin to end, and the next instant at which more may be; 0: none.
 
-        That is the end of the first slot whose successor has a node that this one lacks.
+        That is the end of the first slot whose successor has a node that this one lacks. Of fewer nodes than the least
+        number, any are returned.
         """
         found, later = nodes, 0
         slots = self.slots
-        for i in range(bisect_right(slots, begin, key=_end), len(slots)):
+        count = len(slots)
+        for i in range(bisect_right(slots, begin, key=_end), count):
             slot = slots[i]
-            if not later and i + 1 < len(slots) and nodes & slots[i + 1].nodes & ~(found & slot.nodes):
+            if not later and i + 1 < count and nodes & slots[i + 1].nodes & ~(found & slot.nodes):
                 later = slot.end
             if slot.begin > end:
                 break
             found &= slot.nodes
-            if later and not found:
+            if later and found.bit_count() < least:
                 break
         return found, later
 
@@ -218,7 +220,7 @@ class BackfillCycle:
         later, tested = now, False
         while True:
             at = later
-            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up & job.where.may)
+            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up & job.where.may, least)
             plan = None
             if free.bit_count() >= least:
                 tested = True

@@ -53,6 +53,8 @@ class SlurmTiming(Fields):
         how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
     test
         how long the backfill loop takes to test a job: its cycles begin later by that
+    scans
+        whether limits are enforced at scans; not where jobs run as long as a record says
     main, full, backfill
         instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
     """
@@ -62,6 +64,7 @@ class SlurmTiming(Fields):
     backfill_first: float | None = None
     completing: float = 0.0
     test: float = 0.0
+    scans: bool = True
     main: Sequence[float] = ()
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
@@ -137,6 +140,7 @@ class Slurm(Policy):
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
+        self.preempts = self.timing.scans and self.settings.over_time_limit < inf
         self.nodes = tuple(nodes)
         self.switches = tuple(switches)
         self._main, self._backfill = self._clocks()
@@ -211,7 +215,7 @@ class Slurm(Policy):
 
     def attach(self, system: Batch) -> None:
         """Note the ends of the jobs of the system from now on."""
-        if system.options.overrun == "continue" and self.settings.over_time_limit < inf:
+        if system.options.overrun == "continue" and self.preempts:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
         self._ends = _Ends(system.env)
         system.env.observe(self._ends)
