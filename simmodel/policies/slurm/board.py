@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -18,14 +17,13 @@ from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Request
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.selection import Free
+    from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import Allocation, NodeTable
     from simmodel.work.job import LiveJob
 
 __all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site"]
 
-_end = attrgetter("end")
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
 
@@ -176,13 +174,15 @@ class Board:
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._free: dict[int, Free] = {}  # after so many ends
-        self._able: dict[Shape, dict[int, int]] = {}
+        self._able: dict[Each, dict[int, int]] = {}
+        self._ends: list[int] = []  # of running jobs
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
         self.now = int(now)
         self.running = sorted(running, key=lambda held: (held.end, held.seq))
+        self._ends = [held.end for held in self.running]
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._free.clear()
@@ -191,6 +191,7 @@ class Board:
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
         insort(self.running, held, key=lambda each: (each.end, each.seq))
+        insort(self._ends, held.end)
         self._free.clear()
         self._able.clear()
 
@@ -224,6 +225,13 @@ class Board:
         found = allocation_of(self.table, job.shape, chosen)
         return found if self.accepts is None or self.accepts(job, found) else None
 
+    def later_than(self, latest: int, job: Pending, nodes: int) -> bool:
+        """Whether a job can start on these nodes only after an instant (s), by the limits of running jobs."""
+        shape = job.shape
+        if shape.count is None or job.where is not ANYWHERE:
+            return not self._fits_after(bisect_right(self._ends, latest), job, nodes)
+        return (self._usable(shape, bisect_right(self._ends, latest)) & nodes).bit_count() < shape.count
+
     def will_run(self, job: Pending, nodes: int, latest: int = 0) -> Plan | None:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.
 
@@ -236,12 +244,12 @@ class Board:
         latest
             an instant (s): of a later start, any bound after it is returned; 0: the start matters in any case
         """
+        if latest:
+            ended = bisect_right(self._ends, latest)
+            if not self._fits_after(ended, job, nodes):  # nor now
+                return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
         if self.fits(job, nodes):
             return Plan(self.now, 0)
-        if latest:
-            ended = bisect_right(self.running, latest, key=_end)
-            if not self._fits_after(ended, job, nodes):
-                return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
         needed = self._needed(job, nodes)
         if needed is None:
             return None
@@ -352,9 +360,9 @@ class Board:
 
     def _usable(self, shape: Shape, released: int) -> int:
         """Return the nodes that meet what a shape asks of each node, after the first ends."""
-        known = self._able.get(shape)
+        known = self._able.get(shape.each)
         if known is None:
-            known = self._able[shape] = {}
+            known = self._able[shape.each] = {}
         found = known.get(released)
         if found is None:
             found = known[released] = able(self._after(released), self.table.capacity, shape)

@@ -177,8 +177,7 @@ class Slurm(Policy):
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
         partitions, nodes, switches = (
-            read(options.pop(name, "").removeprefix("(").removesuffix(")"))
-            for name, read in (("partitions", partitions_of), ("nodes", nodes_of), ("switches", switches_of))
+            options.pop(name, "").removeprefix("(").removesuffix(")") for name in ("partitions", "nodes", "switches")
         )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
@@ -186,7 +185,13 @@ class Slurm(Policy):
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
             raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
-        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing), nodes, switches)
+        return cls(
+            attrs.evolve(settings, **fields),
+            partitions_of(partitions),
+            SlurmTiming(**timing),
+            nodes_of(nodes),
+            switches_of(switches),
+        )
 
     @property
     def text(self) -> str:
@@ -240,7 +245,9 @@ class Slurm(Policy):
             below: dict[int, list[str]] = {}
             for name, number in zip(names, table.switches.tolist(), strict=True):
                 below.setdefault(number, []).append(name)
-            switches = tuple(SlurmSwitch(name=f"leaf{i}", nodes=",".join(each)) for i, each in enumerate(below.values()))
+            switches = tuple(
+                SlurmSwitch(name=f"leaf{i}", nodes=",".join(each)) for i, each in enumerate(below.values())
+            )
             switches += (SlurmSwitch(name="top", switches=",".join(each.name for each in switches)),)
         return Layout(names, len(table), self.nodes, switches)
 
