@@ -5,7 +5,6 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
@@ -210,7 +209,7 @@ class BackfillCycle:
             self._over.add(job.array)
 
     def _counts(self, job: Pending) -> bool:
-        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted, an array once."""
+        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted."""
         array = job.array
         if array is not None:
             if array in self._over:

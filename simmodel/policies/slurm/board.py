@@ -236,8 +236,8 @@ class Board:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.
 
         Running jobs are released in the order of their ends, those of a window together: the first window ends 30 s
-        after the next whole 30 s after the first end, and each next one is twice as long, until it takes in the next end. The
-        start is the end of the last job released.
+        after the next whole 30 s after the first end, and each next one is twice as long, until it takes in the next
+        end. The start is the end of the last job released.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class Board:
         return None
 
     def _must(self, free: Free, job: Pending, usable: int) -> int | None:
-        """Return the nodes that a job gets in any case, with those of numbers of features; ``None``: they are not free."""
+        """Return the nodes that a job gets in any case, with those of counted features; ``None``: they are not free."""
         must = job.where.must
         for nodes, count in job.where.counts:
             missing = count - (nodes & must).bit_count()

@@ -1,8 +1,8 @@
 """Which nodes a job gets: select/cons_tres, on sets of nodes as bits of whole numbers.
 
-Source: select/cons_tres of Slurm 22.05, by its behaviour. Without a topology, nodes stand in maximal runs of consecutive
-usable nodes of one weight: of the lowest weight, the smallest run that is large enough is taken from its lowest node on;
-if none is, the largest one, and so on. In a tree of switches, leaf switches stand in their place.
+Source: select/cons_tres of Slurm 22.05, by its behaviour. Without a topology, nodes stand in maximal runs of
+consecutive usable nodes of one weight: of the lowest weight, the smallest run that is large enough is taken from its
+lowest node on; if none is, the largest one, and so on. In a tree of switches, leaf switches stand in their place.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def enough(free: Free, shape: Shape, usable: int) -> bool:
 
 
 class _Run(NamedTuple):
-    """A run of consecutive nodes: its free cores, its first node, negative: the first of several sorts last, its length."""
+    """A run of consecutive nodes: its free cores, its first node, negated so that the first sorts last, its length."""
 
     cores: float
     negative: int
