@@ -31,7 +31,9 @@ _WHAT = {
     "backfill": re.compile(r"_attempt_backfill: beginning"),
     "over": re.compile(r"completed testing|no jobs to backfill"),
     "answered": re.compile(r"node_did_resp (\S+)"),
-    "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) "),
+    "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) (?:Node=(\S+))?"),
+    "preempted": re.compile(r"preempted JobId=(\d+) has been requeued to reclaim resources for JobId=(\d+)"),
+    "requeued": re.compile(r"^Requeuing JobId=(\d+)"),
 }
 
 
