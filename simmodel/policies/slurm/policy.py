@@ -49,6 +49,8 @@ class SlurmTiming(Fields):
         the instant at which the backfill loop looks for the first time; default: ``bf_interval``
     completing
         how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
+    scans
+        whether limits are enforced at scans; not where jobs run as long as a record says
     main, full, backfill
         instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
     """
@@ -57,6 +59,7 @@ class SlurmTiming(Fields):
     turn: float = 1.0015
     backfill_first: float | None = None
     completing: float = 0.0
+    scans: bool = True
     main: Sequence[float] = ()
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
@@ -126,6 +129,7 @@ class Slurm(Policy):
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
+        self.preempts = self.timing.scans and self.settings.over_time_limit < inf
         self._main, self._backfill = self._clocks()
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
@@ -184,7 +188,7 @@ class Slurm(Policy):
 
     def attach(self, system: Batch) -> None:
         """Note the ends of the jobs of the system from now on."""
-        if system.options.overrun == "continue" and self.settings.over_time_limit < inf:
+        if system.options.overrun == "continue" and self.preempts:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
         self._ends = _Ends(system.env)
         system.env.observe(self._ends)
