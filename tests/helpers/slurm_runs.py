@@ -136,6 +136,20 @@ class Recorded:
         return found
 
     @cached_property
+    def all_starts(self) -> dict[str, list[float]]:
+        """The instants of all starts of each job: it has several if it is preempted."""
+        found: dict[str, list[float]] = {}
+        for row in self.events:
+            if row["what"] == "started":
+                found.setdefault(row["job"], []).append(float(row["time"]))
+        return found
+
+    @cached_property
+    def preempted(self) -> list[int]:
+        """The jobs that made way for others, in order."""
+        return [int(row["job"]) for row in self.events if row["what"] == "preempted"]
+
+    @cached_property
     def ends(self) -> dict[str, float]:
         return {row["job"]: float(row["time"]) for row in self.events if row["what"] == "ended"}
 

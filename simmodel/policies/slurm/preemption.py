@@ -125,7 +125,7 @@ class Preemption:
             return False
         own = None if stake.qos is None else stake.qos.exempt_time
         exempt = self._settings.preempt_exempt_time if own is None else own
-        return not 0 < exempt or int(stake.since) + exempt <= int(now)
+        return exempt <= 0 or int(stake.since) + exempt <= int(now)
 
     def seen_by(self, board: Board, job: Pending, nodes: int) -> Board:
         """Return the board as the plan of a waiting job sees it: without candidates, unless it fits beside them."""

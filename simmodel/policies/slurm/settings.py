@@ -363,6 +363,10 @@ def partitions_of(text: str) -> tuple[SlurmPartition, ...]:
 
 
 _PARTITION = {
-    **{"tier": _whole, "job_factor": _whole, "max_time": float, "default_time": float},
-    **{"preempt_mode": preempt_mode_of, "grace_time": float},
+    "tier": _whole,
+    "job_factor": _whole,
+    "max_time": float,
+    "default_time": float,
+    "preempt_mode": preempt_mode_of,
+    "grace_time": float,
 }
