@@ -15,6 +15,7 @@ from simmodel.policies.slurm.board import Array, Board, Pending
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.preemption import Victims
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -139,8 +140,8 @@ class BackfillCycle:
         self._over: set[Array] = set()  # those of which no further task is tested
         self.planned: list[Planned] = []
 
-    def starts(self) -> Iterator[tuple[Pending, Allocation]]:
-        """Yield the starts of the cycle; whoever asks has made each before the next is asked for."""
+    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
+        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once."""
         settings = self._settings
         tested = started = 0
         for job in self._queue:
@@ -155,6 +156,15 @@ class BackfillCycle:
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
+                if allocation is None and job.board.preemption is not None:
+                    board, nodes = job.board, plan.nodes & ~job.board.completing
+                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
+                    victims = job.board.preemption.victims(board, job, nodes)
+                    if victims is not None:
+                        yield job, victims
+                        allocation = board.select(job, nodes) if victims.suspended else None
+                        if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
+                            return
                 if allocation is None:
                     self._no_more_of(job)
                     continue
@@ -213,14 +223,15 @@ class BackfillCycle:
         table = self._table(board)
         reserving = reserves(job, self._settings)
         least = job.request.nodes or 1
-        later, tested = now, False
+        later, tested, seen = now, False, board
         while True:
             at = later
             free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up & job.where.may)
             plan = None
             if free.bit_count() >= least:
                 tested = True
-                plan = board.will_run(job, free, later if reserving else 0)
+                seen = board if board.preemption is None else board.preemption.seen_by(board, job, free)
+                plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:
                 if later and reserving:
                     continue
@@ -228,7 +239,7 @@ class BackfillCycle:
             start = max(plan.start, at)
             if start > now and later and reserving and start > later:
                 continue
-            nodes = board.chosen(job, free, plan.released)
+            nodes = seen.chosen(job, free, plan.released)
             if start <= now:
                 if not nodes & board.completing:
                     return Planned(job, start, free, False), tested

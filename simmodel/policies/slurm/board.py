@@ -18,6 +18,8 @@ from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Request
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.accounts import Association, Qos
+    from simmodel.policies.slurm.preemption import Preemption, Stake
     from simmodel.policies.slurm.selection import Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import Allocation, NodeTable
@@ -38,17 +40,18 @@ class Site(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits."""
+    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits; ``stake``: if preemptible."""
 
     end: int
     seq: int
     allocation: Allocation
     nodes: int
+    stake: Stake | None = None
 
     @classmethod
-    def of(cls, end: int, seq: int, allocation: Allocation) -> Held:
+    def of(cls, end: int, seq: int, allocation: Allocation, stake: Stake | None = None) -> Held:
         """Return what a job holds by its allocation."""
-        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers))
+        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers), stake)
 
 
 @attrs.define(eq=False)
@@ -88,6 +91,10 @@ class Pending:
     ----------
     shape, where
         what it asks of its nodes, and on which nodes it may run
+    begin
+        the instant (s) from which it may start
+    association, qos
+        of its user and account, and its QOS, if they are known
     """
 
     job: LiveJob
@@ -101,9 +108,12 @@ class Pending:
     user: int | str | None = None
     ready: bool = True
     over: bool = False
-    wishes: Wishes = NOTHING
     array: Array | None = None
     record: int = 0
+    wishes: Wishes = NOTHING
+    begin: float = 0.0
+    association: Association | None = None
+    qos: Qos | None = None
     shape: Shape = attrs.field(init=False)
     where: Where = ANYWHERE
 
@@ -117,8 +127,7 @@ class Pending:
         """Whether it is held, or its time has not come, or as many tasks of its array run as may."""
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
-        wishes = self.wishes
-        return wishes is not NOTHING and (wishes.hold or self.board.now < int(self.submitted) + wishes.begin)
+        return self.wishes.hold or self.begin > self.board.now
 
     @property
     def one_leaf(self) -> bool:
@@ -165,6 +174,8 @@ class Board:
         the weights, features and switches of its nodes
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
+    preemption
+        the rules of preemption, if there are any
     """
 
     def __init__(self, table: NodeTable, settings: SlurmConf, layout: Layout | None = None) -> None:
@@ -175,6 +186,7 @@ class Board:
         self.running: list[Held] = []
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
+        self.preemption: Preemption | None = None
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Shape, dict[int, int]] = {}
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
@@ -193,6 +205,20 @@ class Board:
         insort(self.running, held, key=lambda each: (each.end, each.seq))
         self._free.clear()
         self._able.clear()
+
+    def stopped(self, held: Held, completing: bool) -> None:
+        """Note a job that has just been preempted; ``completing``: its nodes are not free yet."""
+        self.running = [each for each in self.running if each is not held]
+        if completing:
+            self.completing |= held.nodes
+        self._free.clear()
+        self._able.clear()
+
+    def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
+        """Return the same nodes with other free capacity and other running jobs."""
+        other = Board(table, self.settings, self.layout)
+        other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
+        return other
 
     def shape_of(self, request: Request, wishes: Wishes) -> Shape:
         """Return what a job asks of its nodes; memory that it does not name is that of slurm.conf, or whole nodes'."""

@@ -124,7 +124,15 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-_SHORT = {"-w": "--nodelist", "-x": "--exclude", "-C": "--constraint", "-a": "--array", "-b": "--begin", "-H": "--hold", "-p": "--partition"}
+_SHORT = {
+    "-w": "--nodelist",
+    "-x": "--exclude",
+    "-C": "--constraint",
+    "-a": "--array",
+    "-b": "--begin",
+    "-H": "--hold",
+    "-p": "--partition",
+}
 _FLAGS = ("--hold",)
 
 
