@@ -187,11 +187,13 @@ class JobTraffic:
         assert place.network is not None
         nodes = sorted(run.grant.nodes)
         speed = place.speed_of(job, run.grant.nodes)
-        parts = wires.parts(spec.traffic.phases(spec.compute), place.network.hosts[nodes], speed)
+        faster = 1.0 if job.elastic is None else job.elastic.speed(job.processors)
+        parts = wires.parts(spec.traffic.phases(spec.compute), place.network.hosts[nodes], speed * faster)
         talk = _Talk(run, parts, 1.0 if past is None else 1.0 - past.done)
         if self._core.overrun == "stop" and spec.requested is not None:
             ran = past._whole[0] - job.planned if past is not None and past._whole is not None else 0.0
-            talk.limit_at = run.started + (spec.requested - ran) / speed
+            left = spec.requested - ran if job.elastic is None else job.planned
+            talk.limit_at = run.started + left / speed
         if pace is not None:
             talk.left, talk.since, talk.pace = pace
             talk.told = self._core.env._now
@@ -200,6 +202,11 @@ class JobTraffic:
         self._talks[run] = talk
         if pace is None:
             self._settle_at_end()
+
+    def resize(self, former: Run, run: Run) -> None:
+        """Continue a run on other nodes, as another run: what is done of it stays done."""
+        self.end(former, "resized")
+        self.begin(run)
 
     def end(self, run: Run, status: str | None) -> None:
         """End a run with a status, ``None``: as if it had not begun; keep what is done of it where its job keeps work.
@@ -219,7 +226,7 @@ class JobTraffic:
         talk.advance(self._core.env._now)
         job = run.job
         assert job._job is not None
-        keeps = status == "suspended" or (status in ("preempted", "requeued") and job._job.keeps_work)
+        keeps = status in ("suspended", "resized") or (status in ("preempted", "requeued") and job._job.keeps_work)
         if keeps or job.past is not None:
             job.remember().done = 1.0 - talk.left if keeps else 0.0
         lost = sorted(((-seconds, key[0], str(key[1]), key[1]) for key, seconds in talk.lost.items() if seconds > 0))
