@@ -307,8 +307,8 @@ class PartitionSpec(Fields):
         """The nodes below each switch or router of its network that have no way around it, by number.
 
         >>> nodes = [NodeSpec(count=4)]
-        >>> PartitionSpec(nodes=nodes, network="dragonfly:2;1;1;2 bandwidth=1GBps").nodes_below
-        {'0.0.0': [0, 1], '1.0.0': [2, 3]}
+        >>> PartitionSpec(nodes=nodes, network="tree:2,2 bandwidth=1GBps").nodes_below
+        {'1.0': [0, 1], '1.1': [2, 3], '2.0': [0, 1, 2, 3]}
         """
         switches = switches_in(self.network)
         if self.network is None or not switches:
