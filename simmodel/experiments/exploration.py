@@ -23,18 +23,18 @@ from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.metrics.workflow import machine_text
-from simmodel.runs.platforms import platform_of
+from simmodel.runs.scenario import platform_of
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import labelled
 from simmodel.systems.kinds import work_of
 from simmodel.view.experiment_plots import exploration
-from simmodel.work.given_work import Frame, repeatable
+from simmodel.work.prepare import Frame, repeatable
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.view.grid_plots import GridPlots
     from simmodel.view.page.document import Page
-    from simmodel.work.given_work import TimedWorkflow
+    from simmodel.work.prepare import TimedWorkflow
     from simmodel.work.table import Table
 
 __all__ = ["GridResult"]

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.platform.placements import placement_text
+from simmodel.platform.models import placement_text
 from simmodel.platform.topology import Topology
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.node_network import NodeNetwork

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simmodel.foundation.entries import Entries
-from simmodel.platform.models import MODELS
-from simmodel.platform.placements import PLACEMENTS
+from simmodel.platform.models import MODELS, PLACEMENTS
 from simmodel.resources.models import BASES, kind_of_model
 
 __all__ = ["CHECKS", "CLOCK", "check_resource"]

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, System
-    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Job
-    from simmodel.work.prepare import Prepared
+    from simmodel.work.prepare import JobsGiven, Prepared
     from simmodel.work.table import Table
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow

@@ -12,7 +12,7 @@ import numpy as np
 from simpy.events import URGENT
 
 from simmodel.foundation.errors import InputError, SnapshotError, clipped
-from simmodel.resources.data.data_arrival import RoomClaim
+from simmodel.resources.data.data_holder import RoomClaim
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.network.links import Link
 from simmodel.resources.network.transfer import Transfer

@@ -24,10 +24,16 @@ from simmodel.scheduling.ready_tasks import ReadyTasks
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.machine.arrivals import bring_to_life, estimate_set, why_not
-from simmodel.systems.machine.build import build_pools, build_processors
 from simmodel.systems.machine.mover import DataMover
-from simmodel.systems.machine.problem import problem_of
-from simmodel.systems.machine.state import CoreUse, CutExecution, LiveSet, MachineState
+from simmodel.systems.machine.state import (
+    CoreUse,
+    CutExecution,
+    LiveSet,
+    MachineState,
+    build_pools,
+    build_processors,
+    problem_of,
+)
 from simmodel.systems.system import EstimateBasis
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.task import shares_of
@@ -602,7 +608,7 @@ class Machine(MachineState):
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each task that has not ended, and for data that wait for room."""
-        from simmodel.systems.machine.waiting_report import waiting_report
+        from simmodel.systems.machine.state import waiting_report
 
         return waiting_report(self)
 

@@ -20,8 +20,7 @@ from simmodel.view.gantt import pieces
 from simmodel.view.grid_plots import busiest_links, site_positions
 from simmodel.view.machine_gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces
 from simmodel.view.page.document import Column, Page
-from simmodel.work.table import rows_of
-from simmodel.work.word_columns import Words
+from simmodel.work.table import Words, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
