@@ -20,8 +20,7 @@ from simmodel.systems.system import Offers
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.streamed_recorder import Write
-    from simmodel.results.broker import BrokerResult
-    from simmodel.results.task_broker import TaskBrokerResult
+    from simmodel.results.broker import BrokerResult, TaskBrokerResult
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.systems.destination import BrokeredJob

@@ -14,9 +14,8 @@ from simmodel.platform.network import NetworkSpec
 from simmodel.platform.options import MachineOptions
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.network.network import Network
-from simmodel.resources.processors.cores import Core
 from simmodel.resources.processors.processor import Processor
-from simmodel.resources.processors.services import STAMPS, Shares
+from simmodel.resources.processors.services import STAMPS, Core, Shares
 from simmodel.resources.processors.task_shares import TaskShares
 from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View

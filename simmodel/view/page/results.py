@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from simmodel.records.grid_record import GridRecord
+    from simmodel.records.broker_record import GridRecord
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.records.task_record import TaskRecord
     from simmodel.work.table import Table
