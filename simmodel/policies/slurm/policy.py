@@ -55,6 +55,8 @@ class SlurmTiming(Fields):
         how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
     stopping
         how long a job lasts that is preempted: until its Epilog is done, which starts a run of the main loop at once
+    test
+        how long the backfill loop takes to test a job: its cycles begin later by that
     scans
         whether limits are enforced at scans; not where jobs run as long as a record says
     main, full, backfill
@@ -66,6 +68,7 @@ class SlurmTiming(Fields):
     backfill_first: float | None = None
     completing: float = 0.0
     stopping: float = 0.05
+    test: float = 0.0
     scans: bool = True
     main: Sequence[float] = ()
     full: Sequence[float] = ()
@@ -172,6 +175,7 @@ class Slurm(Policy):
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
         self._versions: list[int] = []  # of the places, at the last cycle
+        self._last_cycle = 0.0, True  # of the backfill loop: how long it took (s), and whether it planned or started
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -330,9 +334,12 @@ class Slurm(Policy):
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
             yield from self._cycle(view, turn)
+            if view.waiting.count:  # it notes why jobs wait, which is a change
+                self._backfill.ask(now)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
             yield from self._cycle(view, None)
+            self._backfill.over(*self._last_cycle)
         self._idle = not view.waiting.count
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
@@ -512,10 +519,8 @@ class Slurm(Policy):
         queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
-        if turn is None:
-            loop = BackfillCycle(queue, self.settings, now).starts()
-        else:
-            loop = main_cycle(queue, self.settings, full=turn.full)
+        cycle = BackfillCycle(queue, self.settings, now)
+        loop = cycle.starts() if turn is None else main_cycle(queue, self.settings, full=turn.full)
         for job, given in loop:
             if isinstance(given, Victims):
                 yield from self._make_way(job, given, now)
@@ -525,6 +530,8 @@ class Slurm(Policy):
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
             self._started(job, first.run, now, allocation)
+        if turn is None:
+            self._last_cycle = cycle.tested * self.timing.test, bool(cycle.planned or cycle.started)
         after = [place.version for place in view.places]
         if after != versions or self._completing:
             self._settled.clear()
@@ -677,7 +684,7 @@ def _table_of(place: Pool) -> NodeTable:
     return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
 
-_TIMES = ("main_first", "turn", "backfill_first", "completing")
+_TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 
