@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
-from simmodel.policies.slurm.selection import able, allocation_of, choose, enough, mask_of
+from simmodel.policies.slurm.selection import able, allocation_of, choose, enough, flags_of, mask_of
 from simmodel.resources.pools.allocation import AWAY
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ class Board:
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self.preemption: Preemption | None = None
+        self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Request, dict[int, int]] = {}
 
@@ -169,6 +170,15 @@ class Board:
         other = Board(table, self.settings)
         other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
         return other
+
+    def totals(self, nodes: int) -> dict[str, float]:
+        """Return the resources of these nodes, by Slurm's names: memory in MB."""
+        found = self._totals.get(nodes)
+        if found is None:
+            cores, gpus, memory = self.table.capacity[:, flags_of(nodes, len(self.table))].sum(axis=1).tolist()
+            found = {"cpu": cores, "gres/gpu": gpus, "mem": memory / 2**20, "node": float(nodes.bit_count())}
+            self._totals[nodes] = found
+        return found
 
     def fits(self, request: Request, nodes: int) -> bool:
         """Whether a job could start now on these nodes."""
