@@ -175,6 +175,7 @@ class Board:
         """Return the resources of these nodes, by Slurm's names: memory in MB."""
         found = self._totals.get(nodes)
         if found is None:
+            nodes &= (1 << len(self.table)) - 1
             cores, gpus, memory = self.table.capacity[:, flags_of(nodes, len(self.table))].sum(axis=1).tolist()
             found = {"cpu": cores, "gres/gpu": gpus, "mem": memory / 2**20, "node": float(nodes.bit_count())}
             self._totals[nodes] = found
