@@ -277,6 +277,8 @@ class _Reader:
         """Note what a job asks for and is not expressed."""
         for option, value in line.unread():
             self._unread.add(name, option, value)
+        if "+" in str(name):
+            self._unread.add(name, "a component of a job", why="starts without the others")
         if "%" in line.values.get("array", ""):
             self._unread.add(name, "--array", f"%{line.values['array'].rpartition('%')[2]}")
         if not line.values.get("nodes", "1").isdecimal():
