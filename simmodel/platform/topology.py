@@ -6,6 +6,7 @@ Hosts, switches and routers have numbers, and links are named by their ends: ``"
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
@@ -134,9 +135,12 @@ class Interconnect(Fields):
     loopback_latency: float = 0.0
     names: tuple[str, ...] = attrs.field(default=(), converter=_names)
     hosts: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
+    even: ClassVar[bool] = False
+    """Whether all links have the same bandwidth."""
     _makers: dict[float, Callable[[str, str | None], LinkSpec]] = attrs.field(
         init=False, eq=False, repr=False, factory=dict
     )
+    _kinds: dict[float, LinkSpec] = attrs.field(init=False, eq=False, repr=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._set(bandwidth=_rate(self.bandwidth, "bandwidth"))
@@ -150,8 +154,11 @@ class Interconnect(Fields):
                 self._set(**{name: _rate(rate, name)})
         count = self._size()
         check_count("hosts", count)
-        if self.names and len(set(self.names)) != count:
-            raise InputError(f"must be {count:,} different names, got {len(set(self.names)):,}", place="names")
+        if self.names and len(set(self.names)) < len(self.names):
+            twice = next(name for name, count in Counter(self.names).items() if count > 1)
+            raise InputError(f"must be different names, got {twice!r} twice", place="names")
+        if self.names and len(self.names) != count:
+            raise InputError(f"must be {count:,} names, got {len(self.names):,}", place="names")
         self._set(hosts=self.names or tuple(f"n{number}" for number in range(count)))
 
     def _set(self, **values: object) -> None:
@@ -261,10 +268,29 @@ class Interconnect(Fields):
             raise InputError(f"unknown link {name!r} of {self.text().split()[0]}")
         make = self._makers.get(width)
         if make is None:
-            sharing = "fatpipe" if self.sharing == "fatpipe" else "shared"
-            first = LinkSpec(name=name, bandwidth=self.bandwidth * width, latency=self.latency, sharing=sharing)
-            make = self._makers[width] = first.copies()
+            make = self._makers[width] = self._kind(width).copies()
         return make(name, reverse if split else None)
+
+    def _kind(self, width: float) -> LinkSpec:
+        """Return a link of a bandwidth, as a multiple of ``bandwidth``."""
+        found = self._kinds.get(width)
+        if found is None:
+            sharing = "fatpipe" if self.sharing == "fatpipe" else "shared"
+            rate = self.bandwidth * width
+            found = LinkSpec(name=f"link of {self.kind}", bandwidth=rate, latency=self.latency, sharing=sharing)
+            self._kinds[width] = found
+        return found
+
+    def like(self, name: str, /) -> LinkSpec:
+        """Return a link with the values of one of its routes: another name and no reverse, without a check of the name.
+
+        >>> Torus(dimensions=(8,), bandwidth="1GBps").like("6-7:up").bandwidth
+        1000000000.0
+        """
+        ends, _, side = name.partition(":")
+        if side in ("limiter", "loopback"):
+            return self.link(name)
+        return self._kind(1.0 if self.even else self._width(ends))
 
     def where(self, link: str) -> str:
         """Return where a link is, in words for reports: its two ends; in a dragonfly the groups that it joins.
@@ -317,6 +343,7 @@ class Torus(Interconnect):
 
     kind = "torus"
     shape = ("dimensions",)
+    even = True
 
     dimensions: tuple[int, ...]
     wrap: bool = True
@@ -447,6 +474,7 @@ class FatTree(Interconnect):
 
     kind = "fat-tree"
     shape: ClassVar[tuple[str, ...]] = ("levels", "down", "up", "parallel")
+    even: ClassVar[bool] = True
 
     levels: int
     down: tuple[int, ...]
@@ -826,6 +854,7 @@ class Tree(FatTree):
 
     kind = "tree"
     shape: ClassVar[tuple[str, ...]] = ("down",)
+    even = False
 
     levels: int = attrs.field(init=False, repr=False)
     up: tuple[int, ...] = attrs.field(init=False, repr=False)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from simmodel.referee.explanation import Explanation
     from simmodel.runs.scenario import Scenario
+    from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.protocol import View
     from simmodel.view.style import Size
     from simmodel.work.job import Brokered
@@ -188,7 +189,7 @@ def _started(scenario: Scenario, job: int | str, place: str | None, seen: _Decis
     return attrs.evolve(scenario, policy=Redirected(policy_of(given).fresh(), job, place, seen)).start()
 
 
-def _run(simulation: Any, until: float) -> Any:
+def _run(simulation: Simulation, until: float) -> Any:
     try:
         return simulation.run(until=until if until < inf else None).result()
     except Stalled:  # other jobs never start
@@ -214,7 +215,7 @@ def _earlier(found: dict[str, tuple[float, float]], start: float) -> Iterator[Ch
         yield Change("place", name, f"on {name} it would start at {at:.10g} s{sooner}")
 
 
-def _there(simulation: Any, decided: _Decision, job: int | str) -> Explanation | None:
+def _there(simulation: Simulation, decided: _Decision, job: int | str) -> Explanation | None:
     """Return why the job waits in the cluster that was chosen, right after the decision; ``None``: it does not."""
     (place,) = (each for each in simulation.system.places if each.name == decided.chosen)
     name = str(job).rpartition(":")[2]

@@ -9,6 +9,7 @@ from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.policy_base import At
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
 
@@ -47,7 +48,7 @@ class Redirected(Policy):
         for trait in ("name", "decides", "plans", "preempts", "tries_every_submission", "draws", "at_home"):
             setattr(self, trait, getattr(policy, trait))
 
-    def destinations(self, home: Any, places: Sequence[Any], /) -> Sequence[Any]:
+    def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
         """Return the places that the policy allows for a home."""
         return self.policy.destinations(home, places)
 

@@ -31,6 +31,7 @@ from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.policy_base import At
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
 
@@ -104,7 +105,7 @@ class _Watched(Policy):
             yield decision
         assert [_asked(work) for work in waiting] == before, f"{self.name} changes waiting work"
 
-    def destinations(self, home: Any, places: Any, /) -> Any:
+    def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
         """Return the destinations of the wrapped policy."""
         return self.inner.destinations(home, places)
 

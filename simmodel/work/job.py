@@ -70,7 +70,7 @@ class Tasks(Protocol):
 
 
 class Named(Protocol):
-    """The spec of a machine."""
+    """The spec of a machine, or a place."""
 
     @property
     def name(self) -> str:
@@ -720,7 +720,7 @@ class LiveJob(LiveWork):
         expected: float,
         duration: float,
         user: int | str | None = None,
-        place: Any = None,
+        place: Named | None = None,
         watched: bool = False,
     ) -> None:
         self.event = None
@@ -734,7 +734,7 @@ class LiveJob(LiveWork):
         self.unrequested = False
         self.user = user
         self.priority: float = 0.0
-        self.place = place
+        self.place: Any = place
         self.request: Any = None
         self.rules: Any = None
         self.state = "new"
@@ -1017,7 +1017,7 @@ class Run(Occurrence):
     def __init__(
         self,
         job: LiveJob,
-        place: Any,
+        place: Named,
         started: float,
         expected_end: float,
         grant: Any,
@@ -1025,7 +1025,7 @@ class Run(Occurrence):
         end: float = INFINITY,
     ) -> None:
         self.job = job
-        self.place = place
+        self.place: Any = place
         self.started = started
         self.expected_end = expected_end
         self.grant = grant

@@ -28,13 +28,14 @@ from simmodel.work.job import OVER, Job
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.tables import Change
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.scheduling.problem import Problem
     from simmodel.scheduling.protocol import Estimate, Place, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.destination import Destination
     from simmodel.systems.kinds import GivenPolicies
-    from simmodel.systems.system import EstimateBasis, System
+    from simmodel.systems.system import EstimateBasis, Live, System
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import LiveJob, Run
@@ -131,7 +132,7 @@ class GridCore(Broker):
         self._on_queued = self.env.hooks("job_queued")
         self._on_finished = self.env.hooks("job_finished")
 
-    def place_of(self, system: System[Any]) -> Destination:
+    def place_of(self, system: System[Live]) -> Destination:
         """Return a site."""
         assert isinstance(system, Cluster)
         number = next(i for i, site in enumerate(self.spec.sites) if site.name == system.name)
@@ -255,7 +256,7 @@ class GridCore(Broker):
 
     # ------------------------------------------------------------------ the life of a job
 
-    def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
+    def start(self, work: BrokeredJob, place: Destination, allocation: Allocation | None = None) -> None:
         """Send a job to a site, and to the host there that the broker names; raises ``PolicyError`` if it cannot be."""
         site: Site = place  # type: ignore[assignment]
         if work.state == "blocked":

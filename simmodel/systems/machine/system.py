@@ -35,6 +35,7 @@ from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.results.machine import MachineResult
     from simmodel.snapshots.machine import MachineSnapshot
 
@@ -241,7 +242,7 @@ class Machine(MachineState):
 
     # ------------------------------------------------------------------ decisions
 
-    def start(self, task: LiveTask, place: Processor, allocation: Any = None) -> None:
+    def start(self, task: LiveTask, place: Processor, allocation: Allocation | None = None) -> None:
         """Put a task into the queue of the processor that the policy chose."""
         reason = task.altered() if task.submission.machine is self else not_here(task)
         if reason is not None:
