@@ -78,8 +78,9 @@ class Replay(Shown):
     def order(self) -> float:
         """The share of the pairs of jobs with different recorded starts that start in the recorded order."""
         recorded, simulated = self.jobs["recorded"], self.jobs["simulated"]
-        one, other = np.triu_indices(len(recorded), 1)
-        if len(recorded) > _MOST_PAIRS:  # of each job with the next ones
+        if len(recorded) <= _MOST_PAIRS:
+            one, other = np.triu_indices(len(recorded), 1)
+        else:  # of each job with the next ones
             one, other = (np.concatenate(each) for each in zip(*_near_pairs(len(recorded)), strict=True))
         apart = recorded[other] - recorded[one] > 0
         right = simulated[other] - simulated[one] > 0
