@@ -12,18 +12,26 @@ import numpy as np
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.selection import mask_of
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from tests.helpers.slurm_runs import Line, Recorded, Submitted, numbers, recorded
 
 
+class Decided(NamedTuple):
+    """What a cycle decides: starts (job, nodes) and preemptions (job, the job that it makes way for), in order."""
+
+    starts: list[tuple[int, tuple[int, ...]]]
+    preempted: list[tuple[int, int]]
+
+
 class Cycle(NamedTuple):
-    """A cycle: its instant, its loop, and the starts (job, nodes) that were recorded and that are modelled."""
+    """A cycle: its instant, its loop, and what was recorded and what is modelled."""
 
     at: float
     what: str
-    recorded: list[tuple[int, tuple[int, ...]]]
-    modelled: list[tuple[int, tuple[int, ...]]]
+    recorded: Decided
+    modelled: Decided
 
     @property
     def same(self) -> bool:
@@ -42,6 +50,10 @@ class Replay:
         self.waiting: dict[int, tuple[Submitted, float, float]] = {}
         self.running: dict[int, Held] = {}
         self.completing: dict[int, int] = {}
+        self.stopped: dict[int, Submitted] = {}
+        self.later: list[tuple[float, int]] = []
+        self.priorities: dict[int, float] = {}
+        self.preemption = Preemption(run.settings) if run.settings.preempt else None
         self.sites = {each.name: Site(each, self._mask(each.nodes)) for each in run.partitions}
         self.default = next(each.name for each in run.partitions if each.default)
 
@@ -58,45 +70,70 @@ class Replay:
             )  # type: ignore[arg-type]
         return sorted(found, key=Pending.key)
 
-    def model(self, line: Line) -> list[tuple[int, tuple[int, ...]]]:
-        """Return the starts that the model makes at a cycle."""
+    def model(self, line: Line) -> Decided:
+        """Return what the model decides at a cycle."""
+        for at, number in [each for each in self.later if each[0] <= int(line.at)]:
+            self.later.remove((at, number))
+            self.waiting[number] = self.run.jobs[number], at, self.priorities[number]
         table = self.table.copy()
         mask = sum(1 << node for node in self.completing)
         board = Board(table, self.run.settings)
         board.renew(line.at, self.running.values(), mask)
+        board.preemption = self.preemption
         queue = self.pending(board)
-        loop: Iterator[tuple[Pending, Allocation]]
+        loop: Iterator[tuple[Pending, Allocation | Victims]]
         if self.easy:
             loop = textbook_easy(board, queue)
         elif line.what == "main":
             loop = main_cycle(queue, self.run.settings, full="full" in line.words[0])
         else:
             loop = BackfillCycle(queue, self.run.settings, line.at).starts()
-        found = []
-        for job, allocation in loop:
-            table.take(allocation)
-            board.started(Held.of(int(line.at) + job.limit, len(found), allocation))
-            found.append((job.number, allocation.numbers))
+        found = Decided([], [])
+        for job, given in loop:
+            if isinstance(given, Victims):
+                for held in given.held:
+                    assert held.stake is not None
+                    table.release(held.allocation)
+                    board.stopped(held, completing=True)
+                    found.preempted.append((held.stake.number, job.number))
+                continue
+            table.take(given)
+            board.started(Held.of(int(line.at) + job.limit, len(found.starts), given))
+            found.starts.append((job.number, given.numbers))
         return found
 
     def note(self, line: Line) -> None:
         words = line.words
         if line.what == "submitted":
             job = self.run.jobs[int(words[0])]
+            self.priorities[job.id] = float(words[1])
             self.waiting[job.id] = job, line.at, float(words[1])
         elif line.what.endswith("start"):
             number, nodes = int(words[0]), numbers(words[1])
             job = self.waiting.pop(number)[0]
             allocation = Allocation.alike(nodes, 1)
             self.table.take(allocation)
-            self.running[number] = Held.of(int(line.at) + job.limit, number, allocation)
+            stake = Stake(number, line.at, self.sites[job.options.get("-p", self.default)].spec)
+            self.running[number] = Held.of(int(line.at) + job.limit, number, allocation, stake)
+        elif line.what == "preempted":
+            number = int(words[0])
+            held = self.running.pop(number)
+            self.table.release(held.allocation)
+            self.completing.update(dict.fromkeys(held.allocation.numbers, number))
+            self.stopped[number] = self.run.jobs[number]
+        elif line.what == "requeued":
+            del self.stopped[int(words[0])]
+            self.later.append((int(line.at) + BEGINS, int(words[0])))
         elif line.what == "ended":
             held = self.running.pop(int(words[0]))
             self.table.release(held.allocation)
             self.completing.update(dict.fromkeys(held.allocation.numbers, int(words[0])))
         elif line.what == "answered":
             for node in numbers(words[0]):
-                self.completing.pop(node, None)
+                if self.completing.get(node) not in self.stopped:  # its processes end later
+                    self.completing.pop(node, None)
+        elif line.what == "cleaned" and int(words[0]) in self.stopped:
+            self.completing.pop(numbers(words[1])[0], None)
         elif line.what == "cleaned":  # the last node of its job
             job_id = int(words[0])
             self.completing = {node: each for node, each in self.completing.items() if each != job_id}
@@ -138,12 +175,15 @@ def cycles_of(run: Recorded, *, easy: bool = False) -> list[Cycle]:
     of: dict[str, Cycle] = {}
     for line in run.log:
         if line.what in ("main", "backfill"):
-            of[line.what] = Cycle(line.at, line.what, [], replay.model(line))
+            of[line.what] = Cycle(line.at, line.what, Decided([], []), replay.model(line))
+            last = of[line.what]
             found.append(of[line.what])
         else:
             if line.what.endswith(" start"):
                 cycle = of[line.what.removesuffix(" start")]
-                cycle.recorded.append((int(line.words[0]), numbers(line.words[1])))
+                cycle.recorded.starts.append((int(line.words[0]), numbers(line.words[1])))
+            elif line.what == "preempted":
+                last.recorded.preempted.append((int(line.words[0]), int(line.words[1])))
             replay.note(line)
     return found
 

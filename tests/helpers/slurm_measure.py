@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from simmodel import Job, simulate
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
+from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.twin.slurm.describe import described
+from simmodel.work.job import Run
 from tests.helpers.slurm_runs import Recorded, recorded
 
 OVERHEAD = 0.024
@@ -21,19 +23,31 @@ COMPLETING = 0.005
 
 
 class Measure(NamedTuple):
-    """How far the starts of a run are from the recorded ones."""
+    """How far the starts of a run are from the recorded ones; a job that is preempted has several."""
 
     jobs: int
     beyond: int
-    """jobs that start more than one bf_interval earlier or later"""
+    """starts more than one bf_interval earlier or later, or on one side only"""
     error: float
     """mean of the absolute differences of starts (s)"""
     wait: float
     """mean wait, as a part of the recorded one"""
     order: float
     """part of the pairs of jobs that start in the recorded order"""
-    nodes: int
-    """jobs that start on other nodes"""
+    victims: list[int]
+    """the jobs that made way for others, in order"""
+
+
+class _Victims(Observer):
+    """The jobs that are preempted, in order."""
+
+    def __init__(self) -> None:
+        self.jobs: list[int] = []
+
+    def job_ended(self, run: Run, status: str, /) -> None:
+        """Note a job that is preempted."""
+        if status == "preempted":
+            self.jobs.append(int(run.work.id))
 
 
 def origin_of(run: Recorded) -> float:
@@ -48,7 +62,7 @@ def workload(run: Recorded, *, as_recorded: bool = True) -> list[Job]:
     noted = {int(row["job"]): float(row["time"]) for row in run.events if row["what"] == "submitted"}
     found = []
     for job in run.jobs.values():
-        start, end = run.starts[str(job.id)][0], run.ends[str(job.id)]
+        start, end = run.all_starts[str(job.id)][-1], run.ends[str(job.id)]
         found.append(
             Job(
                 id=job.id,
@@ -70,7 +84,7 @@ def given(run: Recorded) -> Slurm:
     for line in run.log:
         if line.what in ("main", "backfill"):
             of["full" if "full queue" in line.words else line.what].append(line.at - origin)
-    return Slurm(run.settings, run.partitions, SlurmTiming(completing=COMPLETING, **of))
+    return Slurm(run.settings, run.partitions, SlurmTiming(completing=COMPLETING, stopping=COMPLETING, **of))
 
 
 def free(run: Recorded) -> Slurm:
@@ -86,28 +100,32 @@ def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True) -> M
     """Return how far the starts of a run under a policy are from the recorded ones."""
     origin = origin_of(run)
     spec = described(run.site).spec
-    result = simulate(spec, workload(run, as_recorded=as_recorded), policy)
+    noted = _Victims()
+    result = simulate(spec, workload(run, as_recorded=as_recorded), policy, observers=[noted])
     jobs = result.jobs.to_pandas().set_index("job")
     cycle = run.settings.bf_interval
-    errors, nodes = [], 0
+    errors, beyond = [], 0
     started = {}
+    rows = result.runs.to_pandas()[["job", "start", "end", "status"]]
     for name in run.jobs:
-        at = run.starts[str(name)][0]
-        start = float(jobs.loc[name]["start"])
-        started[name] = start, at
-        errors.append(start + origin - at)
+        starts = run.all_starts[str(name)]
+        modelled = rows[rows["job"] == name]["start"].tolist()
+        started[name] = float(jobs.loc[name]["start"]), starts[0]
+        differ = [a + origin - b for a, b in zip(modelled, starts, strict=False)]
+        errors += differ
+        beyond += sum(abs(each) > cycle for each in differ) + abs(len(modelled) - len(starts))
     pairs = list(combinations(started.values(), 2))
     same = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 or a[1] == b[1] or abs(a[1] - b[1]) < 0.05 for a, b in pairs)
     submits = sum(job.at for job in run.jobs.values())
     waits = sum(at for _, at in started.values()) - submits
-    modelled = sum(at + origin for at, _ in started.values()) - submits
+    simulated = sum(at + origin for at, _ in started.values()) - submits
     return Measure(
         len(errors),
-        sum(abs(error) > cycle for error in errors),
+        beyond,
         sum(map(abs, errors)) / len(errors),
-        modelled / waits,
+        simulated / waits,
         same / len(pairs),
-        nodes,
+        noted.jobs,
     )
 
 

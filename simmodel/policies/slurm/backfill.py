@@ -15,6 +15,7 @@ from simmodel.policies.slurm.board import Board, Pending
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.preemption import Victims
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -137,8 +138,8 @@ class BackfillCycle:
         self._tested: Counter[object] = Counter()
         self.planned: list[Planned] = []
 
-    def starts(self) -> Iterator[tuple[Pending, Allocation]]:
-        """Yield the starts of the cycle; whoever asks has made each before the next is asked for."""
+    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
+        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once."""
         settings = self._settings
         tested = started = 0
         for job in self._queue:
@@ -152,6 +153,15 @@ class BackfillCycle:
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
+                if allocation is None and job.board.preemption is not None:
+                    board, nodes = job.board, plan.nodes & ~job.board.completing
+                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job.request, plan.nodes, 0)
+                    victims = job.board.preemption.victims(board, job, nodes)
+                    if victims is not None:
+                        yield job, victims
+                        allocation = board.select(job, nodes) if victims.suspended else None
+                        if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
+                            return
                 if allocation is None:
                     continue
                 yield job, allocation
@@ -200,6 +210,8 @@ class BackfillCycle:
             plan = None
             if free.bit_count() >= least:
                 tested = True
+                if job.board.preemption is not None:
+                    board = job.board.preemption.seen_by(job.board, job, free)
                 plan = board.will_run(job.request, free, later if reserving else 0)
             if plan is None:
                 if later and reserving:

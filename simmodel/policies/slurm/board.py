@@ -16,6 +16,8 @@ from simmodel.policies.slurm.selection import able, allocation_of, choose, enoug
 from simmodel.resources.pools.allocation import AWAY
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.accounts import Association, Qos
+    from simmodel.policies.slurm.preemption import Preemption, Stake
     from simmodel.policies.slurm.selection import Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
@@ -36,17 +38,18 @@ class Site(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits."""
+    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits; ``stake``: if preemptible."""
 
     end: int
     seq: int
     allocation: Allocation
     nodes: int
+    stake: Stake | None = None
 
     @classmethod
-    def of(cls, end: int, seq: int, allocation: Allocation) -> Held:
+    def of(cls, end: int, seq: int, allocation: Allocation, stake: Stake | None = None) -> Held:
         """Return what a job holds by its allocation."""
-        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers))
+        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers), stake)
 
 
 @attrs.define(eq=False)
@@ -67,6 +70,10 @@ class Pending:
         whether the licences that it asks for are free
     over
         whether it has started
+    begin
+        the instant (s) from which it may start
+    association, qos
+        of its user and account, and its QOS, if they are known
     """
 
     job: LiveJob
@@ -80,6 +87,9 @@ class Pending:
     user: int | str | None = None
     ready: bool = True
     over: bool = False
+    begin: float = 0.0
+    association: Association | None = None
+    qos: Qos | None = None
 
     @property
     def waits(self) -> bool:
@@ -116,6 +126,8 @@ class Board:
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
+    preemption
+        the rules of preemption, if there are any
     """
 
     def __init__(self, table: NodeTable, settings: SlurmConf) -> None:
@@ -125,6 +137,7 @@ class Board:
         self.running: list[Held] = []
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
+        self.preemption: Preemption | None = None
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Request, dict[int, int]] = {}
 
@@ -142,6 +155,20 @@ class Board:
         insort(self.running, held, key=lambda each: (each.end, each.seq))
         self._free.clear()
         self._able.clear()
+
+    def stopped(self, held: Held, completing: bool) -> None:
+        """Note a job that has just been preempted; ``completing``: its nodes are not free yet."""
+        self.running = [each for each in self.running if each is not held]
+        if completing:
+            self.completing |= held.nodes
+        self._free.clear()
+        self._able.clear()
+
+    def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
+        """Return the same nodes with other free capacity and other running jobs."""
+        other = Board(table, self.settings)
+        other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
+        return other
 
     def fits(self, request: Request, nodes: int) -> bool:
         """Whether a job could start now on these nodes."""

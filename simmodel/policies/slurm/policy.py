@@ -13,10 +13,12 @@ import numpy as np
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
+from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
@@ -49,6 +51,8 @@ class SlurmTiming(Fields):
         the instant at which the backfill loop looks for the first time; default: ``bf_interval``
     completing
         how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
+    stopping
+        how long a job lasts that is preempted: until its Epilog is done, which starts a run of the main loop at once
     scans
         whether limits are enforced at scans; not where jobs run as long as a record says
     main, full, backfill
@@ -59,6 +63,7 @@ class SlurmTiming(Fields):
     turn: float = 1.0015
     backfill_first: float | None = None
     completing: float = 0.0
+    stopping: float = 0.05
     scans: bool = True
     main: Sequence[float] = ()
     full: Sequence[float] = ()
@@ -109,6 +114,8 @@ class Slurm(Policy):
         Slurm's partitions, which may share nodes; default: the places, with all their nodes
     timing
         when the loops run
+    accounts
+        the accounts, users and QOS, as slurmdbd has them; default: there are none
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -125,18 +132,26 @@ class Slurm(Policy):
         settings: SlurmConf | None = None,
         partitions: Sequence[SlurmPartition] = (),
         timing: SlurmTiming | None = None,
+        accounts: Accounts | None = None,
     ) -> None:
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
-        self.preempts = self.timing.scans and self.settings.over_time_limit < inf
+        self.accounts = accounts
+        self._enforces = self.timing.scans and self.settings.over_time_limit < inf
+        self.preempts = self._enforces or bool(self.settings.preempt)
+        self._preemption = Preemption(self.settings) if self.settings.preempt else None
+        self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
+        self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
+        self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
         self._held: dict[Run, Held] = {}
-        self._completing: list[tuple[float, str, int]] = []
+        self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
+        self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._ends: _Ends | None = None
         self._idle = True  # whether nothing has waited since the last decision
@@ -188,7 +203,7 @@ class Slurm(Policy):
 
     def attach(self, system: Batch) -> None:
         """Note the ends of the jobs of the system from now on."""
-        if system.options.overrun == "continue" and self.preempts:
+        if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
         self._ends = _Ends(system.env)
         system.env.observe(self._ends)
@@ -202,6 +217,7 @@ class Slurm(Policy):
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
                 board.accepts = lambda job, allocation: place.fits(job.job)
+            board.preemption = self._preemption
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
 
@@ -232,7 +248,13 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        return {"clocks": clocks, "completing": [list(each) for each in self._completing], "idle": self._idle}
+        found = {"clocks": clocks, "completing": [list(each) for each in self._completing], "idle": self._idle}
+        begins = {job.job.id: job.begin for job in self._queue if job.begin and job.waits} | self._begins
+        if begins or self._graces or self._at_once:
+            found["at_once"] = list(self._at_once)
+            found["begins"] = [[job, at] for job, at in begins.items()]
+            found["graces"] = [[number, at] for number, at in self._graces.items()]
+        return found
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -243,7 +265,10 @@ class Slurm(Policy):
         for clock in self._all():
             clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
         self._idle = bool(values["idle"])
-        self._completing = [(end, name, nodes) for end, name, nodes in values["completing"]]
+        self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
+        self._at_once = list(values.get("at_once", ()))
+        self._begins = dict(values.get("begins", ()))
+        self._graces = dict(values.get("graces", ()))
 
     # ------------------------------------------------------------------ decisions
 
@@ -253,6 +278,9 @@ class Slurm(Policy):
         self._note(view, now)
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
+        if any(at <= now for at in self._at_once):
+            self._at_once = [at for at in self._at_once if at > now]
+            yield from self._cycle(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
             yield from self._cycle(view, turn)
@@ -270,6 +298,9 @@ class Slurm(Policy):
             scans.ran(turn)
             for run in [run for run, end in self._limits() if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
+            for run, held in list(self._held.items()):
+                if held.stake is not None and self._graces.get(held.stake.number, inf) <= int(now):
+                    yield from self._stop(run, held, "its GraceTime has passed", now)
 
     def _limits(self) -> list[tuple[Run, float]]:
         """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
@@ -279,7 +310,7 @@ class Slurm(Policy):
 
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
-        found = min(self._main.next(True).at, self._backfill.next(True).at) if waiting else inf
+        found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
         if self._scans is not None:
             first = min([end for _, end in self._limits()], default=inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
@@ -296,8 +327,15 @@ class Slurm(Policy):
                     clock.pass_to(at)
                 clock.ask(at)
             held = self._held.pop(run, None)
-            if held is not None and (self.timing.completing or self.settings.complete_wait):
-                self._completing.append((at, run.place.name, held.nodes))
+            if held is None:
+                continue
+            stopped = held.stake is not None and held.stake.number in self._stopped
+            if stopped and not isinstance(self._main, GivenClock):
+                self._at_once.append(at + self.timing.stopping)
+            lasts = self.timing.stopping if stopped else self.timing.completing
+            if lasts or self.settings.complete_wait:
+                self._completing.append((at, at + lasts, run.place.name, held.nodes))
+        self._stopped.clear()
         ends.clear()
         if idle:
             for clock in clocks:
@@ -327,6 +365,13 @@ class Slurm(Policy):
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
         pending = Pending(job, request, board, site, max(limit, 60), 0.0, job.submit, int(job.seq))
         pending.user = job.user
+        past = job.past
+        if past is not None and past.last_start is not None and not past.resumes:  # requeued
+            pending.begin = self._begins.pop(job.id, int(now) + BEGINS)
+            pending.submitted = pending.begin - BEGINS
+        if self.accounts is not None:
+            pending.association = self.accounts.association(job.user, job.group, site.spec.name)
+            pending.qos = self.accounts.qos_of(job.id, pending.association)
         pending.priority = self._priority(pending, now)
         self._known[job] = pending
         insort(self._queue, pending, key=Pending.key)
@@ -348,6 +393,7 @@ class Slurm(Policy):
         cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
         past = job.job.past
         eligible = job.submitted if past is None or past.eligible is None else past.eligible
+        eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / largest_factor(self.partitions)
         asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
         return multifactor(asked, self.settings)
@@ -374,7 +420,7 @@ class Slurm(Policy):
             return
         self._calculate(now)
         versions = [place.version for place in view.places]
-        if versions != self._versions:
+        if versions != self._versions or self._graces or any(0 < job.begin <= now for job in self._queue):
             self._settled.clear()
         if self.settled(now, turn):
             return
@@ -383,12 +429,19 @@ class Slurm(Policy):
         for job in [job for job in self._queue if job.job.past is not None and job.job.past.resumes]:
             if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
                 yield Start(job.job, job.job.place, reason)
-        queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
+        queue = [job for job in self._queue if job.begin <= int(now)]
+        queue = [job for job in queue if job.job.past is None or not job.job.past.resumes]
+        if self._preemption is not None:
+            queue = self._preemption.sorted(queue)
         if turn is None:
             loop = BackfillCycle(queue, self.settings, now).starts()
         else:
             loop = main_cycle(queue, self.settings, full=turn.full)
-        for job, allocation in loop:
+        for job, given in loop:
+            if isinstance(given, Victims):
+                yield from self._make_way(job, given, now)
+                continue
+            allocation = given
             first = view.choices.get(job.job, (job.job,))[0]
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
@@ -399,6 +452,40 @@ class Slurm(Policy):
         else:
             self._settled.add(turn is not None)
         self._versions = after
+
+    def _make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
+        """Preempt jobs for a waiting one, or let their GraceTime begin."""
+        runs = {held.stake.number: run for run, held in self._held.items() if held.stake is not None}
+        for held in victims.held:
+            if held.stake is None or self._preemption is None:
+                continue
+            run, number = runs[held.stake.number], held.stake.number
+            grace = self._preemption.grace_of(held.stake)
+            if grace and self._preemption.mode_of(held.stake) != "suspend":
+                until = self._graces.setdefault(number, int(now) + grace)
+                if now < until:
+                    continue
+            yield from self._stop(run, held, f"makes way for job {job.job.id}", now)
+            job.board.stopped(held, completing=not victims.suspended)
+            if not isinstance(job.job.place, NodePool):
+                job.board.table.release(held.allocation)
+
+    def _stop(self, run: Run, held: Held, reason: str, now: float) -> Iterator[Decision]:
+        """Preempt a running job in its mode."""
+        stake = held.stake
+        if stake is None or self._preemption is None:
+            return
+        self._graces.pop(stake.number, None)
+        if self._preemption.mode_of(stake) != "suspend":
+            self._stopped.add(stake.number)
+        mode = self._preemption.mode_of(stake)
+        if mode == "requeue":
+            self._begins[run.work.id] = int(now) + BEGINS
+            yield Preempt(run.work, "requeue", reason)
+        elif mode == "cancel":
+            yield Preempt(run.work, "cancel", reason)
+        else:
+            yield Preempt(run.work, "suspend", reason)
 
     def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
@@ -413,8 +500,7 @@ class Slurm(Policy):
 
     def _waits_for_completion(self, now: float) -> bool:
         """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
-        last = self.timing.completing
-        self._completing = [each for each in self._completing if each[0] + last > now]
+        self._completing = [each for each in self._completing if each[1] > now]
         return any(each[0] + self.settings.complete_wait > now for each in self._completing)
 
     def _renew(self, now: float) -> None:
@@ -422,7 +508,7 @@ class Slurm(Policy):
         held: dict[Run, Held] = {}
         for place, board in self._boards.items():
             mask = 0
-            for _, name, nodes in self._completing:
+            for _, _, name, nodes in self._completing:
                 mask |= nodes if name == place.name else 0
             mine = self._held_at(place, board)
             held |= mine
@@ -447,7 +533,7 @@ class Slurm(Policy):
             board.table = place.table
             known = {run: self._held.get(run) for _, _, _, run in entries}
             return {
-                run: known[run] or Held.of(self._end(run), number, run.grant.allocation)
+                run: known[run] or Held.of(self._end(run), number, run.grant.allocation, self._stake(place, run))
                 for _, number, _, run in entries
             }
         table = board.table = _table_of(place)
@@ -458,18 +544,31 @@ class Slurm(Policy):
         for _, number, processors, run in entries:
             if run not in found:
                 nodes = (table.free[0] > 0).nonzero()[0][:processors]
-                found[run] = Held.of(self._end(run), number, Allocation.alike(tuple(nodes.tolist()), 1))
+                alike = Allocation.alike(tuple(nodes.tolist()), 1)
+                found[run] = Held.of(self._end(run), number, alike, self._stake(place, run))
                 table.take(found[run].allocation)
         spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
         table.take(Allocation.away(spare.tolist()))
         return found
+
+    def _stake(self, place: Pool, run: Run) -> Stake | None:
+        """Return what decides whether a running job makes way for others; ``None``: nothing does."""
+        job = run.work
+        if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
+            return None
+        site = self._site(place, job)
+        qos = None
+        if self.accounts is not None:
+            qos = self.accounts.qos_of(job.id, self.accounts.association(job.user, job.group, site.spec.name))
+        return Stake(int(job.seq), float(run.started), site.spec, qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
         self._known.pop(job.job, None)
         if run is None:  # it has ended at once
             return
-        held = Held.of(int(now) + job.limit, len(self._held), allocation)
+        stake = self._stake(job.job.place, run)
+        held = Held.of(int(now) + job.limit, len(self._held), allocation, stake)
         self._held[run] = held
         job.board.started(held)
         if not isinstance(job.job.place, NodePool):

@@ -13,7 +13,7 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 
-__all__ = ["SlurmConf", "SlurmPartition", "partitions_of"]
+__all__ = ["SlurmConf", "SlurmPartition", "partitions_of", "preempt_mode_of"]
 
 YEAR = 365 * 86400
 _DATABASE = "accounting_storage/slurmdbd"
@@ -48,6 +48,11 @@ class SlurmConf(Fields):
         of priority/multifactor: ``PriorityWeightAge`` and so on; seconds; seconds; whether small jobs come first
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
+    preempt, preempt_mode, preempt_exempt_time
+        ``partition_prio``, ``qos`` or nothing (``PreemptType``); what happens to preempted jobs: ``requeue``,
+        ``cancel``, ``suspend`` or ``off``; seconds from a start before which jobs are not preempted
+    preempt_youngest_first, preempt_strict_order, preempt_reorder_count
+        of ``PreemptParameters``: how the jobs that are preempted are chosen
     complete_wait, kill_wait, over_time_limit
         ``CompleteWait``, ``KillWait``, ``OverTimeLimit`` (s; ``inf``: jobs are not stopped)
     unread
@@ -84,6 +89,12 @@ class SlurmConf(Fields):
     favor_small: bool = False
     least_loaded: bool = False
     memory: bool = False
+    preempt: str = ""
+    preempt_mode: str = "off"
+    preempt_exempt_time: float = 0.0
+    preempt_youngest_first: bool = False
+    preempt_strict_order: bool = False
+    preempt_reorder_count: int = 1
     complete_wait: float = 0.0
     kill_wait: float = 30.0
     over_time_limit: float = 0.0
@@ -105,6 +116,8 @@ class SlurmConf(Fields):
             if key in named and named[key][1]:
                 given[field] = _value(*named[key], read)
         parameters = named.get("schedulerparameters", ("", ""))[1]
+        for name, value in _parameters(named.get("preemptparameters", ("", ""))[1]):
+            parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
         for name, value in _parameters(parameters):
             if name in _SCHEDULER:
                 given[name] = _value(name, value, _SCHEDULER[name])
@@ -136,6 +149,8 @@ class SlurmConf(Fields):
             it is not of its type
         """
         usual = getattr(cls(), name)
+        if isinstance(usual, str):
+            return text
         return _value(name, text, _yes if isinstance(usual, bool) else _whole if isinstance(usual, int) else float)
 
     @property
@@ -188,6 +203,30 @@ def _minutes(text: str) -> float:
     return _seconds(text) * (60 if text.isdecimal() else 1)
 
 
+def _preempt_type(text: str) -> str:
+    kind = text.lower().removeprefix("preempt/")
+    if kind not in ("none", "partition_prio", "qos"):
+        raise ValueError(text)
+    return "" if kind == "none" else kind
+
+
+def preempt_mode_of(text: str) -> str:
+    """Return what happens to preempted jobs by a ``PreemptMode``; ``GANG`` goes with ``SUSPEND``.
+
+    Raises
+    ------
+    ValueError
+        it is not what Slurm accepts
+
+    >>> preempt_mode_of("SUSPEND,GANG"), preempt_mode_of("REQUEUE")
+    ('suspend', 'requeue')
+    """
+    words = [word.strip().lower() for word in text.split(",") if word.strip().lower() not in ("", "gang", "within")]
+    if not {*words} <= {"off", "requeue", "cancel", "suspend"} or len(words) > 1:
+        raise ValueError(text)
+    return words[0] if words else "off"
+
+
 def _yes(text: str) -> bool:
     return text.lower() in ("yes", "1", "true")
 
@@ -199,6 +238,9 @@ _SCHEDULER: dict[str, Any] = {
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
     **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale"), _seconds),
     "assoc_limit_stop": lambda text: True,
+    "preempt_youngest_first": lambda text: True,
+    "preempt_strict_order": lambda text: True,
+    "preempt_reorder_count": _whole,
 }
 """The SchedulerParameters that are modelled."""
 
@@ -218,6 +260,9 @@ _CONF: dict[str, tuple[str, Any]] = {
     "prioritycalcperiod": ("calc_period", _minutes),
     "priorityfavorsmall": ("favor_small", _yes),
     "selecttypeparameters": ("least_loaded", lambda text: "LLN" in text.upper()),
+    "preempttype": ("preempt", _preempt_type),
+    "preemptmode": ("preempt_mode", preempt_mode_of),
+    "preemptexempttime": ("preempt_exempt_time", _minutes),
     "completewait": ("complete_wait", _seconds),
     "killwait": ("kill_wait", _seconds),
     "overtimelimit": ("over_time_limit", _minutes),
@@ -231,7 +276,6 @@ def _unread(conf: Mapping[str, str]) -> Iterator[str]:
         if conf.get(name.lower(), "0") not in ("", "0"):
             yield f"{name}={conf[name.lower()]}"
     usual = {
-        "PreemptType": ("", "preempt/none"),
         "TopologyPlugin": ("", "topology/none", "topology/default"),
         "PriorityFlags": ("",),
         "SelectType": ("", "select/cons_tres", "select/cons_res"),
@@ -259,6 +303,9 @@ class SlurmPartition(Fields):
         the longest limit (s), and that of jobs without one; ``None``: no limit
     default
         whether jobs that name no partition get it
+    preempt_mode, grace_time
+        what happens to its jobs when they are preempted (``None``: the ``PreemptMode`` of the cluster), and seconds
+        that they still have then
     """
 
     name: str
@@ -268,6 +315,8 @@ class SlurmPartition(Fields):
     max_time: float | None = None
     default_time: float | None = None
     default: bool = False
+    preempt_mode: str | None = None
+    grace_time: float = 0.0
 
     @property
     def text(self) -> str:
@@ -313,4 +362,11 @@ def partitions_of(text: str) -> tuple[SlurmPartition, ...]:
     return tuple(found)
 
 
-_PARTITION = {"tier": _whole, "job_factor": _whole, "max_time": float, "default_time": float}
+_PARTITION = {
+    "tier": _whole,
+    "job_factor": _whole,
+    "max_time": float,
+    "default_time": float,
+    "preempt_mode": preempt_mode_of,
+    "grace_time": float,
+}
