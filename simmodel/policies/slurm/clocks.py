@@ -87,7 +87,7 @@ class MainClock(LoopClock):
         return Turn(event) if event < full else Turn(full, full=True)
 
     def pass_to(self, at: float) -> None:
-        """Pass over the runs before an instant (s) until which nothing waited; only over the last ones of a long time."""
+        """Pass over the runs before an instant (s) until which nothing waited, of a long time over the last ones."""
         if at - self.values[1] > _LONG:
             far = self._turn_from(at - _LONG)
             self.values = [far, far, inf]

@@ -139,7 +139,7 @@ class Slurm(Policy):
         self.timing = SlurmTiming() if timing is None else timing
         self.accounts = accounts
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
-        self.preempts = self._enforces or bool(self.settings.preempt)
+        self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
         self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
@@ -181,6 +181,15 @@ class Slurm(Policy):
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
             raise unknown("parameter", name, [*sorted(known), "partitions", *_TIMES])
         return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing))
+
+    def asked_at(self, instants: Sequence[float]) -> Slurm:
+        """Return this policy with both loops over the whole queue at given instants (s), without scans or preemption.
+
+        >>> Slurm.of(bf_interval=10).asked_at([5.0]).timing.full
+        [5.0]
+        """
+        timing = SlurmTiming(full=instants, backfill=instants, scans=False)
+        return Slurm(attrs.evolve(self.settings, preempt=""), self.partitions, timing, self.accounts)
 
     @property
     def text(self) -> str:
@@ -588,5 +597,5 @@ _TIMES = ("main_first", "turn", "backfill_first", "completing")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 
-def _shown(value: float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+def _shown(value: float | bool | str) -> str:
+    return str(value).lower() if isinstance(value, bool | str) else f"{value:g}"
