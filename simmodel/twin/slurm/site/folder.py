@@ -21,7 +21,10 @@ from simmodel.foundation.writing import write_text
 from simmodel.policies.slurm.policy import Slurm
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
-from simmodel.twin.slurm.accounts import (
+from simmodel.twin.slurm.conf import is_conf
+from simmodel.twin.slurm.describe import described, told_by, with_includes
+from simmodel.twin.slurm.records import Site
+from simmodel.twin.slurm.site.accounts import (
     is_dump,
     is_qos,
     is_shares,
@@ -30,10 +33,7 @@ from simmodel.twin.slurm.accounts import (
     read_qos,
     read_shares,
 )
-from simmodel.twin.slurm.conf import is_conf
-from simmodel.twin.slurm.describe import described, told_by, with_includes
-from simmodel.twin.slurm.recorded import RecordedJob, recorded_jobs
-from simmodel.twin.slurm.records import Site
+from simmodel.twin.slurm.site.recorded import RecordedJob, recorded_jobs
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.twin.described import Notes
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.jobs import dependencies_of
-from simmodel.twin.slurm.sbatch import SubmitLine, job_list
+from simmodel.twin.slurm.site.sbatch import SubmitLine, job_list
 from simmodel.twin.slurm.values import amounts
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload

@@ -10,8 +10,8 @@ import pytest
 from simmodel import InputError, load_workload, simulate
 from simmodel.platform import read_toml
 from simmodel.twin.described import Notes
-from simmodel.twin.slurm.accounts import read_dump, read_qos
-from simmodel.twin.slurm.folder import read_folder
+from simmodel.twin.slurm.site.accounts import read_dump, read_qos
+from simmodel.twin.slurm.site.folder import read_folder
 from simmodel.work.job import Dependency
 from tests.helpers.data_files import data_file
 from tests.helpers.slurm_sacct import CONF, HEAD, sacct_line, sacct_of, site_folder

@@ -20,7 +20,7 @@ from simmodel.referee.following import Departure, Follower
 from simmodel.referee.verification import why
 from simmodel.runs.simulating import simulate, start
 from simmodel.twin.mirror.job_history import natural_order
-from simmodel.twin.slurm.folder import SlurmFolder
+from simmodel.twin.slurm.site.folder import SlurmFolder
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

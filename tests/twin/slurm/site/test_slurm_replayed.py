@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from simmodel import InputError
-from simmodel.twin.slurm.folder import SlurmFolder, read_folder
-from simmodel.twin.slurm.replayed import Replay, change, changed_settings, replay
+from simmodel.twin.slurm.site.folder import SlurmFolder, read_folder
+from simmodel.twin.slurm.site.replayed import Replay, change, changed_settings, replay
 from simmodel.work.table import Table
 from tests.helpers.data_files import data_file
 from tests.helpers.slurm_sacct import sacct_line, site_folder

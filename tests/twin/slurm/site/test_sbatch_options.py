@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel.twin.slurm.folder import read_folder
-from simmodel.twin.slurm.sbatch import IDLE, OPTIONS, READ, SubmitLine, job_list
+from simmodel.twin.slurm.site.folder import read_folder
+from simmodel.twin.slurm.site.sbatch import IDLE, OPTIONS, READ, SubmitLine, job_list
 from tests.helpers.slurm_sacct import sacct_line, site_folder
 
 # Of sbatch(1) 22.05: options that may change a start, each with a value, as users write them.
