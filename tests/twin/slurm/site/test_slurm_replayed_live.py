@@ -72,7 +72,7 @@ def test_three_fresh_runs_are_replayed(tmp_path: Path) -> None:
         folder.mkdir()
     with ThreadPoolExecutor(len(RUNS)) as pool:
         list(pool.map(recorded, folders, folders.values(), range(len(RUNS))))
-    for name, folder in folders.items():
+    for folder in folders.values():
         site = read_folder(folder)
         assert len(site.recorded) == 40
         assert site.unsupported == ()
