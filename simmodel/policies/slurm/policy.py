@@ -155,7 +155,7 @@ class Slurm(Policy):
         self.switches = tuple(switches)
         self.accounts = accounts
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
-        self.preempts = self._enforces or bool(self.settings.preempt)
+        self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
         self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
@@ -206,6 +206,15 @@ class Slurm(Policy):
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
             raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
         return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing), nodes, switches)
+
+    def asked_at(self, instants: Sequence[float]) -> Slurm:
+        """Return this policy with both loops over the whole queue at given instants (s), without scans or preemption.
+
+        >>> Slurm.of(bf_interval=10).asked_at([5.0]).timing.full
+        [5.0]
+        """
+        timing = SlurmTiming(full=instants, backfill=instants, scans=False)
+        return Slurm(attrs.evolve(self.settings, preempt=""), self.partitions, timing, self.accounts)
 
     @property
     def text(self) -> str:
@@ -771,5 +780,5 @@ _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 
-def _shown(value: float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+def _shown(value: float | bool | str) -> str:
+    return str(value).lower() if isinstance(value, bool | str) else f"{value:g}"
