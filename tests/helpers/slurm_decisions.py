@@ -13,19 +13,27 @@ from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.layout import Layout
 from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.selection import mask_of
 from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from tests.helpers.slurm_runs import Line, Recorded, Submitted, numbers, recorded
 
 
+class Decided(NamedTuple):
+    """What a cycle decides: starts (job, nodes) and preemptions (job, the job that it makes way for), in order."""
+
+    starts: list[tuple[int, tuple[int, ...]]]
+    preempted: list[tuple[int, int]]
+
+
 class Cycle(NamedTuple):
-    """A cycle: its instant, its loop, and the starts (job, nodes) that were recorded and that are modelled."""
+    """A cycle: its instant, its loop, and what was recorded and what is modelled."""
 
     at: float
     what: str
-    recorded: list[tuple[str, tuple[int, ...]]]
-    modelled: list[tuple[str, tuple[int, ...]]]
+    recorded: Decided
+    modelled: Decided
 
     @property
     def same(self) -> bool:
@@ -47,6 +55,10 @@ class Replay:
         self.running: dict[str, tuple[Submitted, Held]] = {}
         self.completing: dict[tuple[int, str], str] = {}  # nodes of ended jobs, by their number and the job's id
         self.unfinished: set[str] = set()
+        self.stopped: dict[str, Submitted] = {}
+        self.later: list[tuple[float, str]] = []
+        self.priorities: dict[int, float] = {}
+        self.preemption = Preemption(run.settings) if run.settings.preempt else None
         self.sites = {each.name: Site(each, self._mask(each.nodes)) for each in run.partitions}
         self.default = next(each.name for each in run.partitions if each.default)
 
@@ -86,35 +98,47 @@ class Replay:
             found[name] = pending
         return found
 
-    def model(self, line: Line) -> list[tuple[str, tuple[int, ...]]]:
-        """Return the starts that the model makes at a cycle."""
+    def model(self, line: Line) -> Decided:
+        """Return what the model decides at a cycle."""
+        for at, name in [each for each in self.later if each[0] <= int(line.at)]:
+            self.later.remove((at, name))
+            job = self.run.jobs[int(name)]
+            self.waiting[name] = job, at, self.priorities[job.id]
         table = self.table.copy()
         mask = 0
         for node, _ in self.completing:
             mask |= 1 << node
         board = Board(table, self.run.settings, self.layout)
         board.renew(line.at, [held for _, held in self.running.values()], mask)
+        board.preemption = self.preemption
         named = self.pending(board)
         names = {id(pending): name for name, pending in named.items()}
         queue = sorted(named.values(), key=Pending.key)
-        loop: Iterator[tuple[Pending, Allocation]]
+        loop: Iterator[tuple[Pending, Allocation | Victims]]
         if self.easy:
             loop = textbook_easy(board, queue)
         elif line.what == "main":
             loop = main_cycle(queue, self.run.settings, full="full" in line.words[0])
         else:
             loop = BackfillCycle(queue, self.run.settings, line.at).starts()
-        found, before = [], dict(self.running)
-        for job, allocation in loop:
+        found, before = Decided([], []), dict(self.running)
+        for job, given in loop:
             name = names[id(job)]
-            table.take(allocation)
+            if isinstance(given, Victims):
+                for held in given.held:
+                    assert held.stake is not None
+                    table.release(held.allocation)
+                    board.stopped(held, completing=True)
+                    found.preempted.append((held.stake.number, int(name)))
+                continue
+            table.take(given)
             job.over = True
-            held = Held.of(int(line.at) + job.limit, len(found), allocation)
+            held = Held.of(int(line.at) + job.limit, len(found.starts), given)
             board.started(held)
             self.running[name] = self.waiting[name][0], held
             for other, pending in named.items():
                 pending.ready = self._licensed(self.waiting[other][0])
-            found.append((name, allocation.numbers))
+            found.starts.append((name, given.numbers))
         self.running = before
         return found
 
@@ -122,6 +146,7 @@ class Replay:
         words = line.words
         if line.what == "submitted":
             job = self.run.jobs[int(words[0])]
+            self.priorities[job.id] = float(words[1])
             if "-a" in job.options:
                 self.arrays[job.id] = Array()
             for name in map(str, job.names):
@@ -132,7 +157,16 @@ class Replay:
             job = self.waiting.pop(name)[0]
             allocation = self._held(job, numbers(words[1]))
             self.table.take(allocation)
-            self.running[name] = job, Held.of(int(line.at) + job.limit, int(raw), allocation)
+            stake = Stake(int(raw), line.at, self.sites[job.options.get("-p", self.default)].spec)
+            self.running[name] = job, Held.of(int(line.at) + job.limit, int(raw), allocation, stake)
+        elif line.what == "preempted":
+            job, held = self.running.pop(words[0])
+            self.table.release(held.allocation)
+            self.completing.update({(node, words[0]): words[0] for node in held.allocation.numbers})
+            self.stopped[words[0]] = job
+        elif line.what == "requeued":
+            del self.stopped[words[0]]
+            self.later.append((int(line.at) + BEGINS, words[0]))
         elif line.what == "ended":
             name, raw = named(words[0])
             held = self.running.pop(name)[1]
@@ -140,7 +174,9 @@ class Replay:
             self.completing.update({(node, raw): name for node in held.allocation.numbers})
         elif line.what == "answered":
             for node in numbers(words[0]):
-                self._free({key for key in self.completing if key[0] == node})
+                self._free({key for key in self.completing if key[0] == node and key[1] not in self.stopped})
+        elif line.what == "cleaned" and words[0] in self.stopped:  # its processes have ended on this node
+            self._free({(numbers(words[1])[0], words[0])} & {*self.completing})
         elif line.what == "cleaned":  # the last node of its job
             self._free({key for key in self.completing if key[1] == words[0]})
 
@@ -203,12 +239,15 @@ def cycles_of(run: Recorded, *, easy: bool = False) -> list[Cycle]:
     of: dict[str, Cycle] = {}
     for line in run.log:
         if line.what in ("main", "backfill"):
-            of[line.what] = Cycle(line.at, line.what, [], replay.model(line))
+            of[line.what] = Cycle(line.at, line.what, Decided([], []), replay.model(line))
+            last = of[line.what]
             found.append(of[line.what])
         else:
             if line.what.endswith(" start"):
                 cycle = of[line.what.removesuffix(" start")]
-                cycle.recorded.append((named(line.words[0])[0], numbers(line.words[1])))
+                cycle.recorded.starts.append((named(line.words[0])[0], numbers(line.words[1])))
+            elif line.what == "preempted":
+                last.recorded.preempted.append((int(line.words[0]), int(line.words[1])))
             replay.note(line)
     return found
 

@@ -32,7 +32,9 @@ _WHAT = {
     "backfill": re.compile(r"_attempt_backfill: beginning"),
     "over": re.compile(r"completed testing|no jobs to backfill"),
     "answered": re.compile(r"node_did_resp (\S+)"),
-    "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) "),
+    "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) (?:Node=(\S+))?"),
+    "preempted": re.compile(r"preempted JobId=(\d+) has been requeued to reclaim resources for JobId=(\d+)"),
+    "requeued": re.compile(r"^Requeuing JobId=(\d+)"),
 }
 
 
@@ -186,6 +188,20 @@ class Recorded:
             if row["what"] == "started":
                 found.setdefault(row["task"] or row["job"], (float(row["time"]), row["nodes"]))
         return found
+
+    @cached_property
+    def all_starts(self) -> dict[str, list[float]]:
+        """The instants of all starts of each job or task: it has several if it is preempted."""
+        found: dict[str, list[float]] = {}
+        for row in self.events:
+            if row["what"] == "started":
+                found.setdefault(row["task"] or row["job"], []).append(float(row["time"]))
+        return found
+
+    @cached_property
+    def preempted(self) -> list[int]:
+        """The jobs that made way for others, in order."""
+        return [int(row["job"]) for row in self.events if row["what"] == "preempted"]
 
     @cached_property
     def ends(self) -> dict[str, float]:

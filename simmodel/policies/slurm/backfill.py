@@ -14,6 +14,7 @@ from simmodel.policies.slurm.board import Array, Board, Pending
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.preemption import Victims
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -174,8 +175,8 @@ class BackfillCycle:
         self.planned: list[Planned] = []
         self.tested = self.started = 0
 
-    def starts(self) -> Iterator[tuple[Pending, Allocation]]:
-        """Yield the starts of the cycle; whoever asks has made each before the next is asked for."""
+    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
+        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once."""
         settings = self._settings
         for job in self._queue:
             if self.tested >= settings.bf_max_job_test:
@@ -189,6 +190,15 @@ class BackfillCycle:
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
+                if allocation is None and job.board.preemption is not None:
+                    board, nodes = job.board, plan.nodes & ~job.board.completing
+                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
+                    victims = job.board.preemption.victims(board, job, nodes)
+                    if victims is not None:
+                        yield job, victims
+                        allocation = board.select(job, nodes) if victims.suspended else None
+                        if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
+                            return
                 if allocation is None:
                     self._no_more_of(job)
                     continue
@@ -247,7 +257,7 @@ class BackfillCycle:
         table = self._table(board)
         reserving = reserves(job, self._settings)
         least = job.request.nodes or 1
-        later, tested = now, False
+        later, tested, seen = now, False, board
         window = _Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
@@ -255,9 +265,11 @@ class BackfillCycle:
             plan = None
             if free.bit_count() >= least:
                 tested = True
-                if later and reserving and board.later_than(later, job, free):
+                if board.preemption is not None:
+                    seen = board.preemption.seen_by(board, job, free)
+                elif later and reserving and board.later_than(later, job, free):
                     continue
-                plan = board.will_run(job, free, later if reserving else 0)
+                plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:
                 if later and reserving:
                     continue
@@ -265,7 +277,7 @@ class BackfillCycle:
             start = max(plan.start, at)
             if start > now and later and reserving and start > later:
                 continue
-            chosen = board.chosen(job, free, plan.released)
+            chosen = seen.chosen(job, free, plan.released)
             if start <= now:
                 if not chosen & board.completing:
                     return Planned(job, start, free, False), tested

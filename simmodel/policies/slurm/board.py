@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 
 from simmodel.policies.slurm.layout import ANYWHERE, Layout, Where
-from simmodel.policies.slurm.selection import Shape, able, allocation_of, choose, enough, mask_of
+from simmodel.policies.slurm.selection import Shape, able, allocation_of, choose, enough, flags_of, mask_of
 from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Request
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.accounts import Association, Qos
+    from simmodel.policies.slurm.preemption import Preemption, Stake
     from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import Allocation, NodeTable
@@ -36,17 +38,18 @@ class Site(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits."""
+    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits; ``stake``: if preemptible."""
 
     end: int
     seq: int
     allocation: Allocation
     nodes: int
+    stake: Stake | None = None
 
     @classmethod
-    def of(cls, end: int, seq: int, allocation: Allocation) -> Held:
+    def of(cls, end: int, seq: int, allocation: Allocation, stake: Stake | None = None) -> Held:
         """Return what a job holds by its allocation."""
-        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers))
+        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers), stake)
 
 
 @attrs.define(eq=False)
@@ -86,6 +89,10 @@ class Pending:
     ----------
     shape, where
         what it asks of its nodes, and on which nodes it may run
+    begin
+        the instant (s) from which it may start
+    association, qos
+        of its user and account, and its QOS, if they are known
     """
 
     job: LiveJob
@@ -99,9 +106,12 @@ class Pending:
     user: int | str | None = None
     ready: bool = True
     over: bool = False
-    wishes: Wishes = NOTHING
     array: Array | None = None
     record: int = 0
+    wishes: Wishes = NOTHING
+    begin: float = 0.0
+    association: Association | None = None
+    qos: Qos | None = None
     shape: Shape = attrs.field(init=False)
     where: Where = ANYWHERE
 
@@ -115,8 +125,7 @@ class Pending:
         """Whether it is held, or its time has not come, or as many tasks of its array run as may."""
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
-        wishes = self.wishes
-        return wishes is not NOTHING and (wishes.hold or self.board.now < int(self.submitted) + wishes.begin)
+        return self.wishes.hold or self.begin > self.board.now
 
     @property
     def one_leaf(self) -> bool:
@@ -163,6 +172,8 @@ class Board:
         the weights, features and switches of its nodes
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
+    preemption
+        the rules of preemption, if there are any
     """
 
     def __init__(self, table: NodeTable, settings: SlurmConf, layout: Layout | None = None) -> None:
@@ -173,6 +184,8 @@ class Board:
         self.running: list[Held] = []
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
+        self.preemption: Preemption | None = None
+        self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
         self._ends: list[int] = []  # of running jobs
@@ -194,6 +207,30 @@ class Board:
         insort(self._ends, held.end)
         self._free.clear()
         self._able.clear()
+
+    def stopped(self, held: Held, completing: bool) -> None:
+        """Note a job that has just been preempted; ``completing``: its nodes are not free yet."""
+        self.running = [each for each in self.running if each is not held]
+        if completing:
+            self.completing |= held.nodes
+        self._free.clear()
+        self._able.clear()
+
+    def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
+        """Return the same nodes with other free capacity and other running jobs."""
+        other = Board(table, self.settings, self.layout)
+        other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
+        return other
+
+    def totals(self, nodes: int) -> dict[str, float]:
+        """Return the resources of these nodes, by Slurm's names: memory in MB."""
+        found = self._totals.get(nodes)
+        if found is None:
+            nodes &= (1 << len(self.table)) - 1
+            cores, gpus, memory = self.table.capacity[:, flags_of(nodes, len(self.table))].sum(axis=1).tolist()
+            found = {"cpu": cores, "gres/gpu": gpus, "mem": memory / 2**20, "node": float(nodes.bit_count())}
+            self._totals[nodes] = found
+        return found
 
     def shape_of(self, request: Request, wishes: Wishes) -> Shape:
         """Return what a job asks of its nodes; memory that it does not name is that of slurm.conf, or whole nodes'."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,11 +14,15 @@ import numpy as np
 from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
+from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
+from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
+from simmodel.policies.slurm.limits import billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
 from simmodel.policies.slurm.wishes import Wishes
@@ -51,6 +56,8 @@ class SlurmTiming(Fields):
         the instant at which the backfill loop looks for the first time; default: ``bf_interval``
     completing
         how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
+    stopping
+        how long a job lasts that is preempted: until its Epilog is done, which starts a run of the main loop at once
     test
         how long the backfill loop takes to test a job: its cycles begin later by that
     scans
@@ -63,6 +70,7 @@ class SlurmTiming(Fields):
     turn: float = 1.0015
     backfill_first: float | None = None
     completing: float = 0.0
+    stopping: float = 0.05
     test: float = 0.0
     scans: bool = True
     main: Sequence[float] = ()
@@ -118,6 +126,8 @@ class Slurm(Policy):
         weights, features and types of GPUs of nodes, where they differ
     switches
         the tree of switches, for ``TopologyPlugin=topology/tree``; default: the switches of the platform, below one
+    accounts
+        the accounts, users and QOS, as slurmdbd has them; default: there are none
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -136,14 +146,22 @@ class Slurm(Policy):
         timing: SlurmTiming | None = None,
         nodes: Sequence[SlurmNodes] = (),
         switches: Sequence[SlurmSwitch] = (),
+        accounts: Accounts | None = None,
     ) -> None:
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
-        self.preempts = self.timing.scans and self.settings.over_time_limit < inf
         self.nodes = tuple(nodes)
         self.switches = tuple(switches)
+        self.accounts = accounts
+        self._enforces = self.timing.scans and self.settings.over_time_limit < inf
+        self.preempts = bool(self.settings.preempt)
+        self._preemption = Preemption(self.settings) if self.settings.preempt else None
+        self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
+        self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
+        self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
+        self._charges = self._charging()
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
@@ -153,7 +171,8 @@ class Slurm(Policy):
         self._first: dict[str, int] = {}  # the number of the first task of each array
         self._others: list[int] = []  # those of all other tasks, ascending: they have no record of their own
         self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
-        self._completing: list[tuple[float, str, int]] = []
+        self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
+        self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._ends: _Ends | None = None
         self._idle = True  # whether nothing has waited since the last decision
@@ -193,6 +212,15 @@ class Slurm(Policy):
             switches_of(switches),
         )
 
+    def asked_at(self, instants: Sequence[float]) -> Slurm:
+        """Return this policy with both loops over the whole queue at given instants (s), without scans or preemption.
+
+        >>> Slurm.of(bf_interval=10).asked_at([5.0]).timing.full
+        [5.0]
+        """
+        timing = SlurmTiming(full=instants, backfill=instants, scans=False)
+        return Slurm(attrs.evolve(self.settings, preempt=""), self.partitions, timing, self.accounts)
+
     @property
     def text(self) -> str:
         """Its name with its parameters, without settings that are not modelled and given instants."""
@@ -209,18 +237,20 @@ class Slurm(Policy):
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
         """Return the settings of slurm.conf, and the options of jobs, that are not modelled."""
-        settings = [f"policy slurm leaves out {each}" for each in self.settings.unread]
-        jobs = [
-            f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}"
-            for option, jobs in self._unread.items()
-        ]
-        return (*settings, *jobs)
+        found = [f"policy slurm leaves out {each}" for each in self.settings.unread]
+        if self.accounts is None:
+            for name, what in _NEED_ACCOUNTS.items():
+                if getattr(self.settings, name):
+                    found.append(f"policy slurm knows no accounts and leaves out {what}")
+        for option, jobs in self._unread.items():
+            found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
+        return tuple(found)
 
     # ------------------------------------------------------------------ the system
 
     def attach(self, system: Batch) -> None:
         """Note the ends of the jobs of the system from now on."""
-        if system.options.overrun == "continue" and self.preempts:
+        if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
         self._ends = _Ends(system.env)
         system.env.observe(self._ends)
@@ -234,6 +264,7 @@ class Slurm(Policy):
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
                 board.accepts = lambda job, allocation: place.fits(job.job)
+            board.preemption = self._preemption
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
 
@@ -278,13 +309,22 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        return {
+        found = {
             "clocks": clocks,
             "completing": [list(each) for each in self._completing],
             "idle": self._idle,
             "arrays": dict(self._first),
             "others": list(self._others),
         }
+        begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
+        begins |= self._begins
+        if self._charges is not None:
+            found["charges"] = self._charges.state()
+        if begins or self._graces or self._at_once:
+            found["at_once"] = list(self._at_once)
+            found["begins"] = [[job, at] for job, at in begins.items()]
+            found["graces"] = [[number, at] for number, at in self._graces.items()]
+        return found
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -297,7 +337,12 @@ class Slurm(Policy):
         self._idle = bool(values["idle"])
         self._first = {str(name): int(number) for name, number in values["arrays"].items()}
         self._others = [int(number) for number in values["others"]]
-        self._completing = [(end, name, nodes) for end, name, nodes in values["completing"]]
+        self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
+        self._at_once = list(values.get("at_once", ()))
+        if self._charges is not None and "charges" in values:
+            self._charges.restore(values["charges"])
+        self._begins = dict(values.get("begins", ()))
+        self._graces = dict(values.get("graces", ()))
 
     # ------------------------------------------------------------------ decisions
 
@@ -307,6 +352,9 @@ class Slurm(Policy):
         self._note(view, now)
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
+        if any(at <= now for at in self._at_once):
+            self._at_once = [at for at in self._at_once if at > now]
+            yield from self._cycle(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
             yield from self._cycle(view, turn)
@@ -327,6 +375,9 @@ class Slurm(Policy):
             scans.ran(turn)
             for run in [run for run, end in self._limits() if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
+            for run, held in list(self._held.items()):
+                if held.stake is not None and self._graces.get(held.stake.number, inf) <= int(now):
+                    yield from self._stop(run, held, "its GraceTime has passed", now)
 
     def _limits(self) -> list[tuple[Run, float]]:
         """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
@@ -336,7 +387,7 @@ class Slurm(Policy):
 
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
-        found = min(self._main.next(True).at, self._backfill.next(True).at) if waiting else inf
+        found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
         if self._scans is not None:
             first = min([end for _, end in self._limits()], default=inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
@@ -352,9 +403,19 @@ class Slurm(Policy):
                 if idle:
                     clock.pass_to(at)
                 clock.ask(at)
+            if self._charges is not None:
+                self._calculate(at)
+                self._charges.ended(int(run.work.seq), at)
             held = self._held.pop(run, None)
-            if held is not None and (self.timing.completing or self.settings.complete_wait):
-                self._completing.append((at, run.place.name, held.nodes))
+            if held is None:
+                continue
+            stopped = held.stake is not None and held.stake.number in self._stopped
+            if stopped and not isinstance(self._main, GivenClock):
+                self._at_once.append(at + self.timing.stopping)
+            lasts = self.timing.stopping if stopped else self.timing.completing
+            if lasts or self.settings.complete_wait:
+                self._completing.append((at, at + lasts, run.place.name, held.nodes))
+        self._stopped.clear()
         ends.clear()
         if idle:
             for clock in clocks:
@@ -383,6 +444,10 @@ class Slurm(Policy):
             self._unread.setdefault(option, []).append(job.id)
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
         number, array = self._number(job, wishes)
+        submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.past
+        if past is not None and past.last_start is not None and not past.resumes:  # requeued
+            begin = self._begins.pop(job.id, int(now) + BEGINS)
+            submitted = begin - BEGINS
         for site in self._sites_for(place, job, wishes):
             limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
             limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
@@ -393,13 +458,17 @@ class Slurm(Policy):
                 site,
                 limit,
                 0.0,
-                job.submit,
+                submitted,
                 int(job.seq),
                 user=job.user,
                 wishes=wishes,
                 array=array,
                 record=number,
+                begin=begin,
             )
+            if self.accounts is not None:
+                pending.association = self.accounts.association(job.user, job.group, site.spec.name)
+                pending.qos = self.accounts.qos_of(job.id, pending.association)
             pending.priority = self._priority(pending, now)
             insort(self._queue, pending, key=Pending.key)
             self._known[job] = pending
@@ -429,6 +498,10 @@ class Slurm(Policy):
         usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
         return found or usual[:1]
 
+    def _site(self, place: Pool, job: LiveJob) -> Site:
+        """Return the first partition of a job."""
+        return self._sites_for(place, job, Wishes.of("" if job.spec is None else job.spec.options))[0]
+
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
@@ -437,22 +510,76 @@ class Slurm(Policy):
         nodes = sum(len(board.table) for board in self._boards.values())
         cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
         past = job.job.past
-        eligible = job.submitted + job.wishes.begin if past is None or past.eligible is None else past.eligible
+        eligible = job.submitted if past is None or past.eligible is None else past.eligible
+        eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / largest_factor(self.partitions)
         asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
+        if self.settings.weight_tres:
+            totals = job.board.totals(job.site.nodes)
+            parts = {name: value / totals[name] for name, value in tres_of(job.request).items() if totals.get(name)}
+            asked = asked._replace(tres=parts)
+        if self.accounts is not None:
+            asked = asked._replace(
+                fair_share=self._share_of(job),
+                association=self.accounts.priority_of(job.association),
+                qos=0.0 if job.qos is None else self.accounts.rank_of(job.qos),
+            )
         return multifactor(asked, self.settings)
+
+    def _share_of(self, job: Pending) -> float:
+        """Return the factor of fair share of a job."""
+        of = job.association
+        if self._charges is None or of is None or of.user is None:
+            return 0.0
+        return self._charges.share.factor(of.account, of.user, of.partition)
+
+    def _charging(self) -> Charges | None:
+        """Return the charges of jobs, if fair share counts."""
+        settings = self.settings
+        if self.accounts is None or not settings.multifactor or not settings.weight_fair_share:
+            return None
+        half_life, damping = settings.decay_half_life, settings.damping
+        share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
+        return Charges(share, self.timing.main_first, settings.calc_period)
+
+    def _charge(self, place: Pool, run: Run) -> None:
+        """Note what a running job is charged."""
+        job = run.work
+        if self._charges is None or self.accounts is None:
+            return
+        site = self._site(place, job)
+        of = self.accounts.association(job.user, job.group, site.spec.name)
+        if of is None or of.user is None:
+            return
+        request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+        amount = billed(tres_of(request), site.spec.billing) * self.accounts.qos_of(job.id, of).usage_factor
+        self._charges.started(int(job.seq), Bill(of.account, of.user, of.partition, amount, int(run.started)))
 
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
-        if not (self.settings.multifactor and self.settings.weight_age):
+        if not self.settings.multifactor:
             return
-        number = int((now - self.timing.main_first) // self.settings.calc_period)
-        if number != self._calculated:
-            self._calculated = number
-            for job in self._queue:
-                job.priority = self._priority(job, now)
+        changed = False
+        if self._charges is not None:
+            changed = self._charges.pass_to(now, self._to_calculate)
+        elif self.settings.weight_age:
+            number = int((now - self.timing.main_first) // self.settings.calc_period)
+            changed = number != self._calculated
+            if changed:
+                self._calculated = number
+                for _, call in self._to_calculate(self.timing.main_first + number * self.settings.calc_period):
+                    call()
+        if changed:
             self._queue.sort(key=Pending.key)
             self._settled.clear()
+
+    def _to_calculate(self, at: float) -> list[tuple[int, Callable[[], None]]]:
+        """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
+
+        def calculate(job: Pending) -> None:
+            job.priority = self._priority(job, at)
+
+        return [(job.number, partial(calculate, job)) for job in self._queue if job.waits and job.submitted <= at]
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
@@ -464,7 +591,7 @@ class Slurm(Policy):
             return
         self._calculate(now)
         versions = [place.version for place in view.places]
-        if versions != self._versions:
+        if versions != self._versions or self._graces or any(0 < job.begin <= now for job in self._queue):
             self._settled.clear()
         if self.settled(now, turn):
             return
@@ -474,9 +601,15 @@ class Slurm(Policy):
             if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
                 yield Start(job.job, job.job.place, reason)
         queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
+        if self._preemption is not None:
+            queue = self._preemption.sorted(queue)
         cycle = BackfillCycle(queue, self.settings, now)
         loop = cycle.starts() if turn is None else main_cycle(queue, self.settings, full=turn.full)
-        for job, allocation in loop:
+        for job, given in loop:
+            if isinstance(given, Victims):
+                yield from self._make_way(job, given, now)
+                continue
+            allocation = given
             first = view.choices.get(job.job, (job.job,))[0]
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
@@ -489,6 +622,40 @@ class Slurm(Policy):
         else:
             self._settled.add(turn is not None)
         self._versions = after
+
+    def _make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
+        """Preempt jobs for a waiting one, or let their GraceTime begin."""
+        runs = {held.stake.number: run for run, held in self._held.items() if held.stake is not None}
+        for held in victims.held:
+            if held.stake is None or self._preemption is None:
+                continue
+            run, number = runs[held.stake.number], held.stake.number
+            grace = self._preemption.grace_of(held.stake)
+            if grace and self._preemption.mode_of(held.stake) != "suspend":
+                until = self._graces.setdefault(number, int(now) + grace)
+                if now < until:
+                    continue
+            yield from self._stop(run, held, f"makes way for job {job.job.id}", now)
+            job.board.stopped(held, completing=not victims.suspended)
+            if not isinstance(job.job.place, NodePool):
+                job.board.table.release(held.allocation)
+
+    def _stop(self, run: Run, held: Held, reason: str, now: float) -> Iterator[Decision]:
+        """Preempt a running job in its mode."""
+        stake = held.stake
+        if stake is None or self._preemption is None:
+            return
+        self._graces.pop(stake.number, None)
+        if self._preemption.mode_of(stake) != "suspend":
+            self._stopped.add(stake.number)
+        mode = self._preemption.mode_of(stake)
+        if mode == "requeue":
+            self._begins[run.work.id] = int(now) + BEGINS
+            yield Preempt(run.work, "requeue", reason)
+        elif mode == "cancel":
+            yield Preempt(run.work, "cancel", reason)
+        else:
+            yield Preempt(run.work, "suspend", reason)
 
     def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
@@ -504,8 +671,7 @@ class Slurm(Policy):
 
     def _waits_for_completion(self, now: float) -> bool:
         """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
-        last = self.timing.completing
-        self._completing = [each for each in self._completing if each[0] + last > now]
+        self._completing = [each for each in self._completing if each[1] > now]
         return any(each[0] + self.settings.complete_wait > now for each in self._completing)
 
     def _renew(self, now: float) -> None:
@@ -513,7 +679,7 @@ class Slurm(Policy):
         held: dict[Run, Held] = {}
         for place, board in self._boards.items():
             mask = 0
-            for _, name, nodes in self._completing:
+            for _, _, name, nodes in self._completing:
                 mask |= nodes if name == place.name else 0
             mine = self._held_at(place, board)
             held |= mine
@@ -543,7 +709,7 @@ class Slurm(Policy):
             board.table = place.table
             known = {run: self._held.get(run) for _, _, _, run in entries}
             return {
-                run: known[run] or Held.of(self._end(run), number, run.grant.allocation)
+                run: known[run] or self._found(place, run, number, run.grant.allocation)
                 for _, number, _, run in entries
             }
         table = board.table = _table_of(place)
@@ -554,11 +720,27 @@ class Slurm(Policy):
         for _, number, processors, run in entries:
             if run not in found:
                 nodes = (table.free[0] > 0).nonzero()[0][:processors]
-                found[run] = Held.of(self._end(run), number, Allocation.alike(tuple(nodes.tolist()), 1))
+                found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes.tolist()), 1))
                 table.take(found[run].allocation)
         spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
         table.take(Allocation.away(spare.tolist()))
         return found
+
+    def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
+        """Return what a running job holds that the policy has not started, and charge it."""
+        self._charge(place, run)
+        return Held.of(self._end(run), number, allocation, self._stake(place, run))
+
+    def _stake(self, place: Pool, run: Run) -> Stake | None:
+        """Return what decides whether a running job makes way for others; ``None``: nothing does."""
+        job = run.work
+        if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
+            return None
+        site = self._site(place, job)
+        qos = None
+        if self.accounts is not None:
+            qos = self.accounts.qos_of(job.id, self.accounts.association(job.user, job.group, site.spec.name))
+        return Stake(int(job.seq), float(run.started), site.spec, qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
@@ -567,8 +749,10 @@ class Slurm(Policy):
             return
         if job.array is not None:
             job.array.running += 1
-        held = Held.of(int(now) + job.limit, len(self._held), allocation)
+        stake = self._stake(job.job.place, run)
+        held = Held.of(int(now) + job.limit, len(self._held), allocation, stake)
         self._held[run] = held
+        self._charge(job.job.place, run)
         job.board.started(held)
         if not isinstance(job.job.place, NodePool):
             job.board.table.take(allocation)
@@ -589,9 +773,17 @@ def _table_of(place: Pool) -> NodeTable:
     return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
 
+_NEED_ACCOUNTS = {
+    "weight_fair_share": "PriorityWeightFairshare",
+    "weight_assoc": "PriorityWeightAssoc",
+    "weight_qos": "PriorityWeightQOS",
+    "enforce_limits": "the limits of AccountingStorageEnforce",
+}
+"""The settings that change nothing without accounts."""
+
 _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 
-def _shown(value: float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+def _shown(value: float | bool | str) -> str:
+    return str(value).lower() if isinstance(value, bool | str) else f"{value:g}"

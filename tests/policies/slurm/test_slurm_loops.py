@@ -484,7 +484,7 @@ def test_counted_processors_are_nodes_of_one_core() -> None:
         ("slurm(bf_intervall=5)", "bf_interval"),
         ("slurm(bf_interval=soon)", "must be what Slurm accepts"),
         ("slurm(partitions=(a:nods=n1))", "unknown key 'nods'"),
-        ("slurm(PreemptType=preempt/qos)", "PreemptType"),
+        ("slurm(SelectType=select/linear)", "SelectType"),
     ],
 )
 def test_wrong_names_are_refused(text: str, message: str) -> None:
