@@ -220,6 +220,7 @@ class Board:
         """Return the same nodes with other free capacity and other running jobs."""
         other = Board(table, self.settings, self.layout)
         other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
+        other._ends = [held.end for held in other.running]
         return other
 
     def totals(self, nodes: int) -> dict[str, float]:
