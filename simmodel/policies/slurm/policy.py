@@ -219,7 +219,7 @@ class Slurm(Policy):
         [5.0]
         """
         timing = SlurmTiming(full=instants, backfill=instants, scans=False)
-        return Slurm(attrs.evolve(self.settings, preempt=""), self.partitions, timing, self.accounts)
+        return Slurm(attrs.evolve(self.settings, preempt=""), self.partitions, timing, self.nodes, self.switches, self.accounts)
 
     @property
     def text(self) -> str:
