@@ -194,6 +194,11 @@ class Job(Fields):
         nodes requested, and the cores, GPUs and bytes of memory on each; GPUs are whole devices
     consumables
         named amounts: licences, bytes of burst buffer
+    exclusive
+        whether it gets whole nodes; counted processors are given as they are
+    options
+        what else it asks of the scheduler of its cluster, in the scheduler's own words, such as
+        ``"--switches=1@60 --constraint=big"`` of Slurm; only the policy of that scheduler reads them
     bandwidth
         bytes/s of the storages and links of its cluster, by name, which it holds while it runs, such as
         ``{"scratch": "2GB/s"}``; policies see them as consumables, and others share the rest
@@ -288,6 +293,8 @@ class Job(Fields):
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Messages))
     )
     compute: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
+    exclusive: bool = False
+    options: str = ""
 
     @processors.default
     def _default_processors(self) -> int:
@@ -389,9 +396,9 @@ class Job(Fields):
     def plain(self) -> bool:
         """Whether it requests only processors and time, besides files, dependencies and a priority."""
         named = self.queue is not None or self.partition is not None or self.partitions
-        shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts
+        shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts or self.exclusive
         extra = self.own_end or self.cancel is not None or self.elastic is not None or self.checkpoint is not None
-        return not (named or shaped or extra)
+        return not (named or shaped or extra or self.options)
 
     def seconds(self, saved: float = 0.0) -> float:
         """Return the seconds that it executes if it is not interrupted and so much of its work (s) is saved.
@@ -514,6 +521,7 @@ class JobRequest:
         "consumables",
         "cores_per_node",
         "dependencies",
+        "exclusive",
         "gpus_per_node",
         "grace",
         "group",
@@ -524,6 +532,7 @@ class JobRequest:
         "name",
         "nodes",
         "on_preempt",
+        "options",
         "partition",
         "priority",
         "processors",
@@ -558,6 +567,8 @@ class JobRequest:
         self.grace = job.grace
         self.has_body = job.has_body
         self.traffic = job.traffic
+        self.exclusive = job.exclusive
+        self.options = job.options
 
     def __repr__(self) -> str:
         return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"

@@ -7,7 +7,10 @@ from itertools import combinations
 from math import floor
 from typing import NamedTuple
 
+import attrs
+
 from simmodel import Job, simulate
+from simmodel.platform import ClusterSpec, ConsumableSpec
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.registry import PolicyLike
@@ -62,18 +65,24 @@ def workload(run: Recorded, *, as_recorded: bool = True) -> list[Job]:
     noted = {int(row["job"]): float(row["time"]) for row in run.events if row["what"] == "submitted"}
     found = []
     for job in run.jobs.values():
-        start, end = run.all_starts[str(job.id)][-1], run.ends[str(job.id)]
-        found.append(
-            Job(
-                id=job.id,
-                submit=(noted[job.id] if as_recorded else job.at) - origin,
-                run=end - start if as_recorded else job.sleeps + OVERHEAD,
-                requested=job.limit,
-                nodes=job.nodes,
-                queue=job.options.get("-p"),
-                priority=-float(job.options.get("--nice", 0)),
+        for name in job.names:
+            start, end = run.all_starts[str(name)][-1], run.ends[str(name)]
+            found.append(
+                Job(
+                    id=name,
+                    submit=(noted[job.id] if as_recorded else job.at) - origin,
+                    run=end - start if as_recorded else job.sleeps + OVERHEAD,
+                    requested=job.limit,
+                    nodes=job.nodes,
+                    processors=job.processors,
+                    exclusive=job.exclusive,
+                    consumables=job.licences,
+                    dependencies=[each for one in job.after for each in run.jobs[one].names],
+                    queue=job.options.get("-p"),
+                    priority=-float(job.options.get("--nice", 0)),
+                    options=job.wishes,
+                )
             )
-        )
     return found
 
 
@@ -84,30 +93,35 @@ def given(run: Recorded) -> Slurm:
     for line in run.log:
         if line.what in ("main", "backfill"):
             of["full" if "full queue" in line.words else line.what].append(line.at - origin)
-    return Slurm(run.settings, run.partitions, SlurmTiming(completing=COMPLETING, stopping=COMPLETING, **of))
+    timing = SlurmTiming(completing=COMPLETING, stopping=COMPLETING, **of)
+    return Slurm(run.settings, run.partitions, timing, switches=run.switches)
 
 
 def free(run: Recorded) -> Slurm:
     """Return the policy of a run, with the phases of its loops alone."""
     origin = origin_of(run)
     main, backfill = run.cycles("main")[0] - origin, run.cycles("backfill")[0] - origin
-    return Slurm(
-        run.settings, run.partitions, SlurmTiming(main_first=main, backfill_first=backfill, completing=COMPLETING)
-    )
+    timing = SlurmTiming(main_first=main, backfill_first=backfill, completing=COMPLETING)
+    return Slurm(run.settings, run.partitions, timing, switches=run.switches)
+
+
+def platform(run: Recorded) -> ClusterSpec:
+    """Return the platform of a run, with its licences."""
+    licences = [ConsumableSpec(name=name, amount=amount) for name, amount in run.licences.items()]
+    return attrs.evolve(described(run.site).spec, consumables=licences)
 
 
 def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True) -> Measure:
     """Return how far the starts of a run under a policy are from the recorded ones."""
     origin = origin_of(run)
-    spec = described(run.site).spec
     noted = _Victims()
-    result = simulate(spec, workload(run, as_recorded=as_recorded), policy, observers=[noted])
+    result = simulate(platform(run), workload(run, as_recorded=as_recorded), policy, observers=[noted])
     jobs = result.jobs.to_pandas().set_index("job")
     cycle = run.settings.bf_interval
     errors, beyond = [], 0
     started = {}
     rows = result.runs.to_pandas()[["job", "start", "end", "status"]]
-    for name in run.jobs:
+    for name in [name for job in run.jobs.values() for name in job.names]:
         starts = run.all_starts[str(name)]
         modelled = rows[rows["job"] == name]["start"].tolist()
         started[name] = float(jobs.loc[name]["start"]), starts[0]
@@ -116,7 +130,7 @@ def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True) -> M
         beyond += sum(abs(each) > cycle for each in differ) + abs(len(modelled) - len(starts))
     pairs = list(combinations(started.values(), 2))
     same = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 or a[1] == b[1] or abs(a[1] - b[1]) < 0.05 for a, b in pairs)
-    submits = sum(job.at for job in run.jobs.values())
+    submits = sum(job.at * len(job.names) for job in run.jobs.values())
     waits = sum(at for _, at in started.values()) - submits
     simulated = sum(at + origin for at, _ in started.values()) - submits
     return Measure(

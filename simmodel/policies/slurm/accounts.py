@@ -270,9 +270,17 @@ class Accounts(Fields):
         """Return the priority of a QOS, as a part of the largest."""
         return qos.priority / max(1, *(each.priority for each in self._qos.values()))
 
-    def qos_of(self, job: int | str | None, association: Association | None) -> Qos:
-        """Return the QOS of a job by its id and its association."""
-        name = None if job is None else self.asked.get(job)
+    def qos_of(self, job: int | str | None, association: Association | None, named: str = "") -> Qos:
+        """Return the QOS of a job by its id and its association; ``named``: the one that its options name.
+
+        Raises
+        ------
+        InputError
+            that QOS is unknown
+        """
+        name = named or (None if job is None else self.asked.get(job))
+        if named:
+            _known("QOS", named, self._qos, f"job {job}")
         if name is None:
             name = next((each.default_qos for each in self.path(association) if each.default_qos), "normal")
         return self._qos[name]

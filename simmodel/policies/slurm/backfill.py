@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import Board, Pending
+from simmodel.policies.slurm.board import Array, Board, Pending
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ class BackfillCycle:
         self._tables: dict[Board, _Table] = {}
         self._records = 1
         self._tested: Counter[object] = Counter()
+        self._tasks: Counter[Array] = Counter()  # of each array that have a plan
+        self._over: set[Array] = set()  # those of which no further task is tested
         self.planned: list[Planned] = []
 
     def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
@@ -145,17 +147,18 @@ class BackfillCycle:
         for job in self._queue:
             if tested >= settings.bf_max_job_test:
                 return
-            if not job.waits or not self._counts(job) or not job.ready:
+            if not job.waits or job.barred or not self._counts(job) or not job.ready:
                 continue
             plan, tries = self._plan(job)
             tested += tries
             if plan is None:
+                self._no_more_of(job)
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
                 if allocation is None and job.board.preemption is not None:
                     board, nodes = job.board, plan.nodes & ~job.board.completing
-                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job.request, plan.nodes, 0)
+                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
                     victims = job.board.preemption.victims(board, job, nodes)
                     if victims is not None:
                         yield job, victims
@@ -163,6 +166,7 @@ class BackfillCycle:
                         if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
                             return
                 if allocation is None:
+                    self._no_more_of(job)
                     continue
                 yield job, allocation
                 started += 1
@@ -170,9 +174,25 @@ class BackfillCycle:
                     return
             elif not self._reserve(plan):
                 return
+            elif job.array is not None:
+                self._tasks[job.array] += 1
+                if self._tasks[job.array] >= settings.bf_max_job_array_resv:
+                    self._no_more_of(job)
+
+    def _no_more_of(self, job: Pending) -> None:
+        """Note that no further task of the array of a job is tested in this cycle."""
+        if job.array is not None:
+            self._over.add(job.array)
 
     def _counts(self, job: Pending) -> bool:
-        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted."""
+        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted, an array once."""
+        array = job.array
+        if array is not None:
+            if array in self._over:
+                return False
+            if self._tested[array]:
+                return True
+            self._tested[array] = 1
         settings, partition = self._settings, job.site.spec.name
         limits = {
             ("both", job.user, partition): settings.bf_max_job_user_part,
@@ -206,13 +226,13 @@ class BackfillCycle:
         later, tested = now, False
         while True:
             at = later
-            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up)
+            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up & job.where.may)
             plan = None
             if free.bit_count() >= least:
                 tested = True
                 if job.board.preemption is not None:
                     board = job.board.preemption.seen_by(job.board, job, free)
-                plan = board.will_run(job.request, free, later if reserving else 0)
+                plan = board.will_run(job, free, later if reserving else 0)
             if plan is None:
                 if later and reserving:
                     continue
@@ -220,7 +240,7 @@ class BackfillCycle:
             start = max(plan.start, at)
             if start > now and later and reserving and start > later:
                 continue
-            nodes = board.chosen(job.request, free, plan.released)
+            nodes = board.chosen(job, free, plan.released)
             if start <= now:
                 if not nodes & board.completing:
                     return Planned(job, start, free, False), tested

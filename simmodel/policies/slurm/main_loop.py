@@ -25,7 +25,8 @@ def main_cycle(
     """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
 
     The first job that finds its nodes busy closes its partition, and no later job of any partition gets the nodes of
-    that. A job that waits for a licence is skipped and closes nothing.
+    that. A job that names all its nodes takes only these from later ones. A job that waits for a licence is skipped and
+    closes nothing.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def main_cycle(
     tested = 0
     of_partition: Counter[str] = Counter()
     for job in queue:
-        if not job.waits:
+        if not job.waits or job.barred:
             continue
         name, board = job.site.spec.name, job.board
         if settings.partition_job_depth:
@@ -62,6 +63,8 @@ def main_cycle(
                 allocation = board.select(job, nodes) if victims.suspended else None
         if allocation is not None:
             yield job, allocation
+        elif (must := job.where.must) and must.bit_count() >= (job.request.nodes or 1):
+            open_nodes[board] &= ~must
         elif reserves(job, settings):
             closed.add(name)
             open_nodes[board] &= ~job.site.nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import ceil, inf
@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Fields
+from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
+from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
 from simmodel.policies.slurm.limits import billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
+from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
@@ -33,6 +35,7 @@ from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.options import ClusterOptions
+    from simmodel.policies.slurm.accounts import Association, Qos
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob, Run
 
@@ -117,6 +120,10 @@ class Slurm(Policy):
         Slurm's partitions, which may share nodes; default: the places, with all their nodes
     timing
         when the loops run
+    nodes
+        weights, features and types of GPUs of nodes, where they differ
+    switches
+        the tree of switches, for ``TopologyPlugin=topology/tree``; default: the switches of the platform, below one
     accounts
         the accounts, users and QOS, as slurmdbd has them; default: there are none
 
@@ -135,6 +142,8 @@ class Slurm(Policy):
         settings: SlurmConf | None = None,
         partitions: Sequence[SlurmPartition] = (),
         timing: SlurmTiming | None = None,
+        nodes: Sequence[SlurmNodes] = (),
+        switches: Sequence[SlurmSwitch] = (),
         accounts: Accounts | None = None,
     ) -> None:
         self.settings = SlurmConf() if settings is None else settings
@@ -147,6 +156,8 @@ class Slurm(Policy):
         self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
         self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
         self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
+        self.nodes = tuple(nodes)
+        self.switches = tuple(switches)
         self._main, self._backfill = self._clocks()
         self._charges = self._charging()
         self._boards: dict[Pool, Board] = {}
@@ -156,6 +167,10 @@ class Slurm(Policy):
         self._held: dict[Run, Held] = {}
         self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
         self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
+        self._arrays: dict[str, Array] = {}
+        self._first: dict[str, int] = {}  # the number of the first task of each array
+        self._others: list[int] = []  # those of all other tasks, ascending: they have no record of their own
+        self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
         self._calculated = -1  # the last calculation of priorities
         self._ends: _Ends | None = None
         self._idle = True  # whether nothing has waited since the last decision
@@ -177,14 +192,17 @@ class Slurm(Policy):
         options = {name: str(value) for name, value in given.items()}
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
-        partitions = partitions_of(options.pop("partitions", "").removeprefix("(").removesuffix(")"))
+        partitions, nodes, switches = (
+            read(options.pop(name, "").removeprefix("(").removesuffix(")"))
+            for name, read in (("partitions", partitions_of), ("nodes", nodes_of), ("switches", switches_of))
+        )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
         settings = SlurmConf.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
-            raise unknown("parameter", name, [*sorted(known), "partitions", *_TIMES])
-        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing))
+            raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
+        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing), nodes, switches)
 
     @property
     def text(self) -> str:
@@ -195,13 +213,19 @@ class Slurm(Policy):
             value = getattr(self.timing, name)
             if value != getattr(usual, name):
                 parts.append(f"{name}={value}")
-        if self.partitions:
-            parts.append(f"partitions=({';'.join(each.text for each in self.partitions)})")
+        for name, several in (("partitions", self.partitions), ("nodes", self.nodes), ("switches", self.switches)):
+            if several:
+                parts.append(f"{name}=({';'.join(each.text for each in several)})")
         return f"slurm({', '.join(parts)})" if parts else "slurm"
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
-        """Return the settings of slurm.conf that are not modelled."""
-        found = [f"policy slurm leaves out {each}" for each in self.settings.unread]
+        """Return the settings of slurm.conf, and the options of jobs, that are not modelled."""
+        settings = [f"policy slurm leaves out {each}" for each in self.settings.unread]
+        jobs = [
+            f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}"
+            for option, jobs in self._unread.items()
+        ]
+        found = [*settings, *jobs]
         if self.accounts is None:
             for name, what in _NEED_ACCOUNTS.items():
                 if getattr(self.settings, name):
@@ -221,7 +245,7 @@ class Slurm(Policy):
         """Return the board of a place: of its nodes, or of as many nodes of one core as it has processors."""
         board = self._boards.get(place)
         if board is None:
-            board = self._boards[place] = Board(_table_of(place), self.settings)
+            board = self._boards[place] = Board(_table_of(place), self.settings, self._layout(place))
             if isinstance(place, NodePool):
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
@@ -229,6 +253,20 @@ class Slurm(Policy):
             board.preemption = self._preemption
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
+
+    def _layout(self, place: Pool) -> Layout:
+        """Return the weights, features and switches of the nodes of a place."""
+        table, names = _table_of(place), place.nodes if isinstance(place, NodePool) else ()
+        switches = self.switches if self.settings.tree else ()
+        if self.settings.tree and not switches and table.switches is not None:
+            below: dict[int, list[str]] = {}
+            for name, number in zip(names, table.switches.tolist(), strict=True):
+                below.setdefault(number, []).append(name)
+            switches = tuple(
+                SlurmSwitch(name=f"leaf{i}", nodes=",".join(each)) for i, each in enumerate(below.values())
+            )
+            switches += (SlurmSwitch(name="top", switches=",".join(each.name for each in switches)),)
+        return Layout(names, len(table), self.nodes, switches)
 
     def _sites_of(self, place: Pool) -> Iterator[Site]:
         own = place.nodes if isinstance(place, NodePool) else []
@@ -257,7 +295,13 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        found = {"clocks": clocks, "completing": [list(each) for each in self._completing], "idle": self._idle}
+        found: dict[str, Any] = {
+            "clocks": clocks,
+            "completing": [list(each) for each in self._completing],
+            "idle": self._idle,
+            "arrays": dict(self._first),
+            "others": list(self._others),
+        }
         begins = {job.job.id: job.begin for job in self._queue if job.begin and job.waits} | self._begins
         if self._charges is not None:
             found["charges"] = self._charges.state()
@@ -282,6 +326,8 @@ class Slurm(Policy):
             self._charges.restore(values["charges"])
         self._begins = dict(values.get("begins", ()))
         self._graces = dict(values.get("graces", ()))
+        self._first = {str(name): int(number) for name, number in values["arrays"].items()}
+        self._others = [int(number) for number in values["others"]]
 
     # ------------------------------------------------------------------ decisions
 
@@ -375,40 +421,73 @@ class Slurm(Policy):
     def _add(self, job: LiveJob, now: float) -> None:
         place: Pool = job.place
         board = self._board(place)
-        site = self._site(place, job)
-        limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
-        limit = ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60
+        wishes = _wishes_of(job)
+        for option in wishes.unread:
+            self._unread.setdefault(option, []).append(job.id)
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
-        pending = Pending(job, request, board, site, max(limit, 60), 0.0, job.submit, int(job.seq))
-        pending.user = job.user
-        past = job.past
-        if past is not None and past.last_start is not None and not past.resumes:  # requeued
-            pending.begin = self._begins.pop(job.id, int(now) + BEGINS)
-            pending.submitted = pending.begin - BEGINS
-        if self.accounts is not None:
-            pending.association = self.accounts.association(job.user, job.group, site.spec.name)
-            pending.qos = self.accounts.qos_of(job.id, pending.association)
-        pending.priority = self._priority(pending, now)
-        self._known[job] = pending
-        insort(self._queue, pending, key=Pending.key)
+        number, array = self._number(job, wishes)
+        for site in self._sites_for(place, job, wishes):
+            limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
+            limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
+            pending = Pending(
+                job,
+                request,
+                board,
+                site,
+                limit,
+                0.0,
+                job.submit,
+                int(job.seq),
+                user=job.user,
+                wishes=wishes,
+                array=array,
+                record=number,
+            )
+            past = job.past
+            if past is not None and past.last_start is not None and not past.resumes:  # requeued
+                pending.begin = self._begins.setdefault(job.id, int(now) + BEGINS)
+                pending.submitted = pending.begin - BEGINS
+            if self.accounts is not None:
+                pending.association = self.accounts.association(job.user, job.group, site.spec.name)
+                pending.qos = self.accounts.qos_of(job.id, pending.association, wishes.qos)
+            pending.priority = self._priority(pending, now)
+            insort(self._queue, pending, key=Pending.key)
+            self._known[job] = pending
 
-    def _site(self, place: Pool, job: LiveJob) -> Site:
-        """Return the partition of a job: that of its queue, or else the default one."""
+    def _number(self, job: LiveJob, wishes: Wishes) -> tuple[int, Array | None]:
+        """Return the number of the record of a job, by which its priority is lower, and its array.
+
+        The tasks of an array, jobs with ids such as ``17_3``, have one record.
+        """
+        first, array = int(job.seq), None
+        if wishes.array:
+            name = _array_of(job)
+            array = self._arrays.get(name)
+            if array is None:
+                array = self._arrays[name] = Array(wishes.array_limit)
+            others, number = self._others, first
+            first = self._first.setdefault(name, number)
+            if first != number and others[bisect_left(others, number) :][:1] != [number]:
+                insort(others, number)
+        return first - bisect_left(self._others, first), array
+
+    def _sites_for(self, place: Pool, job: LiveJob, wishes: Wishes) -> list[Site]:
+        """Return the partitions of a job: those of its options, or that of its queue, or else the default one."""
         sites = self._sites[place]
-        found = sites.get(str(job.queue))
-        if found is None:
-            found = next((each for each in sites.values() if each.spec.default), None)
-        return found or next(iter(sites.values()))
+        names = wishes.partitions or (str(job.queue),)
+        found = [sites[name] for name in names if name in sites]
+        usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
+        return found or usual[:1]
 
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
         if not self.settings.multifactor:
-            return basic(job.number, nice)
+            return basic(job.record, nice)
         nodes = sum(len(board.table) for board in self._boards.values())
         cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
         past = job.job.past
-        eligible = job.submitted if past is None or past.eligible is None else past.eligible
+        eligible = job.submitted + job.wishes.begin if past is None or past.eligible is None else past.eligible
         eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / largest_factor(self.partitions)
         asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
@@ -440,17 +519,16 @@ class Slurm(Policy):
         share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
         return Charges(share, self.timing.main_first, settings.calc_period)
 
-    def _charge(self, place: Pool, run: Run) -> None:
+    def _charge(self, place: Pool, site: Site, run: Run) -> None:
         """Note what a running job is charged."""
         job = run.work
         if self._charges is None or self.accounts is None:
             return
-        site = self._site(place, job)
         of = self.accounts.association(job.user, job.group, site.spec.name)
         if of is None or of.user is None:
             return
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
-        amount = billed(tres_of(request), site.spec.billing) * self.accounts.qos_of(job.id, of).usage_factor
+        amount = billed(tres_of(request), site.spec.billing) * self._qos_of(job, of).usage_factor
         self._charges.started(int(job.seq), Bill(of.account, of.user, of.partition, amount, int(run.started)))
 
     def _calculate(self, now: float) -> None:
@@ -483,7 +561,7 @@ class Slurm(Policy):
         """Run a loop: the main loop at a turn, or the backfill loop."""
         now = view.now
         self._queue = [job for job in self._queue if job.waits]
-        if len(self._known) > len(self._queue):  # some have been cancelled
+        if len(self._known) != len(self._queue):  # some have been cancelled
             self._known = {job.job: job for job in self._queue}
         if not self._queue or self._waits_for_completion(now):
             return
@@ -498,8 +576,7 @@ class Slurm(Policy):
         for job in [job for job in self._queue if job.job.past is not None and job.job.past.resumes]:
             if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
                 yield Start(job.job, job.job.place, reason)
-        queue = [job for job in self._queue if job.begin <= int(now)]
-        queue = [job for job in queue if job.job.past is None or not job.job.past.resumes]
+        queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
         if turn is None:
@@ -564,8 +641,9 @@ class Slurm(Policy):
         """
         if turn is None and any(held.end <= now for held in self._held.values()):
             return False
-        reserves = self.settings.bf_min_age_reserve > 0
-        return not reserves and not (turn is not None and turn.full) and (turn is not None) in self._settled
+        if self.settings.bf_min_age_reserve > 0 or any(job.wishes.timed for job in self._queue):
+            return False
+        return not (turn is not None and turn.full) and (turn is not None) in self._settled
 
     def _waits_for_completion(self, now: float) -> bool:
         """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
@@ -583,6 +661,11 @@ class Slurm(Policy):
             held |= mine
             board.renew(now, mine.values(), mask)
         self._held = held
+        for array in self._arrays.values():
+            array.running = 0
+        for run in held if self._arrays else ():
+            if (name := _array_of(run.work)) in self._arrays:
+                self._arrays[name].running += 1
         for job in self._queue:
             if job.request.consumables:
                 job.ready = job.job.place.consumables.fits(job.request.consumables)
@@ -621,18 +704,23 @@ class Slurm(Policy):
 
     def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
         """Return what a running job holds that the policy has not started, and charge it."""
-        self._charge(place, run)
-        return Held.of(self._end(run), number, allocation, self._stake(place, run))
+        job = run.work
+        site = self._sites_for(place, job, _wishes_of(job))[0]
+        self._charge(place, site, run)
+        return Held.of(self._end(run), number, allocation, self._stake(site, run))
 
-    def _stake(self, place: Pool, run: Run) -> Stake | None:
+    def _qos_of(self, job: LiveJob, of: Association | None) -> Qos:
+        accounts = self.accounts or Accounts()
+        return accounts.qos_of(job.id, of, _wishes_of(job).qos)
+
+    def _stake(self, site: Site, run: Run) -> Stake | None:
         """Return what decides whether a running job makes way for others; ``None``: nothing does."""
         job = run.work
         if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
             return None
-        site = self._site(place, job)
         qos = None
         if self.accounts is not None:
-            qos = self.accounts.qos_of(job.id, self.accounts.association(job.user, job.group, site.spec.name))
+            qos = self._qos_of(job, self.accounts.association(job.user, job.group, site.spec.name))
         return Stake(int(job.seq), float(run.started), site.spec, qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
@@ -640,10 +728,11 @@ class Slurm(Policy):
         self._known.pop(job.job, None)
         if run is None:  # it has ended at once
             return
-        stake = self._stake(job.job.place, run)
-        held = Held.of(int(now) + job.limit, len(self._held), allocation, stake)
+        if job.array is not None:
+            job.array.running += 1
+        held = Held.of(int(now) + job.limit, len(self._held), allocation, self._stake(job.site, run))
         self._held[run] = held
-        self._charge(job.job.place, run)
+        self._charge(job.job.place, job.site, run)
         job.board.started(held)
         if not isinstance(job.job.place, NodePool):
             job.board.table.take(allocation)
@@ -651,6 +740,16 @@ class Slurm(Policy):
             for other in self._queue:
                 if other.request.consumables:
                     other.ready = other.job.place.consumables.fits(other.request.consumables)
+
+
+def _array_of(job: LiveJob) -> str:
+    """Return the name of the array of a task, which is a job such as ``17_3``."""
+    name = str(job.id)
+    return name.rpartition("_")[0] or name
+
+
+def _wishes_of(job: LiveJob) -> Wishes:
+    return Wishes.of("" if job.spec is None else job.spec.options)
 
 
 def _table_of(place: Pool) -> NodeTable:

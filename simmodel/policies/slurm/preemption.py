@@ -129,7 +129,7 @@ class Preemption:
 
     def seen_by(self, board: Board, job: Pending, nodes: int) -> Board:
         """Return the board as the plan of a waiting job sees it: without candidates, unless it fits beside them."""
-        if board.fits(job.request, nodes):
+        if board.fits(job, nodes):
             return board
         candidates = self.candidates(job, board.running, board.now)
         return self._without(board, candidates) if candidates else board

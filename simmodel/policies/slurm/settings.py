@@ -54,13 +54,21 @@ class SlurmConf(Fields):
         ``NO_FAIR_TREE``; ``FairShareDampeningFactor``
     enforce_limits
         whether the limits of associations and QOS hold (``AccountingStorageEnforce``)
-    least_loaded, memory
-        whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
     preempt, preempt_mode, preempt_exempt_time
         ``partition_prio``, ``qos`` or nothing (``PreemptType``); what happens to preempted jobs: ``requeue``,
         ``cancel``, ``suspend`` or ``off``; seconds from a start before which jobs are not preempted
     preempt_youngest_first, preempt_strict_order, preempt_reorder_count
         of ``PreemptParameters``: how the jobs that are preempted are chosen
+    bf_max_job_array_resv
+        tasks of an array for which a cycle of the backfill loop reserves nodes
+    least_loaded, memory
+        whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
+    def_mem_per_cpu, def_mem_per_node
+        ``DefMemPerCPU``, ``DefMemPerNode`` (bytes); without both, jobs that name no memory get that of whole nodes
+    tree
+        whether nodes are chosen by their switches (``TopologyPlugin=topology/tree``)
+    max_switch_wait
+        the longest that a job waits for one leaf switch (s)
     complete_wait, kill_wait, over_time_limit
         ``CompleteWait``, ``KillWait``, ``OverTimeLimit`` (s; ``inf``: jobs are not stopped)
     unread
@@ -103,6 +111,7 @@ class SlurmConf(Fields):
     max_age: float = 7 * 86400.0
     calc_period: float = 300.0
     favor_small: bool = False
+    bf_max_job_array_resv: int = 20
     least_loaded: bool = False
     memory: bool = False
     preempt: str = ""
@@ -111,6 +120,10 @@ class SlurmConf(Fields):
     preempt_youngest_first: bool = False
     preempt_strict_order: bool = False
     preempt_reorder_count: int = 1
+    def_mem_per_cpu: float = 0.0
+    def_mem_per_node: float = 0.0
+    tree: bool = False
+    max_switch_wait: float = 300.0
     complete_wait: float = 0.0
     kill_wait: float = 30.0
     over_time_limit: float = 0.0
@@ -131,6 +144,8 @@ class SlurmConf(Fields):
         for key, (field, read) in _CONF.items():
             if key in named and named[key][1]:
                 given[field] = _value(*named[key], read)
+        chosen = named.get("selecttypeparameters", ("", ""))[1].upper()
+        given |= {field: True for field, word in (("least_loaded", "LLN"), ("memory", "MEMORY")) if word in chosen}
         parameters = named.get("schedulerparameters", ("", ""))[1]
         for name, value in _parameters(named.get("preemptparameters", ("", ""))[1]):
             parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
@@ -250,6 +265,11 @@ def _weights(text: str) -> str:
     return text
 
 
+def _mebibytes(text: str) -> float:
+    """Return the bytes of a number of MiB."""
+    return 0.0 if text.upper() == "UNLIMITED" else float(text) * 2**20
+
+
 def _yes(text: str) -> bool:
     return text.lower() in ("yes", "1", "true")
 
@@ -257,9 +277,9 @@ def _yes(text: str) -> bool:
 _SCHEDULER: dict[str, Any] = {
     **dict.fromkeys(("default_queue_depth", "partition_job_depth", "bf_resolution", "bf_max_job_test"), _whole),
     **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), _whole),
-    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve"), _whole),
+    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve", "bf_max_job_array_resv"), _whole),
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
-    **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale"), _seconds),
+    **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale", "max_switch_wait"), _seconds),
     "assoc_limit_stop": lambda text: True,
     "preempt_youngest_first": lambda text: True,
     "preempt_strict_order": lambda text: True,
@@ -269,7 +289,7 @@ _SCHEDULER: dict[str, Any] = {
 
 _IDLE = {
     *("bf_max_time", "bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
-    *("sched_min_interval", "max_sched_time", "bf_max_job_array_resv", "bf_job_part_count_reserve", "defer"),
+    *("sched_min_interval", "max_sched_time", "bf_job_part_count_reserve", "defer"),
 }
 """Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
 
@@ -292,10 +312,12 @@ _CONF: dict[str, tuple[str, Any]] = {
     "prioritymaxage": ("max_age", _minutes),
     "prioritycalcperiod": ("calc_period", _minutes),
     "priorityfavorsmall": ("favor_small", _yes),
-    "selecttypeparameters": ("least_loaded", lambda text: "LLN" in text.upper()),
     "preempttype": ("preempt", _preempt_type),
     "preemptmode": ("preempt_mode", preempt_mode_of),
     "preemptexempttime": ("preempt_exempt_time", _minutes),
+    "topologyplugin": ("tree", lambda text: text.removeprefix("topology/") == "tree"),
+    "defmempernode": ("def_mem_per_node", _mebibytes),
+    "defmempercpu": ("def_mem_per_cpu", _mebibytes),
     "completewait": ("complete_wait", _seconds),
     "killwait": ("kill_wait", _seconds),
     "overtimelimit": ("over_time_limit", _minutes),
@@ -309,8 +331,8 @@ def _unread(conf: Mapping[str, str]) -> Iterator[str]:
     if flags - {"", "FAIR_TREE", "NO_FAIR_TREE", "CALCULATE_RUNNING"}:
         yield f"PriorityFlags={conf['priorityflags']}"
     usual = {
-        "TopologyPlugin": ("", "topology/none", "topology/default"),
         "PriorityUsageResetPeriod": ("", "none", "NONE"),
+        "TopologyPlugin": ("", "topology/none", "topology/default", "topology/tree"),
         "SelectType": ("", "select/cons_tres", "select/cons_res"),
         "SchedulerTimeSlice": ("", "30"),
     }
