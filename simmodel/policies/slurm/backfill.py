@@ -147,7 +147,7 @@ class BackfillCycle:
         for job in self._queue:
             if tested >= settings.bf_max_job_test:
                 return
-            if not job.waits or job.barred or not self._counts(job) or not job.ready:
+            if not job.waits or job.barred or not self._counts(job) or not job.allowed:
                 continue
             plan, tries = self._plan(job)
             tested += tries
@@ -221,7 +221,7 @@ class BackfillCycle:
         now, board, step = self._now, job.board, self._settings.bf_resolution
         horizon = now + self._settings.bf_window * 60
         table = self._table(board)
-        reserving = reserves(job, self._settings)
+        reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
         later, tested = now, False
         while True:

@@ -18,7 +18,8 @@ from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Request
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.accounts import Association, Qos
+    from simmodel.policies.slurm.accounts import Qos
+    from simmodel.policies.slurm.limits import Counted, Quotas
     from simmodel.policies.slurm.preemption import Preemption, Stake
     from simmodel.policies.slurm.selection import Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
@@ -82,8 +83,10 @@ class Pending:
         whether it has started
     begin
         the instant (s) from which it may start
-    association, qos
-        of its user and account, and its QOS, if they are known
+    qos
+        its QOS, if QOS are known
+    counted, quotas
+        what limits count of it, and these limits, if there are any
     wishes
         what it asks for beside nodes, cores, time and licences
     array
@@ -109,8 +112,9 @@ class Pending:
     ready: bool = True
     over: bool = False
     begin: float = 0.0
-    association: Association | None = None
     qos: Qos | None = None
+    counted: Counted | None = None
+    quotas: Quotas | None = None
     wishes: Wishes = NOTHING
     array: Array | None = None
     record: int = 0
@@ -131,6 +135,13 @@ class Pending:
             return True
         wishes = self.wishes
         return wishes is not NOTHING and (wishes.hold or self.board.now < int(self.submitted) + wishes.begin)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the licences that it asks for are free, and no limit of its association or QOS is reached."""
+        if not self.ready or self.quotas is None or self.counted is None:
+            return self.ready
+        return self.quotas.reason(self.counted) is None
 
     @property
     def one_leaf(self) -> bool:

@@ -20,7 +20,7 @@ from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
-from simmodel.policies.slurm.limits import billed, tres_of
+from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
@@ -35,7 +35,6 @@ from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.options import ClusterOptions
-    from simmodel.policies.slurm.accounts import Association, Qos
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob, Run
 
@@ -160,6 +159,7 @@ class Slurm(Policy):
         self.switches = tuple(switches)
         self._main, self._backfill = self._clocks()
         self._charges = self._charging()
+        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
@@ -230,6 +230,8 @@ class Slurm(Policy):
             for name, what in _NEED_ACCOUNTS.items():
                 if getattr(self.settings, name):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
+        elif self.settings.enforce_limits:
+            found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
         return tuple(found)
 
     # ------------------------------------------------------------------ the system
@@ -388,6 +390,8 @@ class Slurm(Policy):
             if self._charges is not None:
                 self._calculate(at)
                 self._charges.ended(int(run.work.seq), at)
+            if self._quotas is not None:
+                self._quotas.ended(int(run.work.seq))
             held = self._held.pop(run, None)
             if held is None:
                 continue
@@ -448,8 +452,9 @@ class Slurm(Policy):
                 pending.begin = self._begins.setdefault(job.id, int(now) + BEGINS)
                 pending.submitted = pending.begin - BEGINS
             if self.accounts is not None:
-                pending.association = self.accounts.association(job.user, job.group, site.spec.name)
-                pending.qos = self.accounts.qos_of(job.id, pending.association, wishes.qos)
+                pending.counted = self._counted(job, site, request, float(limit))
+                pending.qos = pending.counted.qos
+                pending.quotas = self._quotas
             pending.priority = self._priority(pending, now)
             insort(self._queue, pending, key=Pending.key)
             self._known[job] = pending
@@ -498,14 +503,14 @@ class Slurm(Policy):
         if self.accounts is not None:
             asked = asked._replace(
                 fair_share=self._share_of(job),
-                association=self.accounts.priority_of(job.association),
+                association=self.accounts.priority_of(None if job.counted is None else job.counted.association),
                 qos=0.0 if job.qos is None else self.accounts.rank_of(job.qos),
             )
         return multifactor(asked, self.settings)
 
     def _share_of(self, job: Pending) -> float:
         """Return the factor of fair share of a job."""
-        of = job.association
+        of = None if job.counted is None else job.counted.association
         if self._charges is None or of is None or of.user is None:
             return 0.0
         return self._charges.share.factor(of.account, of.user, of.partition)
@@ -519,17 +524,25 @@ class Slurm(Policy):
         share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
         return Charges(share, self.timing.main_first, settings.calc_period)
 
-    def _charge(self, place: Pool, site: Site, run: Run) -> None:
-        """Note what a running job is charged."""
-        job = run.work
-        if self._charges is None or self.accounts is None:
+    def _counted(self, job: LiveJob, site: Site, request: Request, limit: float) -> Counted:
+        """Return what limits and charges count of a job."""
+        accounts = self.accounts or Accounts()
+        of = accounts.association(job.user, job.group, site.spec.name)
+        account = of.account if of is not None else "" if job.group is None else str(job.group)
+        qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
+        return Counted(int(job.seq), str(job.user), account, of, qos, tres_of(request), limit)
+
+    def _charge(self, site: Site, run: Run, counted: Counted | None) -> None:
+        """Count a running job, and note what it is charged."""
+        if counted is None:
             return
-        of = self.accounts.association(job.user, job.group, site.spec.name)
-        if of is None or of.user is None:
-            return
-        request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
-        amount = billed(tres_of(request), site.spec.billing) * self._qos_of(job, of).usage_factor
-        self._charges.started(int(job.seq), Bill(of.account, of.user, of.partition, amount, int(run.started)))
+        of = counted.association
+        if self._quotas is not None:
+            self._quotas.started(counted)
+        if self._charges is not None and of is not None and of.user is not None:
+            amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
+            bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
+            self._charges.started(counted.number, bill)
 
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
@@ -631,6 +644,8 @@ class Slurm(Policy):
         elif mode == "cancel":
             yield Preempt(run.work, "cancel", reason)
         else:
+            if self._charges is not None:
+                self._charges.ended(stake.number, now)
             yield Preempt(run.work, "suspend", reason)
 
     def settled(self, now: float, turn: Turn | None) -> bool:
@@ -640,6 +655,8 @@ class Slurm(Policy):
         a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
         """
         if turn is None and any(held.end <= now for held in self._held.values()):
+            return False
+        if self._preemption is not None and self._preemption.exempts:
             return False
         if self.settings.bf_min_age_reserve > 0 or any(job.wishes.timed for job in self._queue):
             return False
@@ -706,22 +723,19 @@ class Slurm(Policy):
         """Return what a running job holds that the policy has not started, and charge it."""
         job = run.work
         site = self._sites_for(place, job, _wishes_of(job))[0]
-        self._charge(place, site, run)
-        return Held.of(self._end(run), number, allocation, self._stake(site, run))
+        counted = None
+        if self.accounts is not None:
+            request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+            counted = self._counted(job, site, request, float(self._end(run) - int(run.started)))
+        self._charge(site, run, counted)
+        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
 
-    def _qos_of(self, job: LiveJob, of: Association | None) -> Qos:
-        accounts = self.accounts or Accounts()
-        return accounts.qos_of(job.id, of, _wishes_of(job).qos)
-
-    def _stake(self, site: Site, run: Run) -> Stake | None:
+    def _stake(self, site: Site, run: Run, counted: Counted | None) -> Stake | None:
         """Return what decides whether a running job makes way for others; ``None``: nothing does."""
         job = run.work
         if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
             return None
-        qos = None
-        if self.accounts is not None:
-            qos = self._qos_of(job, self.accounts.association(job.user, job.group, site.spec.name))
-        return Stake(int(job.seq), float(run.started), site.spec, qos)
+        return Stake(int(job.seq), float(run.started), site.spec, None if counted is None else counted.qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
@@ -730,9 +744,9 @@ class Slurm(Policy):
             return
         if job.array is not None:
             job.array.running += 1
-        held = Held.of(int(now) + job.limit, len(self._held), allocation, self._stake(job.site, run))
+        held = Held.of(int(now) + job.limit, len(self._held), allocation, self._stake(job.site, run, job.counted))
         self._held[run] = held
-        self._charge(job.job.place, job.site, run)
+        self._charge(job.site, run, job.counted)
         job.board.started(held)
         if not isinstance(job.job.place, NodePool):
             job.board.table.take(allocation)
@@ -769,5 +783,7 @@ _TIMES = ("main_first", "turn", "backfill_first", "completing")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 
-def _shown(value: float | bool) -> str:
+def _shown(value: float | bool | str) -> str:
+    if isinstance(value, str):
+        return f"({value})" if set(value) & {",", "="} else value
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"

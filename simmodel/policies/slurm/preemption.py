@@ -68,6 +68,11 @@ class Preemption:
         self._settings = settings
         self._by_qos = settings.preempt == "qos"
 
+    @property
+    def exempts(self) -> bool:
+        """Whether time alone may make a job preemptible."""
+        return self._by_qos or self._settings.preempt_exempt_time > 0
+
     def mode_of(self, stake: Stake) -> str:
         """Return what happens to a job that is preempted: ``requeue``, ``cancel``, ``suspend``, or ``off``: nothing."""
         own = (None if stake.qos is None else stake.qos.preempt_mode) if self._by_qos else stake.partition.preempt_mode
