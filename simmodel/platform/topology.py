@@ -39,9 +39,11 @@ __all__ = [
     "Torus",
     "Tree",
     "Valiant",
+    "ends_of",
     "given_topology",
     "numbers_of_hosts",
     "read_topology",
+    "switches_in",
 ]
 
 
@@ -300,6 +302,16 @@ class Interconnect(Fields):
         """
         return link.partition(":")[0].replace("-", " - ")
 
+    def switches(self) -> Mapping[str, Sequence[int]]:
+        """Return the hosts below each switch or router that have no way around it.
+
+        >>> FatTree(levels=2, down=(2, 2), up=(1, 2), parallel=(1, 1), bandwidth="1GBps").switches()
+        {'1.0': range(0, 2), '1.1': range(2, 4), '2.0': range(0, 0), '2.1': range(0, 0)}
+        >>> Torus(dimensions=(8,), bandwidth="1GBps").switches()
+        {}
+        """
+        return {}
+
     def _limited(self, names: list[str], node: str | int) -> None:
         if self.limiter is not None:
             names.append(f"{node}:limiter")
@@ -552,6 +564,15 @@ class FatTree(Interconnect):
         total: Numbers = np.asarray(np.sum(below, axis=0, dtype=np.intp))
         return 2 * total
 
+    def switches(self) -> Mapping[str, Sequence[int]]:
+        """Return the hosts below each switch that have no way around it."""
+        found: dict[str, Sequence[int]] = {}
+        for level in range(1, self.levels + 1):
+            above, below = self._above[level], self._below[level]
+            for number in range(above * self._below[-1] // below):
+                found[f"{level}.{number}"] = range(number * below, number * below + below) if above == 1 else range(0)
+        return found
+
     def _first(self, level: int) -> int:
         """Return the number of the first point of a level."""
         return sum(self._above[each] * self._below[-1] // self._below[each] for each in range(level))
@@ -664,6 +685,11 @@ class Dragonfly(Interconnect):
         group, chassis, router = map(int, parts)
         fits = group < self.groups and chassis < self.chassis and router < self.routers
         return (group, chassis, router) if fits else None
+
+    def switches(self) -> Mapping[str, Sequence[int]]:
+        """Return the hosts of each router."""
+        firsts = range(0, len(self.hosts), self.nodes)
+        return {_dotted(self._at(first)): range(first, first + self.nodes) for first in firsts}
 
     def _at(self, host: int) -> tuple[int, int, int]:
         """Return the router of a host."""
@@ -1081,6 +1107,25 @@ def read_topology(text: str) -> Interconnect | Valiant | TopologyFile:
     if "bandwidth" not in options:
         raise InputError("missing, such as bandwidth=1GBps", place="bandwidth")
     return made(**(values | options))
+
+
+def switches_in(topology: Topology | None) -> Mapping[str, Sequence[int]]:
+    """Return the hosts below each switch or router of a topology; none of one that is not built in.
+
+    >>> switches_in(read_topology("valiant:1 dragonfly:2;1;2;2 bandwidth=1GBps"))["1.0.1"]
+    range(6, 8)
+    """
+    inner = topology.of if isinstance(topology, Valiant) else topology
+    return inner.switches() if isinstance(inner, Interconnect) else {}
+
+
+def ends_of(link: str) -> tuple[str, ...]:
+    """Return the ends of a link of a topology, by its name.
+
+    >>> ends_of("3-1.0#1:up"), ends_of("1.0:limiter"), ends_of("backbone")
+    (('3', '1.0'), ('1.0',), ('backbone',))
+    """
+    return tuple(link.partition(":")[0].partition("#")[0].split("-"))
 
 
 def given_topology(value: str | Path | Topology | None, place: str) -> Topology | None:

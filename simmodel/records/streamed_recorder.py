@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.records.job_columns import Column, joined
+from simmodel.records.job_record import Column, joined
 from simmodel.records.recorder import OPEN, JobRecorder
-from simmodel.work.table import Table, rows_of
-from simmodel.work.word_columns import Words
+from simmodel.work.table import Table, Words, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

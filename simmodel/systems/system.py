@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Handler, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Job
-    from simmodel.work.prepare import Prepared
+    from simmodel.work.prepare import JobsGiven, Prepared
     from simmodel.work.table import Table
 
 __all__ = ["EstimateBasis", "Offers", "RunningBelow", "System", "Timing"]

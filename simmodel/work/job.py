@@ -237,7 +237,8 @@ class Job(Fields):
         instead of a run time: a :class:`~simmodel.work.traffic.Traffic`, the messages among its nodes, and the seconds
         that it computes meanwhile on nodes of speed 1. It ends when both are over, later where others use the same
         links of the network of its partition. :class:`~simmodel.work.traffic.Phases` follow each other, and have a
-        ``compute`` of their own
+        ``compute`` of their own. An elastic job sends among the nodes that it has, and computes as fast as its size
+        allows; what is done of it stays done when its size changes
 
     Raises
     ------
@@ -339,10 +340,12 @@ class Job(Fields):
             raise ValueError(f"compute: must be left out without traffic (run is the run time), got {self.compute}")
         if self.compute and isinstance(self.traffic, Phases):
             raise ValueError(f"compute: must be left out beside phases, which have their own, got {self.compute}")
-        for name in ("run", "body", "workflow", "checkpoint", "elastic"):
+        for name in ("run", "body", "workflow", "checkpoint"):
             if getattr(self, name) is not None:
                 hint = "; compute is the time of its processors" if name == "run" else ""
                 raise ValueError(f"{name}: must be left out beside traffic{hint}, got {getattr(self, name)!r}")
+        if self.elastic is not None and not self.traffic.scales:
+            raise ValueError("elastic: must be left out beside traffic by a matrix, which is of one number of nodes")
 
     def _check_workflow(self) -> None:
         if self.machine is None:

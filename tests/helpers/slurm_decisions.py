@@ -24,7 +24,7 @@ class Decided(NamedTuple):
     """What a cycle decides: starts (job, nodes) and preemptions (job, the job that it makes way for), in order."""
 
     starts: list[tuple[str, tuple[int, ...]]]
-    preempted: list[tuple[str, str]]
+    preempted: list[tuple[int, int]]
 
 
 class Cycle(NamedTuple):
@@ -55,9 +55,9 @@ class Replay:
         self.running: dict[str, tuple[Submitted, Held]] = {}
         self.completing: dict[tuple[int, str], str] = {}  # nodes of ended jobs, by their number and the job's id
         self.unfinished: set[str] = set()
-        self.stopped: set[str] = set()
+        self.stopped: dict[str, Submitted] = {}
         self.later: list[tuple[float, str]] = []
-        self.priorities: dict[str, float] = {}
+        self.priorities: dict[int, float] = {}
         self.preemption = Preemption(run.settings) if run.settings.preempt else None
         self.sites = {each.name: Site(each, self._mask(each.nodes)) for each in run.partitions}
         self.default = next(each.name for each in run.partitions if each.default)
@@ -102,7 +102,8 @@ class Replay:
         """Return what the model decides at a cycle."""
         for at, name in [each for each in self.later if each[0] <= int(line.at)]:
             self.later.remove((at, name))
-            self.waiting[name] = self.run.jobs[int(name)], at, self.priorities[name]
+            job = self.run.jobs[int(name)]
+            self.waiting[name] = job, at, self.priorities[job.id]
         table = self.table.copy()
         mask = 0
         for node, _ in self.completing:
@@ -121,23 +122,23 @@ class Replay:
         else:
             loop = BackfillCycle(queue, self.run.settings, line.at).starts()
         found, before = Decided([], []), dict(self.running)
-        for job, allocation in loop:
+        for job, given in loop:
             name = names[id(job)]
-            if isinstance(allocation, Victims):
-                for held in allocation.held:
+            if isinstance(given, Victims):
+                for held in given.held:
                     assert held.stake is not None
                     table.release(held.allocation)
                     board.stopped(held, completing=True)
-                    found.preempted.append((str(held.stake.number), name))
+                    found.preempted.append((held.stake.number, int(name)))
                 continue
-            table.take(allocation)
+            table.take(given)
             job.over = True
-            held = Held.of(int(line.at) + job.limit, len(found.starts), allocation)
+            held = Held.of(int(line.at) + job.limit, len(found.starts), given)
             board.started(held)
             self.running[name] = self.waiting[name][0], held
             for other, pending in named.items():
                 pending.ready = self._licensed(self.waiting[other][0])
-            found.starts.append((name, allocation.numbers))
+            found.starts.append((name, given.numbers))
         self.running = before
         return found
 
@@ -145,6 +146,7 @@ class Replay:
         words = line.words
         if line.what == "submitted":
             job = self.run.jobs[int(words[0])]
+            self.priorities[job.id] = float(words[1])
             if "-a" in job.options:
                 self.arrays[job.id] = Array()
             for name in map(str, job.names):
@@ -159,12 +161,12 @@ class Replay:
             stake = Stake(int(raw), line.at, self.sites[job.options.get("-p", self.default)].spec)
             self.running[name] = job, Held.of(int(line.at) + job.limit, int(raw), allocation, stake)
         elif line.what == "preempted":
-            held = self.running.pop(words[0])[1]
+            job, held = self.running.pop(words[0])
             self.table.release(held.allocation)
             self.completing.update({(node, words[0]): words[0] for node in held.allocation.numbers})
-            self.stopped.add(words[0])
+            self.stopped[words[0]] = job
         elif line.what == "requeued":
-            self.stopped.remove(words[0])
+            del self.stopped[words[0]]
             self.later.append((int(line.at) + BEGINS, words[0]))
         elif line.what == "ended":
             name, raw = named(words[0])
@@ -173,10 +175,9 @@ class Replay:
             self.completing.update({(node, raw): name for node in held.allocation.numbers})
         elif line.what == "answered":
             for node in numbers(words[0]):
-                keys = {key for key in self.completing if key[0] == node}
-                self._free({key for key in keys if key[1] not in self.stopped})  # whose processes end later
-        elif line.what == "cleaned" and words[0] in self.stopped:
-            self.completing.pop((numbers(words[1])[0], words[0]), None)
+                self._free({key for key in self.completing if key[0] == node and key[1] not in self.stopped})
+        elif line.what == "cleaned" and words[0] in self.stopped:  # its processes have ended on this node
+            self._free({(numbers(words[1])[0], words[0])} & {*self.completing})
         elif line.what == "cleaned":  # the last node of its job
             self._free({key for key in self.completing if key[1] == words[0]})
 
@@ -247,7 +248,7 @@ def cycles_of(run: Recorded, *, easy: bool = False) -> list[Cycle]:
                 cycle = of[line.what.removesuffix(" start")]
                 cycle.recorded.starts.append((named(line.words[0])[0], numbers(line.words[1])))
             elif line.what == "preempted":
-                last.recorded.preempted.append((line.words[0], line.words[1]))
+                last.recorded.preempted.append((int(line.words[0]), int(line.words[1])))
             replay.note(line)
     return found
 

@@ -191,11 +191,11 @@ class Recorded:
 
     @cached_property
     def all_starts(self) -> dict[str, list[float]]:
-        """The instants of all starts of each job: it has several if it is preempted."""
+        """The instants of all starts of each job or task: it has several if it is preempted."""
         found: dict[str, list[float]] = {}
         for row in self.events:
             if row["what"] == "started":
-                found.setdefault(row["job"], []).append(float(row["time"]))
+                found.setdefault(row["task"] or row["job"], []).append(float(row["time"]))
         return found
 
     @cached_property

@@ -81,12 +81,6 @@ class Pending:
         whether the licences that it asks for are free
     over
         whether it has started
-    begin
-        the instant (s) from which it may start
-    qos
-        its QOS, if QOS are known
-    counted, quotas
-        what limits count of it, and these limits, if there are any
     wishes
         what it asks for beside nodes, cores, time and licences
     array
@@ -98,6 +92,12 @@ class Pending:
     ----------
     shape, where
         what it asks of its nodes, and on which nodes it may run
+    begin
+        the instant (s) from which it may start
+    qos
+        its QOS, if QOS are known
+    counted, quotas
+        what limits count of it, and these limits, if there are any
     """
 
     job: LiveJob
@@ -111,13 +111,13 @@ class Pending:
     user: int | str | None = None
     ready: bool = True
     over: bool = False
+    array: Array | None = None
+    record: int = 0
+    wishes: Wishes = NOTHING
     begin: float = 0.0
     qos: Qos | None = None
     counted: Counted | None = None
     quotas: Quotas | None = None
-    wishes: Wishes = NOTHING
-    array: Array | None = None
-    record: int = 0
     shape: Shape = attrs.field(init=False)
     where: Where = ANYWHERE
 
@@ -131,10 +131,7 @@ class Pending:
         """Whether it is held, or its time has not come, or as many tasks of its array run as may."""
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
-        if self.board.now < self.begin:
-            return True
-        wishes = self.wishes
-        return wishes is not NOTHING and (wishes.hold or self.board.now < int(self.submitted) + wishes.begin)
+        return self.wishes.hold or self.begin > self.board.now
 
     @property
     def allowed(self) -> bool:

@@ -58,6 +58,8 @@ class SlurmTiming(Fields):
         how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
     stopping
         how long a job lasts that is preempted: until its Epilog is done, which starts a run of the main loop at once
+    test
+        how long the backfill loop takes to test a job: its cycles begin later by that
     scans
         whether limits are enforced at scans; not where jobs run as long as a record says
     main, full, backfill
@@ -69,6 +71,7 @@ class SlurmTiming(Fields):
     backfill_first: float | None = None
     completing: float = 0.0
     stopping: float = 0.05
+    test: float = 0.0
     scans: bool = True
     main: Sequence[float] = ()
     full: Sequence[float] = ()
@@ -148,15 +151,15 @@ class Slurm(Policy):
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
+        self.nodes = tuple(nodes)
+        self.switches = tuple(switches)
         self.accounts = accounts
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
-        self.preempts = self._enforces or bool(self.settings.preempt)
+        self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
         self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
         self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
-        self.nodes = tuple(nodes)
-        self.switches = tuple(switches)
         self._main, self._backfill = self._clocks()
         self._charges = self._charging()
         self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
@@ -165,18 +168,19 @@ class Slurm(Policy):
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
         self._held: dict[Run, Held] = {}
-        self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
-        self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
         self._arrays: dict[str, Array] = {}
         self._first: dict[str, int] = {}  # the number of the first task of each array
         self._others: list[int] = []  # those of all other tasks, ascending: they have no record of their own
         self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
+        self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
+        self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._ends: _Ends | None = None
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
         self._versions: list[int] = []  # of the places, at the last cycle
+        self._last_cycle = 0.0, True  # of the backfill loop: how long it took (s), and whether it planned or started
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -204,6 +208,16 @@ class Slurm(Policy):
             raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
         return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing), nodes, switches)
 
+    def asked_at(self, instants: Sequence[float]) -> Slurm:
+        """Return this policy with both loops over the whole queue at given instants (s), without scans or preemption.
+
+        >>> Slurm.of(bf_interval=10).asked_at([5.0]).timing.full
+        [5.0]
+        """
+        timing = SlurmTiming(full=instants, backfill=instants, scans=False)
+        settings = attrs.evolve(self.settings, preempt="")
+        return Slurm(settings, self.partitions, timing, self.nodes, self.switches, accounts=self.accounts)
+
     @property
     def text(self) -> str:
         """Its name with its parameters, without settings that are not modelled and given instants."""
@@ -220,18 +234,15 @@ class Slurm(Policy):
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
         """Return the settings of slurm.conf, and the options of jobs, that are not modelled."""
-        settings = [f"policy slurm leaves out {each}" for each in self.settings.unread]
-        jobs = [
-            f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}"
-            for option, jobs in self._unread.items()
-        ]
-        found = [*settings, *jobs]
+        found = [f"policy slurm leaves out {each}" for each in self.settings.unread]
         if self.accounts is None:
             for name, what in _NEED_ACCOUNTS.items():
                 if getattr(self.settings, name):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
         elif self.settings.enforce_limits:
             found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
+        for option, jobs in self._unread.items():
+            found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
         return tuple(found)
 
     # ------------------------------------------------------------------ the system
@@ -304,7 +315,8 @@ class Slurm(Policy):
             "arrays": dict(self._first),
             "others": list(self._others),
         }
-        begins = {job.job.id: job.begin for job in self._queue if job.begin and job.waits} | self._begins
+        begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
+        begins |= self._begins
         if self._charges is not None:
             found["charges"] = self._charges.state()
         if begins or self._graces or self._at_once:
@@ -322,14 +334,14 @@ class Slurm(Policy):
         for clock in self._all():
             clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
         self._idle = bool(values["idle"])
+        self._first = {str(name): int(number) for name, number in values["arrays"].items()}
+        self._others = [int(number) for number in values["others"]]
         self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
         self._at_once = list(values.get("at_once", ()))
         if self._charges is not None and "charges" in values:
             self._charges.restore(values["charges"])
         self._begins = dict(values.get("begins", ()))
         self._graces = dict(values.get("graces", ()))
-        self._first = {str(name): int(number) for name, number in values["arrays"].items()}
-        self._others = [int(number) for number in values["others"]]
 
     # ------------------------------------------------------------------ decisions
 
@@ -345,9 +357,12 @@ class Slurm(Policy):
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
             yield from self._cycle(view, turn)
+            if view.waiting.count:  # it notes why jobs wait, which is a change
+                self._backfill.ask(now)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
             yield from self._cycle(view, None)
+            self._backfill.over(*self._last_cycle)
         self._idle = not view.waiting.count
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
@@ -430,6 +445,10 @@ class Slurm(Policy):
             self._unread.setdefault(option, []).append(job.id)
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
         number, array = self._number(job, wishes)
+        submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.past
+        if past is not None and past.last_start is not None and not past.resumes:  # requeued
+            begin = self._begins.pop(job.id, int(now) + BEGINS)
+            submitted = begin - BEGINS
         for site in self._sites_for(place, job, wishes):
             limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
             limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
@@ -440,17 +459,14 @@ class Slurm(Policy):
                 site,
                 limit,
                 0.0,
-                job.submit,
+                submitted,
                 int(job.seq),
                 user=job.user,
                 wishes=wishes,
                 array=array,
                 record=number,
+                begin=begin,
             )
-            past = job.past
-            if past is not None and past.last_start is not None and not past.resumes:  # requeued
-                pending.begin = self._begins.setdefault(job.id, int(now) + BEGINS)
-                pending.submitted = pending.begin - BEGINS
             if self.accounts is not None:
                 pending.counted = self._counted(job, site, request, float(limit))
                 pending.qos = pending.counted.qos
@@ -484,6 +500,10 @@ class Slurm(Policy):
         usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
         return found or usual[:1]
 
+    def _site(self, place: Pool, job: LiveJob) -> Site:
+        """Return the first partition of a job."""
+        return self._sites_for(place, job, Wishes.of("" if job.spec is None else job.spec.options))[0]
+
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
@@ -492,7 +512,7 @@ class Slurm(Policy):
         nodes = sum(len(board.table) for board in self._boards.values())
         cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
         past = job.job.past
-        eligible = job.submitted + job.wishes.begin if past is None or past.eligible is None else past.eligible
+        eligible = job.submitted if past is None or past.eligible is None else past.eligible
         eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / largest_factor(self.partitions)
         asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
@@ -592,10 +612,8 @@ class Slurm(Policy):
         queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
-        if turn is None:
-            loop = BackfillCycle(queue, self.settings, now).starts()
-        else:
-            loop = main_cycle(queue, self.settings, full=turn.full)
+        cycle = BackfillCycle(queue, self.settings, now)
+        loop = cycle.starts() if turn is None else main_cycle(queue, self.settings, full=turn.full)
         for job, given in loop:
             if isinstance(given, Victims):
                 yield from self._make_way(job, given, now)
@@ -605,6 +623,8 @@ class Slurm(Policy):
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
             self._started(job, first.run, now, allocation)
+        if turn is None:
+            self._last_cycle = cycle.tested * self.timing.test, bool(cycle.planned or cycle.started)
         after = [place.version for place in view.places]
         if after != versions or self._completing:
             self._settled.clear()
@@ -779,7 +799,7 @@ _NEED_ACCOUNTS = {
 }
 """The settings that change nothing without accounts."""
 
-_TIMES = ("main_first", "turn", "backfill_first", "completing")
+_TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 

@@ -47,6 +47,8 @@ class SlurmConf(Fields):
         whether priorities are those of priority/multifactor
     weight_age, weight_size, weight_partition, max_age, calc_period, favor_small
         of priority/multifactor: ``PriorityWeightAge`` and so on; seconds; seconds; whether small jobs come first
+    bf_max_job_array_resv
+        tasks of an array for which a cycle of the backfill loop reserves nodes
     weight_fair_share, weight_assoc, weight_qos, weight_tres
         of priority/multifactor, which need accounts: ``PriorityWeightFairshare`` and so on; ``CPU=1000,Mem=500``
     decay_half_life, fair_tree, damping
@@ -54,13 +56,6 @@ class SlurmConf(Fields):
         ``NO_FAIR_TREE``; ``FairShareDampeningFactor``
     enforce_limits
         whether the limits of associations and QOS hold (``AccountingStorageEnforce``)
-    preempt, preempt_mode, preempt_exempt_time
-        ``partition_prio``, ``qos`` or nothing (``PreemptType``); what happens to preempted jobs: ``requeue``,
-        ``cancel``, ``suspend`` or ``off``; seconds from a start before which jobs are not preempted
-    preempt_youngest_first, preempt_strict_order, preempt_reorder_count
-        of ``PreemptParameters``: how the jobs that are preempted are chosen
-    bf_max_job_array_resv
-        tasks of an array for which a cycle of the backfill loop reserves nodes
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
     def_mem_per_cpu, def_mem_per_node
@@ -69,6 +64,11 @@ class SlurmConf(Fields):
         whether nodes are chosen by their switches (``TopologyPlugin=topology/tree``)
     max_switch_wait
         the longest that a job waits for one leaf switch (s)
+    preempt, preempt_mode, preempt_exempt_time
+        ``partition_prio``, ``qos`` or nothing (``PreemptType``); what happens to preempted jobs: ``requeue``,
+        ``cancel``, ``suspend`` or ``off``; seconds from a start before which jobs are not preempted
+    preempt_youngest_first, preempt_strict_order, preempt_reorder_count
+        of ``PreemptParameters``: how the jobs that are preempted are chosen
     complete_wait, kill_wait, over_time_limit
         ``CompleteWait``, ``KillWait``, ``OverTimeLimit`` (s; ``inf``: jobs are not stopped)
     unread
@@ -114,16 +114,16 @@ class SlurmConf(Fields):
     bf_max_job_array_resv: int = 20
     least_loaded: bool = False
     memory: bool = False
+    def_mem_per_cpu: float = 0.0
+    def_mem_per_node: float = 0.0
+    tree: bool = False
+    max_switch_wait: float = 300.0
     preempt: str = ""
     preempt_mode: str = "off"
     preempt_exempt_time: float = 0.0
     preempt_youngest_first: bool = False
     preempt_strict_order: bool = False
     preempt_reorder_count: int = 1
-    def_mem_per_cpu: float = 0.0
-    def_mem_per_node: float = 0.0
-    tree: bool = False
-    max_switch_wait: float = 300.0
     complete_wait: float = 0.0
     kill_wait: float = 30.0
     over_time_limit: float = 0.0
@@ -236,6 +236,11 @@ def _minutes(text: str) -> float:
     return _seconds(text) * (60 if text.isdecimal() else 1)
 
 
+def _mebibytes(text: str) -> float:
+    """Return the bytes of a number of MiB."""
+    return 0.0 if text.upper() == "UNLIMITED" else float(text) * 2**20
+
+
 def _preempt_type(text: str) -> str:
     kind = text.lower().removeprefix("preempt/")
     if kind not in ("none", "partition_prio", "qos"):
@@ -263,11 +268,6 @@ def preempt_mode_of(text: str) -> str:
 def _weights(text: str) -> str:
     weights_of(text)
     return text
-
-
-def _mebibytes(text: str) -> float:
-    """Return the bytes of a number of MiB."""
-    return 0.0 if text.upper() == "UNLIMITED" else float(text) * 2**20
 
 
 def _yes(text: str) -> bool:
@@ -312,12 +312,12 @@ _CONF: dict[str, tuple[str, Any]] = {
     "prioritymaxage": ("max_age", _minutes),
     "prioritycalcperiod": ("calc_period", _minutes),
     "priorityfavorsmall": ("favor_small", _yes),
-    "preempttype": ("preempt", _preempt_type),
-    "preemptmode": ("preempt_mode", preempt_mode_of),
-    "preemptexempttime": ("preempt_exempt_time", _minutes),
     "topologyplugin": ("tree", lambda text: text.removeprefix("topology/") == "tree"),
     "defmempernode": ("def_mem_per_node", _mebibytes),
     "defmempercpu": ("def_mem_per_cpu", _mebibytes),
+    "preempttype": ("preempt", _preempt_type),
+    "preemptmode": ("preempt_mode", preempt_mode_of),
+    "preemptexempttime": ("preempt_exempt_time", _minutes),
     "completewait": ("complete_wait", _seconds),
     "killwait": ("kill_wait", _seconds),
     "overtimelimit": ("over_time_limit", _minutes),
@@ -331,8 +331,8 @@ def _unread(conf: Mapping[str, str]) -> Iterator[str]:
     if flags - {"", "FAIR_TREE", "NO_FAIR_TREE", "CALCULATE_RUNNING"}:
         yield f"PriorityFlags={conf['priorityflags']}"
     usual = {
-        "PriorityUsageResetPeriod": ("", "none", "NONE"),
         "TopologyPlugin": ("", "topology/none", "topology/default", "topology/tree"),
+        "PriorityUsageResetPeriod": ("", "none", "NONE"),
         "SelectType": ("", "select/cons_tres", "select/cons_res"),
         "SchedulerTimeSlice": ("", "30"),
     }

@@ -31,8 +31,9 @@ class MadeLinks(dict[str, Link]):
     def __init__(self, topology: Topology, made: Callable[[Link], object]) -> None:
         super().__init__()
         self._describe = topology.link
-        ready = isinstance(topology, Interconnect) and type(topology).link is Interconnect.link
-        self._like: Callable[[str], LinkSpec] | None = topology.like if ready else None
+        self._like: Callable[[str], LinkSpec] | None = None
+        if isinstance(topology, Interconnect) and type(topology).link is Interconnect.link:
+            self._like = topology.like
         self._made = made
 
     def __missing__(self, name: str) -> Link:

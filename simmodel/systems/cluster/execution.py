@@ -201,7 +201,9 @@ class JobExecution:
         speed = place.speed_of(job, grant.nodes) if paced else 1.0
         job.run = run = Run(job, place, now, now + job.expected / speed, grant)
         place.running.replace(former, run, job.width)
-        if self.plans:
+        if self.talks and self.traffic.runs(former):
+            self.traffic.resize(former, run)
+        elif self.plans:
             self.plan_end(run, now + job._duration / speed)
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)

@@ -239,7 +239,7 @@ class Intake:
         job.priority += pool.priority
         reason = reason or (job.rules.why_not(job) if job.rules is not None else None)
         if reason is None and spec.workflow is not None:
-            from simmodel.systems.cluster.workflows_in_jobs import why_not_inside
+            from simmodel.systems.cluster.bodies import why_not_inside
 
             reason = why_not_inside(spec)
         if reason is None and spec.traffic is not None:

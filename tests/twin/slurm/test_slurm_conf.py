@@ -48,7 +48,7 @@ def test_files_and_reports_describe_the_same_cluster(name: str) -> None:
     assert isinstance(policy(of_files.policy), Slurm)
 
 
-@pytest.mark.parametrize(("name", "what"), [("preempt", "PreemptType"), ("tree", "TopologyPlugin")])
+@pytest.mark.parametrize(("name", "what"), [("tree", "TopologyPlugin")])
 def test_settings_that_may_change_starts_are_named(name: str, what: str) -> None:
     found = describe_slurm([folder_of(name) / "slurm.conf"], own_loops=True)
     assert any(what in str(each) and "may change starts" in str(each) for each in found.unsupported)
