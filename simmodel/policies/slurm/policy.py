@@ -388,7 +388,7 @@ class Slurm(Policy):
         """Return the next instant at which there is something to decide (s)."""
         found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
         if self._scans is not None:
-            first = min([end for _, end in self._limits()], default=inf)
+            first = min([end for _, end in self._limits()] + list(self._graces.values()), default=inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 

@@ -157,7 +157,7 @@ class Preemption:
         """Return the jobs that make way so that a waiting one gets some of these nodes; ``None``: none of them can.
 
         Candidates go one after another until the job fits. Then those that overlap most with its nodes come first, the
-        last one in front, and all starts again: by default twice, so that few jobs are preempted.
+        last one in front, and all starts again, at most ``reorder_count`` + 1 times: so few jobs are preempted.
         """
         everyone = self.candidates(job, board.running, board.now)
         order = [held for held in everyone if held.nodes & nodes]

@@ -1,7 +1,6 @@
 """The policy slurm against recorded runs of slurmctld 22.05.8: decisions, starts, priorities.
 
-Four of the runs are simple: one partition, or several without preemption, topology, licences and arrays. Runs that a
-setting makes different are left to later: see docs/slurm.md.
+Five of the runs have one or several partitions and whole nodes of one core: no topology, licences and arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tests.helpers.slurm_decisions import Cycle, cycles_of
 from tests.helpers.slurm_measure import free, given, measure
 from tests.helpers.slurm_runs import Recorded, recorded
 
-SIMPLE = ("defaults", "fast", "tiers", "factors")
+SIMPLE = ("defaults", "fast", "tiers", "factors", "preempt")
 
 
 def run_of(name: str) -> Recorded:
@@ -55,6 +54,14 @@ def test_starts_are_the_recorded_ones_if_cycles_are_given(name: str) -> None:
     found = measure(run_of(name), given(run_of(name)))
     assert found.beyond == 0
     assert found.error < 0.1
+
+
+def test_the_same_jobs_make_way_in_the_same_order() -> None:
+    """In the cycles, from the true state; and in a simulation of the whole run in which only the cycles are given."""
+    run = run_of("preempt")
+    decided = [each for cycle in cycles("preempt") for each in cycle.modelled.preempted]
+    assert [victim for victim, _ in decided] == run.preempted
+    assert measure(run, given(run)).victims == run.preempted == [6, 4, 13, 18, 11, 15, 47, 17]
 
 
 @pytest.mark.parametrize(("name", "beyond"), [("defaults", 0.10), ("fast", 0.25), ("tiers", 0.10), ("factors", 0.10)])
