@@ -90,7 +90,7 @@ class SlurmFolder(Fields):
         """The policy, with the accounts, which its text lacks."""
         own = policy_of(self.described.policy)
         assert isinstance(own, Slurm)
-        return Slurm(own.settings, own.partitions, accounts=self.accounts)
+        return Slurm(own.settings, own.partitions, None, own.nodes, own.switches, self.accounts)
 
     def report(self) -> str:
         """Return a text: what was read, what was made of it, and what is not expressed."""

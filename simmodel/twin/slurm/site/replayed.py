@@ -229,7 +229,8 @@ def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmC
 
 
 def _policy(folder: SlurmFolder, settings: SlurmConf, timing: SlurmTiming | None = None) -> Slurm:
-    return Slurm(settings, folder.policy.partitions, timing, folder.accounts)
+    policy = folder.policy
+    return Slurm(settings, policy.partitions, timing, policy.nodes, policy.switches, folder.accounts)
 
 
 class _Phase(NamedTuple):
