@@ -229,7 +229,7 @@ def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmC
 
 
 def _policy(folder: SlurmFolder, settings: SlurmConf, timing: SlurmTiming | None = None) -> Slurm:
-    return Slurm(settings, folder.policy.partitions, timing, folder.accounts)
+    return folder.policy.evolve(settings, timing)
 
 
 class _Phase(NamedTuple):
