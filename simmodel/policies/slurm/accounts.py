@@ -5,7 +5,7 @@ Source: sacctmgr(1) of Slurm 22.05; the names of limits are those of sacctmgr in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -19,6 +19,18 @@ __all__ = ["Accounts", "Association", "Limits", "Qos"]
 
 def _tres() -> Any:
     return attrs.field(factory=dict, converter=dict)
+
+
+def _names(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _associations(value: Iterable[Association]) -> tuple[Association, ...]:
+    return tuple(value)
+
+
+def _qualities(value: Iterable[Qos]) -> tuple[Qos, ...]:
+    return tuple(value)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -103,7 +115,7 @@ class Association(Fields):
     shares: int | None = 1
     priority: int = 0
     default: bool = False
-    qos: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    qos: tuple[str, ...] = attrs.field(default=(), converter=_names)
     default_qos: str | None = None
     limits: Limits = attrs.field(factory=Limits)
     usage: float = 0.0
@@ -138,12 +150,12 @@ class Qos(Fields):
 
     name: str
     priority: int = 0
-    preempts: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    preempts: tuple[str, ...] = attrs.field(default=(), converter=_names)
     preempt_mode: str | None = None
     exempt_time: float | None = None
     grace_time: float = 0.0
     usage_factor: float = 1.0
-    flags: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    flags: tuple[str, ...] = attrs.field(default=(), converter=_names)
     limits: Limits = attrs.field(factory=Limits)
 
 
@@ -180,8 +192,8 @@ class Accounts(Fields):
     ('urgent', 'normal')
     """
 
-    associations: tuple[Association, ...] = attrs.field(default=(), converter=tuple)
-    qos: tuple[Qos, ...] = attrs.field(default=(), converter=tuple)
+    associations: tuple[Association, ...] = attrs.field(default=(), converter=_associations)
+    qos: tuple[Qos, ...] = attrs.field(default=(), converter=_qualities)
     asked: Mapping[int | str, str] = attrs.field(factory=dict)
     _keyed: dict[tuple[str, str | None, str | None], Association] = attrs.field(init=False, repr=False, eq=False)
     _default: dict[str, Association] = attrs.field(init=False, repr=False, eq=False)
@@ -248,6 +260,15 @@ class Accounts(Fields):
         while association is not None:
             yield association
             association = self.above(association)
+
+    def priority_of(self, association: Association | None) -> float:
+        """Return the priority of an association, or else of the one above it, as a part of the largest."""
+        largest = max([each.priority for each in self.associations], default=0)
+        return next((each.priority for each in self.path(association) if each.priority), 0) / max(largest, 1)
+
+    def rank_of(self, qos: Qos) -> float:
+        """Return the priority of a QOS, as a part of the largest."""
+        return qos.priority / max(1, *(each.priority for each in self._qos.values()))
 
     def qos_of(self, job: int | str | None, association: Association | None) -> Qos:
         """Return the QOS of a job by its id and its association."""

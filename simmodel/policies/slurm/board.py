@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 
 from simmodel.policies.slurm.layout import ANYWHERE, Layout, Where
-from simmodel.policies.slurm.selection import Shape, able, allocation_of, choose, enough, mask_of
+from simmodel.policies.slurm.selection import Shape, able, allocation_of, choose, enough, flags_of, mask_of
 from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Request
 
@@ -187,6 +187,7 @@ class Board:
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self.preemption: Preemption | None = None
+        self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Shape, dict[int, int]] = {}
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
@@ -219,6 +220,16 @@ class Board:
         other = Board(table, self.settings, self.layout)
         other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
         return other
+
+    def totals(self, nodes: int) -> dict[str, float]:
+        """Return the resources of these nodes, by Slurm's names: memory in MB."""
+        found = self._totals.get(nodes)
+        if found is None:
+            nodes &= (1 << len(self.table)) - 1
+            cores, gpus, memory = self.table.capacity[:, flags_of(nodes, len(self.table))].sum(axis=1).tolist()
+            found = {"cpu": cores, "gres/gpu": gpus, "mem": memory / 2**20, "node": float(nodes.bit_count())}
+            self._totals[nodes] = found
+        return found
 
     def shape_of(self, request: Request, wishes: Wishes) -> Shape:
         """Return what a job asks of its nodes; memory that it does not name is that of slurm.conf, or whole nodes'."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +18,9 @@ from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
+from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
+from simmodel.policies.slurm.limits import billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
@@ -158,6 +161,7 @@ class Slurm(Policy):
         self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
         self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
+        self._charges = self._charging()
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
@@ -248,12 +252,14 @@ class Slurm(Policy):
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
         """Return the settings of slurm.conf, and the options of jobs, that are not modelled."""
-        settings = [f"policy slurm leaves out {each}" for each in self.settings.unread]
-        jobs = [
-            f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}"
-            for option, jobs in self._unread.items()
-        ]
-        return (*settings, *jobs)
+        found = [f"policy slurm leaves out {each}" for each in self.settings.unread]
+        if self.accounts is None:
+            for name, what in _NEED_ACCOUNTS.items():
+                if getattr(self.settings, name):
+                    found.append(f"policy slurm knows no accounts and leaves out {what}")
+        for option, jobs in self._unread.items():
+            found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
+        return tuple(found)
 
     # ------------------------------------------------------------------ the system
 
@@ -327,6 +333,8 @@ class Slurm(Policy):
         }
         begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
         begins |= self._begins
+        if self._charges is not None:
+            found["charges"] = self._charges.state()
         if begins or self._graces or self._at_once:
             found["at_once"] = list(self._at_once)
             found["begins"] = [[job, at] for job, at in begins.items()]
@@ -346,6 +354,8 @@ class Slurm(Policy):
         self._others = [int(number) for number in values["others"]]
         self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
         self._at_once = list(values.get("at_once", ()))
+        if self._charges is not None and "charges" in values:
+            self._charges.restore(values["charges"])
         self._begins = dict(values.get("begins", ()))
         self._graces = dict(values.get("graces", ()))
 
@@ -408,6 +418,9 @@ class Slurm(Policy):
                 if idle:
                     clock.pass_to(at)
                 clock.ask(at)
+            if self._charges is not None:
+                self._calculate(at)
+                self._charges.ended(int(run.work.seq), at)
             held = self._held.pop(run, None)
             if held is None:
                 continue
@@ -500,6 +513,10 @@ class Slurm(Policy):
         usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
         return found or usual[:1]
 
+    def _site(self, place: Pool, job: LiveJob) -> Site:
+        """Return the first partition of a job."""
+        return self._sites_for(place, job, Wishes.of("" if job.spec is None else job.spec.options))[0]
+
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
@@ -512,19 +529,72 @@ class Slurm(Policy):
         eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / largest_factor(self.partitions)
         asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
+        if self.settings.weight_tres:
+            totals = job.board.totals(job.site.nodes)
+            parts = {name: value / totals[name] for name, value in tres_of(job.request).items() if totals.get(name)}
+            asked = asked._replace(tres=parts)
+        if self.accounts is not None:
+            asked = asked._replace(
+                fair_share=self._share_of(job),
+                association=self.accounts.priority_of(job.association),
+                qos=0.0 if job.qos is None else self.accounts.rank_of(job.qos),
+            )
         return multifactor(asked, self.settings)
+
+    def _share_of(self, job: Pending) -> float:
+        """Return the factor of fair share of a job."""
+        of = job.association
+        if self._charges is None or of is None or of.user is None:
+            return 0.0
+        return self._charges.share.factor(of.account, of.user, of.partition)
+
+    def _charging(self) -> Charges | None:
+        """Return the charges of jobs, if fair share counts."""
+        settings = self.settings
+        if self.accounts is None or not settings.multifactor or not settings.weight_fair_share:
+            return None
+        half_life, damping = settings.decay_half_life, settings.damping
+        share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
+        return Charges(share, self.timing.main_first, settings.calc_period)
+
+    def _charge(self, place: Pool, run: Run) -> None:
+        """Note what a running job is charged."""
+        job = run.work
+        if self._charges is None or self.accounts is None:
+            return
+        site = self._site(place, job)
+        of = self.accounts.association(job.user, job.group, site.spec.name)
+        if of is None or of.user is None:
+            return
+        request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+        amount = billed(tres_of(request), site.spec.billing) * self.accounts.qos_of(job.id, of).usage_factor
+        self._charges.started(int(job.seq), Bill(of.account, of.user, of.partition, amount, int(run.started)))
 
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
-        if not (self.settings.multifactor and self.settings.weight_age):
+        if not self.settings.multifactor:
             return
-        number = int((now - self.timing.main_first) // self.settings.calc_period)
-        if number != self._calculated:
-            self._calculated = number
-            for job in self._queue:
-                job.priority = self._priority(job, now)
+        changed = False
+        if self._charges is not None:
+            changed = self._charges.pass_to(now, self._to_calculate)
+        elif self.settings.weight_age:
+            number = int((now - self.timing.main_first) // self.settings.calc_period)
+            changed = number != self._calculated
+            if changed:
+                self._calculated = number
+                for _, call in self._to_calculate(self.timing.main_first + number * self.settings.calc_period):
+                    call()
+        if changed:
             self._queue.sort(key=Pending.key)
             self._settled.clear()
+
+    def _to_calculate(self, at: float) -> list[tuple[int, Callable[[], None]]]:
+        """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
+
+        def calculate(job: Pending) -> None:
+            job.priority = self._priority(job, at)
+
+        return [(job.number, partial(calculate, job)) for job in self._queue if job.waits and job.submitted <= at]
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
@@ -654,7 +724,7 @@ class Slurm(Policy):
             board.table = place.table
             known = {run: self._held.get(run) for _, _, _, run in entries}
             return {
-                run: known[run] or Held.of(self._end(run), number, run.grant.allocation, self._stake(place, run))
+                run: known[run] or self._found(place, run, number, run.grant.allocation)
                 for _, number, _, run in entries
             }
         table = board.table = _table_of(place)
@@ -665,19 +735,23 @@ class Slurm(Policy):
         for _, number, processors, run in entries:
             if run not in found:
                 nodes = (table.free[0] > 0).nonzero()[0][:processors]
-                alike = Allocation.alike(tuple(nodes.tolist()), 1)
-                found[run] = Held.of(self._end(run), number, alike, self._stake(place, run))
+                found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes.tolist()), 1))
                 table.take(found[run].allocation)
         spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
         table.take(Allocation.away(spare.tolist()))
         return found
+
+    def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
+        """Return what a running job holds that the policy has not started, and charge it."""
+        self._charge(place, run)
+        return Held.of(self._end(run), number, allocation, self._stake(place, run))
 
     def _stake(self, place: Pool, run: Run) -> Stake | None:
         """Return what decides whether a running job makes way for others; ``None``: nothing does."""
         job = run.work
         if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
             return None
-        site = self._sites_for(place, job, Wishes.of("" if job.spec is None else job.spec.options))[0]
+        site = self._site(place, job)
         qos = None
         if self.accounts is not None:
             qos = self.accounts.qos_of(job.id, self.accounts.association(job.user, job.group, site.spec.name))
@@ -693,6 +767,7 @@ class Slurm(Policy):
         stake = self._stake(job.job.place, run)
         held = Held.of(int(now) + job.limit, len(self._held), allocation, stake)
         self._held[run] = held
+        self._charge(job.job.place, run)
         job.board.started(held)
         if not isinstance(job.job.place, NodePool):
             job.board.table.take(allocation)
@@ -712,6 +787,14 @@ def _table_of(place: Pool) -> NodeTable:
     """Return the table of the nodes of a place, or of as many free nodes of one core as it has processors."""
     return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
+
+_NEED_ACCOUNTS = {
+    "weight_fair_share": "PriorityWeightFairshare",
+    "weight_assoc": "PriorityWeightAssoc",
+    "weight_qos": "PriorityWeightQOS",
+    "enforce_limits": "the limits of AccountingStorageEnforce",
+}
+"""The settings that change nothing without accounts."""
 
 _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""
