@@ -6,7 +6,7 @@ Sources: slurm.conf(5), sched/backfill and the multifactor plug-in of Slurm's do
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError
 from simmodel.platform.node_lists import node_list
@@ -113,11 +113,12 @@ def _nodes(site: Site) -> tuple[SlurmNodes, ...]:
     for node in site.nodes or ():
         types = tuple(dict.fromkeys(each.type for each in node.gres if each.name == "gpu" and each.type))
         kinds.setdefault((node.weight, node.features, types), []).append(node.name)
-    return tuple(
-        SlurmNodes(names=node_list(names), weight=weight, features=features, gpus=gpus)
-        for (weight, features, gpus), names in kinds.items()
-        if weight != 1 or features or gpus
-    )
+    found = []
+    for (weight, features, gpus), names in kinds.items():
+        if weight != 1 or features or gpus:
+            lists: dict[str, Any] = {"features": features, "gpus": gpus}
+            found.append(SlurmNodes(names=node_list(names), weight=weight, **lists))
+    return tuple(found)
 
 
 def _switches(site: Site) -> tuple[SlurmSwitch, ...]:

@@ -170,7 +170,7 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "slurm.conf").write_text("ClusterName=c\\nNodeName=n[1-2] CPUs=4\\nPartitionName=b Nodes=ALL\\n")
     >>> _ = (folder / "jobs.txt").write_text('''JobID|Submit|Start|End|Timelimit|ReqCPUS|State|Partition|SubmitLine
-    ... 17|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T13:01:00|02:00:00|4|COMPLETED|b|sbatch -n4 --contiguous a.sh
+    ... 17|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T13:01:00|02:00:00|4|COMPLETED|b|sbatch --contiguous run
     ... ''')
     >>> print(read_folder(folder).report().splitlines()[-1])
       job 17: --contiguous (not modelled)
