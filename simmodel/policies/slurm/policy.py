@@ -137,6 +137,7 @@ class Slurm(Policy):
     decides = "jobs"
     preempts = True
     draws = False
+    reads_options = True
     tries_every_submission = True
 
     def __init__(
