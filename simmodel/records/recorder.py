@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from simmodel.foundation.errors import Plain
-from simmodel.records.job_columns import Column, job_columns, joined, kept_columns
-from simmodel.records.job_record import JobRecord
+from simmodel.records.job_record import Column, JobRecord, job_columns, joined, kept_columns
 from simmodel.records.tables import (
     Change,
     ClaimStretch,
@@ -27,8 +26,7 @@ from simmodel.records.tables import (
     with_slowed,
 )
 from simmodel.scheduling.observer import Observer
-from simmodel.work.table import Table
-from simmodel.work.word_columns import Words
+from simmodel.work.table import Table, Words
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simmodel.records.job_columns import Column, joined
+from simmodel.records.job_record import Column, joined
 from simmodel.records.recorder import OPEN, JobRecorder
 from simmodel.records.tables import held_by, links_of
-from simmodel.work.table import Table, rows_of
-from simmodel.work.word_columns import Words
+from simmodel.work.table import Table, Words, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Decides", "DecidingObject", "FunctionPolicy", "Policy", "parameters_of"]
 
 Decides = Literal["jobs", "tasks", "plans", "places", "systems", "data", "anything"]
-Place = TypeVar("Place")
+At = TypeVar("At")
 
 
 class Policy:
@@ -87,7 +87,7 @@ class Policy:
         """Return or yield decisions; a yielded decision is applied before the policy continues."""
         raise NotImplementedError
 
-    def destinations(self, home: Any, places: Sequence[Place], /) -> Sequence[Place]:
+    def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
         """Return the places to which work of a home may go; default: all."""
         return places
 

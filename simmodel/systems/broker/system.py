@@ -20,16 +20,14 @@ from simmodel.systems.system import Offers
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.streamed_recorder import Write
-    from simmodel.results.broker import BrokerResult
-    from simmodel.results.task_broker import TaskBrokerResult
+    from simmodel.results.broker import BrokerResult, TaskBrokerResult
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, System
-    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Job
-    from simmodel.work.prepare import Prepared
+    from simmodel.work.prepare import JobsGiven, Prepared
     from simmodel.work.table import Table
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
