@@ -8,6 +8,7 @@ latencies.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, groupby, permutations
@@ -516,6 +517,9 @@ class _Reader:
             more = range(int(ends[1]), int(ends[2] or ends[1]) + 1)
             check_count("hosts", len(found) + len(more))
             found += more
+        if len(set(found)) < len(found):
+            twice = next(number for number, count in Counter(found).items() if count > 1)
+            raise self.wrong(element, f"radical must have each number once, got {twice} twice in {shown(text)}")
         return found
 
     def spokes(self, element: Element, zone: StarZone, backbone: tuple[str, ...]) -> None:

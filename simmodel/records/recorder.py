@@ -332,7 +332,8 @@ class JobRecorder(Observer):
 
     def job_slowed(self, run: Run, slowed: Slowed) -> None:
         """Record who slowed an execution with traffic."""
-        self._slowed[run.job.id, float(self._env.now)] = slowed
+        if slowed.alone or (run.job.id, float(self._env.now)) not in self._slowed:  # else it has no length
+            self._slowed[run.job.id, float(self._env.now)] = slowed
 
     def workflow_started(self, job: LiveJob, machine: Recorded) -> None:
         """Remember the machine on which the workflow of a job runs, for its record."""

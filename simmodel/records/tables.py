@@ -250,8 +250,8 @@ def with_slowed(runs: Table, slowed: Mapping[tuple[int | str, float], Slowed]) -
     ``alone``: the seconds that the execution would have taken alone; ``stretch``: its run time as a multiple of these,
     nan if unknown; ``slowed_by`` and ``slowed_on``: the job that slowed it most, and where.
     """
-    ends = zip(runs["job"].tolist(), runs["end"].tolist(), strict=True)
-    found = [slowed.get(key) for key in ends]
+    rows = zip(runs["job"].tolist(), runs["start"].tolist(), runs["end"].tolist(), strict=True)
+    found = [slowed.get((job, end)) if start < end else None for job, start, end in rows]
     alone = np.array([np.nan if each is None or not each.alone else each.alone for each in found])
     most = [("", "") if each is None or not each.by else each.by[0] for each in found]
     return runs.with_columns(

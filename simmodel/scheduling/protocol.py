@@ -62,11 +62,11 @@ class Start(NamedTuple):
 class Preempt(NamedTuple):
     """Preempt running work: it returns to the queue, to start again (``requeue``) or to continue (``suspend``).
 
-    On a cluster, ``timeout`` stops it for good, at a limit that the policy enforces.
+    On a cluster, ``timeout`` stops it for good, at a limit that the policy enforces, and ``cancel`` for another job.
     """
 
     work: Any
-    mode: Literal["requeue", "suspend", "timeout"] = "requeue"
+    mode: Literal["requeue", "suspend", "timeout", "cancel"] = "requeue"
     reason: str | None = None
 
 

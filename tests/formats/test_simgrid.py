@@ -135,6 +135,26 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
             "p.xml, line 2: radical must be ranges such as 0-3,7, got '3-0'",
         ),
         (
+            [f'<cluster id="c" {CLUSTER}/>'.replace("0-3", "0-3,2")],
+            "p.xml, line 2: radical must have each number once, got 2 twice in '0-3,2'",
+        ),
+        (
+            [f'<cluster id="c" {CLUSTER} topology="FAT_TREE" topo_parameters="2;2,3;1,1;1,1"/>'],
+            "p.xml, line 2: radical must name 6 hosts, by topo_parameters, got 4",
+        ),
+        (
+            [f'<cluster id="c" {CLUSTER} topology="DRAGONFLY" topo_parameters="2,1;2,1;2,1;1"/>'],
+            "p.xml, line 2: radical must name 8 hosts, by topo_parameters, got 4",
+        ),
+        (
+            [f'<cluster id="c" {CLUSTER} topology="TORUS" topo_parameters="2,2"/>'.replace('bw="1GBps"', 'bw="0"')],
+            "p.xml, line 2: bandwidth: must be > 0, got '0.0'",
+        ),
+        (
+            [f'<cluster id="c" {CLUSTER}/>'.replace('bw="1GBps" ', "")],
+            "p.xml, line 2: <cluster 'c'> must have 'bw'",
+        ),
+        (
             [f'<cluster id="c" {CLUSTER} sharing_policy="FATPIPE"/>'],
             "p.xml, line 2: sharing_policy must be one of SHARED, SPLITDUPLEX, FULLDUPLEX, got 'FATPIPE'",
         ),

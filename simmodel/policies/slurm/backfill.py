@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import Board, Pending
+from simmodel.policies.slurm.board import Array, Board, Pending
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.preemption import Victims
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -51,21 +52,23 @@ class _Table:
         self.slots = [_Slot(begin, end, nodes)]
         self._resolution = resolution
 
-    def free(self, begin: int, end: int, nodes: int) -> tuple[int, int]:
+    def free(self, begin: int, end: int, nodes: int, least: int) -> tuple[int, int]:
         """Return which of these nodes are free from begin to end, and the next instant at which more may be; 0: none.
 
-        That is the end of the first slot whose successor has a node that this one lacks.
+        That is the end of the first slot whose successor has a node that this one lacks. Of fewer nodes than the least
+        number, any are returned.
         """
         found, later = nodes, 0
         slots = self.slots
-        for i in range(bisect_right(slots, begin, key=_end), len(slots)):
+        count = len(slots)
+        for i in range(bisect_right(slots, begin, key=_end), count):
             slot = slots[i]
-            if not later and i + 1 < len(slots) and nodes & slots[i + 1].nodes & ~(found & slot.nodes):
+            if not later and i + 1 < count and nodes & slots[i + 1].nodes & ~(found & slot.nodes):
                 later = slot.end
             if slot.begin > end:
                 break
             found &= slot.nodes
-            if later and not found:
+            if later and found.bit_count() < least:
                 break
         return found, later
 
@@ -126,6 +129,8 @@ class BackfillCycle:
     ----------
     planned
         the planned starts of jobs that could not start, once the cycle is over
+    tested, started
+        the number of tests, and of starts
     """
 
     def __init__(self, queue: Iterable[Pending], settings: SlurmConf, now: float) -> None:
@@ -135,34 +140,63 @@ class BackfillCycle:
         self._tables: dict[Board, _Table] = {}
         self._records = 1
         self._tested: Counter[object] = Counter()
+        self._tasks: Counter[Array] = Counter()  # of each array that have a plan
+        self._over: set[Array] = set()  # those of which no further task is tested
         self.planned: list[Planned] = []
+        self.tested = self.started = 0
 
-    def starts(self) -> Iterator[tuple[Pending, Allocation]]:
-        """Yield the starts of the cycle; whoever asks has made each before the next is asked for."""
+    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
+        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once."""
         settings = self._settings
-        tested = started = 0
         for job in self._queue:
-            if tested >= settings.bf_max_job_test:
+            if self.tested >= settings.bf_max_job_test:
                 return
-            if not job.waits or not self._counts(job) or not job.ready:
+            if not job.waits or job.barred or not self._counts(job) or not job.ready:
                 continue
             plan, tries = self._plan(job)
-            tested += tries
+            self.tested += tries
             if plan is None:
+                self._no_more_of(job)
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
+                if allocation is None and job.board.preemption is not None:
+                    board, nodes = job.board, plan.nodes & ~job.board.completing
+                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
+                    victims = job.board.preemption.victims(board, job, nodes)
+                    if victims is not None:
+                        yield job, victims
+                        allocation = board.select(job, nodes) if victims.suspended else None
+                        if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
+                            return
                 if allocation is None:
+                    self._no_more_of(job)
                     continue
                 yield job, allocation
-                started += 1
-                if settings.bf_max_job_start and started >= settings.bf_max_job_start:
+                self.started += 1
+                if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
                     return
             elif not self._reserve(plan):
                 return
+            elif job.array is not None:
+                self._tasks[job.array] += 1
+                if self._tasks[job.array] >= settings.bf_max_job_array_resv:
+                    self._no_more_of(job)
+
+    def _no_more_of(self, job: Pending) -> None:
+        """Note that no further task of the array of a job is tested in this cycle."""
+        if job.array is not None:
+            self._over.add(job.array)
 
     def _counts(self, job: Pending) -> bool:
-        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted."""
+        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted, an array once."""
+        array = job.array
+        if array is not None:
+            if array in self._over:
+                return False
+            if self._tested[array]:
+                return True
+            self._tested[array] = 1
         settings, partition = self._settings, job.site.spec.name
         limits = {
             ("both", job.user, partition): settings.bf_max_job_user_part,
@@ -193,14 +227,15 @@ class BackfillCycle:
         table = self._table(board)
         reserving = reserves(job, self._settings)
         least = job.request.nodes or 1
-        later, tested = now, False
+        later, tested, seen = now, False, board
         while True:
             at = later
-            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up)
+            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up & job.where.may, least)
             plan = None
             if free.bit_count() >= least:
                 tested = True
-                plan = board.will_run(job.request, free, later if reserving else 0)
+                seen = board if board.preemption is None else board.preemption.seen_by(board, job, free)
+                plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:
                 if later and reserving:
                     continue
@@ -208,7 +243,7 @@ class BackfillCycle:
             start = max(plan.start, at)
             if start > now and later and reserving and start > later:
                 continue
-            nodes = board.chosen(job.request, free, plan.released)
+            nodes = seen.chosen(job, free, plan.released)
             if start <= now:
                 if not nodes & board.completing:
                     return Planned(job, start, free, False), tested

@@ -13,7 +13,7 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 
-__all__ = ["SlurmConf", "SlurmPartition", "partitions_of"]
+__all__ = ["SlurmConf", "SlurmPartition", "partitions_of", "preempt_mode_of"]
 
 YEAR = 365 * 86400
 _DATABASE = "accounting_storage/slurmdbd"
@@ -46,8 +46,21 @@ class SlurmConf(Fields):
         whether priorities are those of priority/multifactor
     weight_age, weight_size, weight_partition, max_age, calc_period, favor_small
         of priority/multifactor: ``PriorityWeightAge`` and so on; seconds; seconds; whether small jobs come first
+    bf_max_job_array_resv
+        tasks of an array for which a cycle of the backfill loop reserves nodes
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
+    def_mem_per_cpu, def_mem_per_node
+        ``DefMemPerCPU``, ``DefMemPerNode`` (bytes); without both, jobs that name no memory get that of whole nodes
+    tree
+        whether nodes are chosen by their switches (``TopologyPlugin=topology/tree``)
+    max_switch_wait
+        the longest that a job waits for one leaf switch (s)
+    preempt, preempt_mode, preempt_exempt_time
+        ``partition_prio``, ``qos`` or nothing (``PreemptType``); what happens to preempted jobs: ``requeue``,
+        ``cancel``, ``suspend`` or ``off``; seconds from a start before which jobs are not preempted
+    preempt_youngest_first, preempt_strict_order, preempt_reorder_count
+        of ``PreemptParameters``: how the jobs that are preempted are chosen
     complete_wait, kill_wait, over_time_limit
         ``CompleteWait``, ``KillWait``, ``OverTimeLimit`` (s; ``inf``: jobs are not stopped)
     unread
@@ -82,8 +95,19 @@ class SlurmConf(Fields):
     max_age: float = 7 * 86400.0
     calc_period: float = 300.0
     favor_small: bool = False
+    bf_max_job_array_resv: int = 20
     least_loaded: bool = False
     memory: bool = False
+    def_mem_per_cpu: float = 0.0
+    def_mem_per_node: float = 0.0
+    tree: bool = False
+    max_switch_wait: float = 300.0
+    preempt: str = ""
+    preempt_mode: str = "off"
+    preempt_exempt_time: float = 0.0
+    preempt_youngest_first: bool = False
+    preempt_strict_order: bool = False
+    preempt_reorder_count: int = 1
     complete_wait: float = 0.0
     kill_wait: float = 30.0
     over_time_limit: float = 0.0
@@ -104,7 +128,11 @@ class SlurmConf(Fields):
         for key, (field, read) in _CONF.items():
             if key in named and named[key][1]:
                 given[field] = _value(*named[key], read)
+        chosen = named.get("selecttypeparameters", ("", ""))[1].upper()
+        given |= {field: True for field, word in (("least_loaded", "LLN"), ("memory", "MEMORY")) if word in chosen}
         parameters = named.get("schedulerparameters", ("", ""))[1]
+        for name, value in _parameters(named.get("preemptparameters", ("", ""))[1]):
+            parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
         for name, value in _parameters(parameters):
             if name in _SCHEDULER:
                 given[name] = _value(name, value, _SCHEDULER[name])
@@ -136,6 +164,8 @@ class SlurmConf(Fields):
             it is not of its type
         """
         usual = getattr(cls(), name)
+        if isinstance(usual, str):
+            return text
         return _value(name, text, _yes if isinstance(usual, bool) else _whole if isinstance(usual, int) else float)
 
     @property
@@ -188,6 +218,35 @@ def _minutes(text: str) -> float:
     return _seconds(text) * (60 if text.isdecimal() else 1)
 
 
+def _mebibytes(text: str) -> float:
+    """Return the bytes of a number of MiB."""
+    return 0.0 if text.upper() == "UNLIMITED" else float(text) * 2**20
+
+
+def _preempt_type(text: str) -> str:
+    kind = text.lower().removeprefix("preempt/")
+    if kind not in ("none", "partition_prio", "qos"):
+        raise ValueError(text)
+    return "" if kind == "none" else kind
+
+
+def preempt_mode_of(text: str) -> str:
+    """Return what happens to preempted jobs by a ``PreemptMode``; ``GANG`` goes with ``SUSPEND``.
+
+    Raises
+    ------
+    ValueError
+        it is not what Slurm accepts
+
+    >>> preempt_mode_of("SUSPEND,GANG"), preempt_mode_of("REQUEUE")
+    ('suspend', 'requeue')
+    """
+    words = [word.strip().lower() for word in text.split(",") if word.strip().lower() not in ("", "gang", "within")]
+    if not {*words} <= {"off", "requeue", "cancel", "suspend"} or len(words) > 1:
+        raise ValueError(text)
+    return words[0] if words else "off"
+
+
 def _yes(text: str) -> bool:
     return text.lower() in ("yes", "1", "true")
 
@@ -195,16 +254,19 @@ def _yes(text: str) -> bool:
 _SCHEDULER: dict[str, Any] = {
     **dict.fromkeys(("default_queue_depth", "partition_job_depth", "bf_resolution", "bf_max_job_test"), _whole),
     **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), _whole),
-    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve"), _whole),
+    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve", "bf_max_job_array_resv"), _whole),
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
-    **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale"), _seconds),
+    **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale", "max_switch_wait"), _seconds),
     "assoc_limit_stop": lambda text: True,
+    "preempt_youngest_first": lambda text: True,
+    "preempt_strict_order": lambda text: True,
+    "preempt_reorder_count": _whole,
 }
 """The SchedulerParameters that are modelled."""
 
 _IDLE = {
     *("bf_max_time", "bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
-    *("sched_min_interval", "max_sched_time", "bf_max_job_array_resv", "bf_job_part_count_reserve", "defer"),
+    *("sched_min_interval", "max_sched_time", "bf_job_part_count_reserve", "defer"),
 }
 """Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
 
@@ -217,7 +279,12 @@ _CONF: dict[str, tuple[str, Any]] = {
     "prioritymaxage": ("max_age", _minutes),
     "prioritycalcperiod": ("calc_period", _minutes),
     "priorityfavorsmall": ("favor_small", _yes),
-    "selecttypeparameters": ("least_loaded", lambda text: "LLN" in text.upper()),
+    "topologyplugin": ("tree", lambda text: text.removeprefix("topology/") == "tree"),
+    "defmempernode": ("def_mem_per_node", _mebibytes),
+    "defmempercpu": ("def_mem_per_cpu", _mebibytes),
+    "preempttype": ("preempt", _preempt_type),
+    "preemptmode": ("preempt_mode", preempt_mode_of),
+    "preemptexempttime": ("preempt_exempt_time", _minutes),
     "completewait": ("complete_wait", _seconds),
     "killwait": ("kill_wait", _seconds),
     "overtimelimit": ("over_time_limit", _minutes),
@@ -231,8 +298,7 @@ def _unread(conf: Mapping[str, str]) -> Iterator[str]:
         if conf.get(name.lower(), "0") not in ("", "0"):
             yield f"{name}={conf[name.lower()]}"
     usual = {
-        "PreemptType": ("", "preempt/none"),
-        "TopologyPlugin": ("", "topology/none", "topology/default"),
+        "TopologyPlugin": ("", "topology/none", "topology/default", "topology/tree"),
         "PriorityFlags": ("",),
         "SelectType": ("", "select/cons_tres", "select/cons_res"),
         "AccountingStorageEnforce": ("",),
@@ -259,6 +325,9 @@ class SlurmPartition(Fields):
         the longest limit (s), and that of jobs without one; ``None``: no limit
     default
         whether jobs that name no partition get it
+    preempt_mode, grace_time
+        what happens to its jobs when they are preempted (``None``: the ``PreemptMode`` of the cluster), and seconds
+        that they still have then
     """
 
     name: str
@@ -268,6 +337,8 @@ class SlurmPartition(Fields):
     max_time: float | None = None
     default_time: float | None = None
     default: bool = False
+    preempt_mode: str | None = None
+    grace_time: float = 0.0
 
     @property
     def text(self) -> str:
@@ -313,4 +384,11 @@ def partitions_of(text: str) -> tuple[SlurmPartition, ...]:
     return tuple(found)
 
 
-_PARTITION = {"tier": _whole, "job_factor": _whole, "max_time": float, "default_time": float}
+_PARTITION = {
+    "tier": _whole,
+    "job_factor": _whole,
+    "max_time": float,
+    "default_time": float,
+    "preempt_mode": preempt_mode_of,
+    "grace_time": float,
+}

@@ -152,7 +152,7 @@ class Request:
             max(1, job.cores_per_node),
             job.gpus_per_node,
             float(ceil(job.memory_per_node)),
-            exclusive or whole_switches,
+            exclusive or whole_switches or job.exclusive,
             whole_switches,
             job.amounts,
         )

@@ -67,6 +67,8 @@ class Calendar:
         parts = self._failing_parts
         self.failures = Failures(core.env, core.name, core.spec.failures, parts, self.plan, self._failed)
         self._taken = [core.spec.failing(each) if each.of != "nodes" else {} for each in core.spec.failures]
+        cuts = any(each.of == "switches" for each in core.spec.failures)
+        self._below = {each.name: each.nodes_below for each in core.spec.partitions if cuts}
         self._reserved: dict[Pool, list[Any]] = {}
         self._pending: dict[Reserved, str] = {}  # reservations whose part still has to change hands: open or return
         self._coming: dict[Call, tuple[str, tuple[Any, ...]]] = {}
@@ -160,8 +162,11 @@ class Calendar:
 
     def _down_already(self, number: int, part: FailingPart) -> None:
         self.failures.resume(number, part)
-        if self._core.spec.failures[number].of == "links":  # the places have their own state
+        model = self._core.spec.failures[number]
+        if model.of == "links":  # the places have their own state
             self._failed(number, part, 1)
+        elif model.of == "switches":
+            self._cut(model.partition, str(part), 1)
 
     # ------------------------------------------------------------------ failures, maintenance, drains
 
@@ -251,10 +256,17 @@ class Calendar:
             names = dict.fromkeys(name for name, _ in taken)
             each = [(self._pool(name), [node for of, node in taken if of == name]) for name in names]
             parts = [both for pool, nodes in each for both in self._parts(pool, nodes)]
+            self._cut(model.partition, str(part), more)
         if more > 0:
             self._take(parts, "failure")
         else:
             self._bring(parts, "repair")
+
+    def _cut(self, partition: str | None, switch: str, more: int) -> None:
+        """Take the links at a switch of the networks of partitions down for jobs with traffic, or end that."""
+        for name, below in self._below.items():
+            if partition in (None, name) and switch in below:
+                self._execution.traffic.cut(self._pool(name), switch, more)
 
     def _fail(self, number: int, part: FailingPart) -> None:
         model = self._core.spec.failures[number]

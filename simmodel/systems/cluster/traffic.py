@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from simmodel.platform.topology import ends_of
 from simmodel.resources.network.progress import Fluid, Fluids
 from simmodel.resources.network.usage import LinkUsage
 from simmodel.snapshots.jobs import Pace
@@ -63,7 +65,9 @@ class _Part(NamedTuple):
 class _Talk(Fluid):
     """A run with traffic: how much of it is left, of 1, at an instant (s), and the call that ends its phase."""
 
-    __slots__ = ("begun", "by", "call", "left", "limit_at", "lost", "pace", "part", "parts", "run", "since", "told")
+    __slots__ = (
+        *("begun", "by", "call", "left", "limit_at", "lost", "pace", "part", "parts", "run", "since", "stands", "told"),
+    )
 
     def __init__(self, run: Run, parts: Sequence[_Part], left: float) -> None:
         super().__init__(run.job.seq, *_NONE)
@@ -76,6 +80,7 @@ class _Talk(Fluid):
         self.pace = 0.0  # its rate since then
         self.limit_at = inf
         self.call: Call | None = None
+        self.stands = False  # whether it stands still, since a link on its way is down
         self.by: tuple[int, int | str] | None = None  # the link that limits it, and the job with most of it
         self.lost: dict[tuple[int, int | str], float] = {}  # seconds by these, until an instant (s)
         self.told: float = run.started
@@ -121,6 +126,14 @@ class _Wires:
         self.usage = LinkUsage(topology)
         self.fluids = Fluids(rule)
         self._kept: dict[tuple[Traffic, bytes], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self.down: Counter[str] = Counter()  # switches, by how many reasons
+
+    def blocks(self, part: _Part) -> bool:
+        """Whether a phase uses a link at a switch that is down."""
+        if not self.down:
+            return False
+        ends = (end for link in part.links.tolist() for end in ends_of(self.usage.name(link)))
+        return any(end in self.down for end in ends)
 
     def loads(self, traffic: Traffic, hosts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the links that traffic among hosts uses, and the bytes over each."""
@@ -187,19 +200,63 @@ class JobTraffic:
         assert place.network is not None
         nodes = sorted(run.grant.nodes)
         speed = place.speed_of(job, run.grant.nodes)
-        parts = wires.parts(spec.traffic.phases(spec.compute), place.network.hosts[nodes], speed)
+        faster = 1.0 if job.elastic is None else job.elastic.speed(job.processors)
+        parts = wires.parts(spec.traffic.phases(spec.compute), place.network.hosts[nodes], speed * faster)
         talk = _Talk(run, parts, 1.0 if past is None else 1.0 - past.done)
         if self._core.overrun == "stop" and spec.requested is not None:
             ran = past._whole[0] - job.planned if past is not None and past._whole is not None else 0.0
-            talk.limit_at = run.started + (spec.requested - ran) / speed
+            left = spec.requested - ran if job.elastic is None else job.planned
+            talk.limit_at = run.started + left / speed
         if pace is not None:
             talk.left, talk.since, talk.pace = pace
             talk.told = self._core.env._now
             talk.enter()
-        wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart, None if pace is None else pace.rate)
         self._talks[run] = talk
-        if pace is None:
-            self._settle_at_end()
+        if pace is not None:
+            wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart, pace.rate)
+        elif wires.blocks(talk.parts[talk.part]):
+            self._stand(talk)
+        else:
+            self._join(talk, wires)
+
+    def _join(self, talk: _Talk, wires: _Wires) -> None:
+        talk.stands = False
+        wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart)
+        self._settle_at_end()
+
+    def _stand(self, talk: _Talk) -> None:
+        """Let a run stand still, until its limit."""
+        talk.stands, talk.rate, talk.pace, talk.by = True, 0.0, 0.0, None
+        talk.run.job._outcome = "completed" if talk.limit_at == inf else "timeout"
+        talk.run.job.changed()
+        if talk.call is None or not talk.call.pending or talk.run._end != talk.limit_at:
+            self.plan_end(talk.run, talk.limit_at)
+
+    def cut(self, place: Pool, switch: str, more: int) -> None:
+        """Take the links at a switch of the network of a place down (1), or end that (-1).
+
+        Runs over these links stand still; routes do not change.
+        """
+        wires = self._wires_of(place)
+        wires.down[switch] += more
+        if not wires.down[switch]:
+            del wires.down[switch]
+        for run, talk in self._talks.items():
+            if self._wires_of(run.place) is not wires or wires.blocks(talk.parts[talk.part]) == talk.stands:
+                continue
+            talk.advance(self._core.env._now)
+            if talk.stands:
+                talk.enter()
+                self._join(talk, wires)
+            else:
+                wires.fluids.leave(talk)
+                self._settle_at_end()
+                self._stand(talk)
+
+    def resize(self, former: Run, run: Run) -> None:
+        """Continue a run on other nodes, as another run: what is done of it stays done."""
+        self.end(former, "resized")
+        self.begin(run)
 
     def end(self, run: Run, status: str | None) -> None:
         """End a run with a status, ``None``: as if it had not begun; keep what is done of it where its job keeps work.
@@ -210,8 +267,9 @@ class JobTraffic:
         if talk is None:
             return
         wires = self._wires_of(run.place)
-        wires.fluids.leave(talk)
-        self._settle_at_end()
+        if not talk.stands:
+            wires.fluids.leave(talk)
+            self._settle_at_end()
         if talk.call is not None and talk.call.pending:
             self._core.env.withdraw(talk.call)
         if status is None:
@@ -219,7 +277,7 @@ class JobTraffic:
         talk.advance(self._core.env._now)
         job = run.job
         assert job._job is not None
-        keeps = status == "suspended" or (status in ("preempted", "requeued") and job._job.keeps_work)
+        keeps = status in ("suspended", "resized") or (status in ("preempted", "requeued") and job._job.keeps_work)
         if keeps or job.past is not None:
             job.remember().done = 1.0 - talk.left if keeps else 0.0
         lost = sorted(((-seconds, key[0], str(key[1]), key[1]) for key, seconds in talk.lost.items() if seconds > 0))
@@ -237,8 +295,11 @@ class JobTraffic:
         talk.advance(self._core.env._now)
         talk.left, talk.pace, talk.by = talk.floor, 0.0, None
         talk.enter()
-        wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart)
-        self._settle_at_end()
+        if wires.blocks(talk.parts[talk.part]):
+            self._settle_at_end()
+            self._stand(talk)
+        else:
+            self._join(talk, wires)
 
     # ------------------------------------------------------------------ rates
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simmodel.foundation.errors import InputError
+from simmodel.foundation.loading import decode, read_bytes
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.twin.described import Described, Notes, saved_answers
+from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
 from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.conf import is_conf, read_conf
-from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes
+from simmodel.twin.slurm.conf import includes_of, is_conf, is_gres, read_conf, read_gres
+from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes, with_gres
 from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, switches_of
 from simmodel.twin.slurm.policies import policy_of, slurm_of
 from simmodel.twin.slurm.records import Site
@@ -26,7 +27,7 @@ from simmodel.twin.slurm.scontrol import read_scontrol
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ["describe_slurm", "described", "site_of"]
+__all__ = ["describe_slurm", "described", "site_of", "told_by", "with_includes"]
 
 
 def describe_slurm(
@@ -86,9 +87,10 @@ def _asked_by(rest: SlurmRest) -> Iterator[Site]:
 
 
 def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site:
-    """Return the site in saved texts of ``scontrol show ...``, slurm.conf, topology.conf and answers in JSON.
+    """Return the site in saved texts of ``scontrol show ...``, slurm.conf, topology.conf, gres.conf, answers in JSON.
 
-    Of folders, all files are read.
+    Of folders, all files are read. Files that a slurm.conf includes are read from its folder, also if it names them by
+    another one.
 
     Answers with jobs do not describe the cluster and are passed over.
 
@@ -103,15 +105,64 @@ def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site
         a file is neither, is malformed, or repeats a part that another one has
     """
     site = Site()
-    for data, name in saved_answers(paths):
-        if data.lstrip()[:1] == b"{":
-            told = read_answer(data, name)
-        elif is_conf(text := data.decode("utf-8", "replace")):
-            told = read_conf(text, name)
-        else:
-            told = read_scontrol(text, name, local)
-        site = site.with_(told)
+    for data, name in with_includes(saved_answers(paths)):
+        site = site.with_(told_by(data, name, local))
     return site
+
+
+def with_includes(files: Iterable[tuple[bytes, str]]) -> list[tuple[bytes, str]]:
+    """Return files, each by content and name, without those that one of them includes."""
+    given = list(files)
+    inside = {path for data, name in given if is_conf(text := _text(data)) for path in _included(text, name)}
+    return [(data, name) for data, name in given if Path(name).resolve() not in inside]
+
+
+def told_by(data: bytes, name: str, local: tzinfo | None) -> Site:
+    """Return the part of a site in the content of a file of this name.
+
+    Parameters
+    ----------
+    local
+        the zone of times in texts; default: that of this computer
+
+    Raises
+    ------
+    InputError
+        it is not what Slurm prints, or malformed
+    """
+    if data.lstrip()[:1] == b"{":
+        return read_answer(data, name)
+    text = _text(data)
+    if is_conf(text):
+
+        def included(other: str) -> tuple[str, str]:
+            content, where = read_bytes(_beside(other, name))
+            return decode(content), where
+
+        return read_conf(text, name, included)
+    if is_gres(text):
+        return read_gres(text, name)
+    return read_scontrol(text, name, local)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _beside(name: str, source: str) -> Path:
+    """Return the path of a file that another one includes: in its folder, wherever it was at the site."""
+    folder, given = Path(source).parent, Path(name)
+    return folder / given if not given.is_absolute() and (folder / given).exists() else folder / given.name
+
+
+def _included(text: str, source: str, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Yield the paths of the files that a file includes, directly or through others."""
+    seen |= {Path(source).resolve()}
+    for path in (_beside(name, source).resolve() for name in includes_of(text)):
+        if path not in seen:
+            yield path
+            if path.is_file():
+                yield from _included(_text(read_bytes(path)[0]), str(path), seen)
 
 
 def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> Described:
@@ -141,6 +192,7 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
         if not getattr(site, name):
             raise InputError(f"no {name}: give 'scontrol show {name[:-1]}' or an answer with them", site.source or None)
     notes = Notes()
+    site = with_gres(site, notes)
     groups = groups_of(site, notes)
     if not groups:
         raise InputError("no partition has known nodes", site.source or None)
@@ -165,9 +217,14 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
         spec=spec,
         policy=policy,
         options=options,
-        unsupported=tuple(notes),
+        unsupported=tuple(each for each in notes if not (own_loops and _heeded(each))),
         **nodes_out((name, node.service) for name, node in nodes.items())._asdict(),
     )
+
+
+def _heeded(note: Unsupported) -> bool:
+    """Whether policy slurm heeds a property that the platform does not express."""
+    return note.what.startswith(("DefaultTime=", "SelectTypeParameters=", "OverTimeLimit="))
 
 
 def _default(groups: Sequence[Group], notes: Notes) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from simmodel.foundation.errors import InputError
 from simmodel.twin.described import Notes
-from simmodel.twin.slurm.records import Site
+from simmodel.twin.slurm.records import PartitionRecord, Site
 from simmodel.twin.slurm.values import amount, is_none, seconds, split_list
 
 __all__ = ["policy_of", "slurm_of"]
@@ -82,11 +82,17 @@ def slurm_of(site: Site, notes: Notes) -> str:
             tier=each.tier,
             job_factor=each.job_factor,
             max_time=each.max_time,
+            default_time=_default_time(each),
             default=bool(each.default),
         )
         for each in site.partitions or ()
     )
     return Slurm(settings, partitions).text
+
+
+def _default_time(partition: PartitionRecord) -> float | None:
+    text = partition.others.get("DefaultTime", "")
+    return float(text) * 60 if text.isdecimal() else seconds(text)
 
 
 def _told(settings: Mapping[str, str], name: str) -> str:

@@ -15,6 +15,7 @@ from simmodel.twin.mirror.node_states import Service
 from simmodel.twin.slurm.values import Gres
 
 __all__ = [
+    "GresRecord",
     "LicenceRecord",
     "NodeRecord",
     "PartitionRecord",
@@ -131,6 +132,14 @@ class ReservationRecord(Fields):
 
 
 @attrs.frozen(kw_only=True, repr=False)
+class GresRecord(Fields):
+    """A line of gres.conf: the list of its nodes, empty for all, and what each of them has."""
+
+    nodes: str
+    gres: Gres
+
+
+@attrs.frozen(kw_only=True, repr=False)
 class LicenceRecord(Fields):
     """Licences of one name: all of them, and those that reservations hold."""
 
@@ -187,6 +196,7 @@ class Site(Fields):
     licences: tuple[LicenceRecord, ...] | None = None
     switches: tuple[SwitchRecord, ...] | None = None
     qos: tuple[QosRecord, ...] | None = None
+    gres: tuple[GresRecord, ...] | None = None
     source: str = ""
 
     def with_(self, other: Site) -> Site:

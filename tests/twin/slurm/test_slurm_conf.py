@@ -99,7 +99,7 @@ def test_age_counts_nothing_without_the_database() -> None:
     ("text", "message"),
     [
         ("ClusterName=c\nNodeName n1", "slurm.conf, line 2: must consist of Name=Value"),
-        ("ClusterName=c\nInclude other.conf", "must consist of Name=Value"),
+        ("ClusterName=c\nInclude other.conf", "line 2: the file other.conf is not read: give the folder"),
         ("ClusterName=c\nDownNodes=n1 State=DOWN", "line 2: DownNodes is not read"),
         ("ClusterName=c\nNodeName=n1 CPUs=many", "NodeName=n1: must be a number"),
         ("ClusterName=c\nNodeName=n1\nPartitionName=a Nodes=n1 MaxTime=soon", "PartitionName=a: must be a duration"),
@@ -120,3 +120,38 @@ def test_switches_have_all_nodes_below_them() -> None:
     site = read_conf("SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3\nSwitchName=top Switches=s[1-2]\n")
     found = {each.name: (each.level, each.nodes) for each in site.switches or ()}
     assert found == {"s1": (0, "n[1-2]"), "s2": (0, "n3"), "top": (1, "n[1-3]")}
+
+
+def test_files_that_are_included_are_read_from_the_folder(tmp_path: Path) -> None:
+    """Also one that the site has elsewhere, and one inside another; none of them is read a second time."""
+    (tmp_path / "slurm.conf").write_text("ClusterName=c\nInclude /etc/slurm/nodes.conf\nPartitionName=b Nodes=ALL\n")
+    (tmp_path / "nodes.conf").write_text("include sub/big.conf\nNodeName=n[1-2] CPUs=4\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "big.conf").write_text("NodeName=big CPUs=32\n")
+    found = describe_slurm([tmp_path], own_loops=True)
+    assert found.spec.processors == 40
+    (tmp_path / "nodes.conf").write_text("NodeName=n1 CPUs=x\n")
+    with pytest.raises(InputError, match=r"NodeName=n1: must be a number"):
+        describe_slurm([tmp_path])
+    (tmp_path / "nodes.conf").write_text("Include slurm.conf\n")
+    with pytest.raises(InputError, match="must not include 100 files in each other"):
+        describe_slurm([tmp_path])
+    (tmp_path / "nodes.conf").unlink()
+    with pytest.raises(InputError, match=r"nodes\.conf: no such file"):
+        describe_slurm([tmp_path])
+
+
+def test_gres_conf_tells_the_types_of_gpus(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=c\nNodeName=n[1-3] CPUs=4 Gres=gpu:4\nPartitionName=b Nodes=ALL DefaultTime=30\n"
+    )
+    (tmp_path / "gres.conf").write_text(
+        "AutoDetect=off\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-3]\nNodeName=n3 Name=gpu Count=2\n"
+    )
+    found = describe_slurm([tmp_path], own_loops=True)
+    assert found.spec.partitions[0].nodes[0].gpus == 4
+    assert "default_time=1800" in found.policy
+    listed = [str(each) for each in found.unsupported]
+    assert any("n[1-2]" in each and "gpu:a100:4" in each for each in listed)
+    assert "nodes n3: gres.conf: gpu:2 (slurm.conf has another number, which is taken)" in listed
+    assert not any("DefaultTime" in each for each in listed)
