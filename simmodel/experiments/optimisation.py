@@ -252,7 +252,7 @@ class Optimisation(Shown):
         return dict(next(trial.values for trial in self.trials if trial.number == numbers[point]))
 
     def hypervolume(self, reference: ArrayLike | None = None) -> float:
-        """Return the volume of objectives that the front dominates (:func:`simmodel.metrics.objective_scores.hypervolume`).
+        """Return the volume of objectives that the front dominates: see :func:`~simmodel.metrics.hypervolume`.
 
         Parameters
         ----------
