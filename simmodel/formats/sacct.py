@@ -40,7 +40,8 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     ``User``, ``Group``, ``Account`` (the group if there is no ``Group``), ``Partition``, ``QOS`` (the queue),
     ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``; and as further columns
     ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints`` and ``SubmitLine``, which
-    ``simmodel slurm`` uses. Other fields are ignored. Lines of ``jobcomp/filetxt`` have the names of their fields.
+    ``simmodel slurm`` uses: ``SubmitLine`` should be the last field, since it may contain the delimiter. Other fields
+    are ignored. Lines of ``jobcomp/filetxt`` have the names of their fields.
 
     Job steps and job arrays pending as a whole (``12_[3-9]``) are skipped and counted in the report; array members
     (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs. A job that never started, or has not ended, has
@@ -86,6 +87,8 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     _check_fields(fields, name, number)
 
     def take(cells: list[str]) -> dict[str, Any] | None:
+        if len(cells) > len(fields) and fields[-1] == "submitline":  # as -C a|b
+            cells[len(fields) - 1 :] = [delimiter.join(cells[len(fields) - 1 :])]
         if len(cells) != len(fields):
             raise ValueError(f"must have {len(fields)} fields, got {len(cells)}")
         record = dict(zip(fields, cells, strict=True))

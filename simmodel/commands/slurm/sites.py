@@ -40,7 +40,7 @@ def read(options: argparse.Namespace) -> None:
     The list of what they do not express names each setting, and each job with an option of sbatch that is not modelled.
     """
     from simmodel.foundation.errors import printable
-    from simmodel.twin.slurm.folder import read_folder
+    from simmodel.twin.slurm.site.folder import read_folder
 
     found = read_folder(options.folder, timezone=options.timezone)
     said = [printable(line) for line in found.report().splitlines()]
@@ -75,8 +75,8 @@ def replayed(options: argparse.Namespace) -> None:
     starts before it have led to another state.
     """
     from simmodel.foundation.errors import printable
-    from simmodel.twin.slurm.folder import read_folder
-    from simmodel.twin.slurm.replayed import change, replay
+    from simmodel.twin.slurm.site.folder import read_folder
+    from simmodel.twin.slurm.site.replayed import change, replay
 
     folder = read_folder(options.folder, timezone=options.timezone)
     if options.changes:

@@ -5,7 +5,7 @@ Source: sacctmgr(1) of Slurm 22.05; the names of limits are those of sacctmgr in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -19,6 +19,18 @@ __all__ = ["Accounts", "Association", "Limits", "Qos"]
 
 def _tres() -> Any:
     return attrs.field(factory=dict, converter=dict)
+
+
+def _names(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _associations(value: Iterable[Association]) -> tuple[Association, ...]:
+    return tuple(value)
+
+
+def _qualities(value: Iterable[Qos]) -> tuple[Qos, ...]:
+    return tuple(value)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -103,7 +115,7 @@ class Association(Fields):
     shares: int | None = 1
     priority: int = 0
     default: bool = False
-    qos: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    qos: tuple[str, ...] = attrs.field(default=(), converter=_names)
     default_qos: str | None = None
     limits: Limits = attrs.field(factory=Limits)
     usage: float = 0.0
@@ -138,12 +150,12 @@ class Qos(Fields):
 
     name: str
     priority: int = 0
-    preempts: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    preempts: tuple[str, ...] = attrs.field(default=(), converter=_names)
     preempt_mode: str | None = None
     exempt_time: float | None = None
     grace_time: float = 0.0
     usage_factor: float = 1.0
-    flags: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    flags: tuple[str, ...] = attrs.field(default=(), converter=_names)
     limits: Limits = attrs.field(factory=Limits)
 
 
@@ -180,8 +192,8 @@ class Accounts(Fields):
     ('urgent', 'normal')
     """
 
-    associations: tuple[Association, ...] = attrs.field(default=(), converter=tuple)
-    qos: tuple[Qos, ...] = attrs.field(default=(), converter=tuple)
+    associations: tuple[Association, ...] = attrs.field(default=(), converter=_associations)
+    qos: tuple[Qos, ...] = attrs.field(default=(), converter=_qualities)
     asked: Mapping[int | str, str] = attrs.field(factory=dict)
     _keyed: dict[tuple[str, str | None, str | None], Association] = attrs.field(init=False, repr=False, eq=False)
     _default: dict[str, Association] = attrs.field(init=False, repr=False, eq=False)
@@ -223,6 +235,18 @@ class Accounts(Fields):
         for name in dict.fromkeys(self.asked.values()):
             _known("QOS", name, self._qos, "asked")
 
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The limits that are set and not modelled, with those that have them."""
+        named = [(f"association {_named(each)}", each.limits) for each in self.associations]
+        named += [(f"QOS {each.name}", each.limits) for each in self.qos]
+        return tuple(
+            f"{field} of {name}"
+            for field in _UNREAD
+            for name, limits in named
+            if getattr(limits, field) not in (None, {})
+        )
+
     def association(
         self, user: int | str | None, account: int | str | None = None, partition: str | None = None
     ) -> Association | None:
@@ -249,9 +273,26 @@ class Accounts(Fields):
             yield association
             association = self.above(association)
 
-    def qos_of(self, job: int | str | None, association: Association | None) -> Qos:
-        """Return the QOS of a job by its id and its association."""
-        name = None if job is None else self.asked.get(job)
+    def priority_of(self, association: Association | None) -> float:
+        """Return the priority of an association, or else of the one above it, as a part of the largest."""
+        largest = max([each.priority for each in self.associations], default=0)
+        return next((each.priority for each in self.path(association) if each.priority), 0) / max(largest, 1)
+
+    def rank_of(self, qos: Qos) -> float:
+        """Return the priority of a QOS, as a part of the largest."""
+        return qos.priority / max(1, *(each.priority for each in self._qos.values()))
+
+    def qos_of(self, job: int | str | None, association: Association | None, named: str = "") -> Qos:
+        """Return the QOS of a job by its id and its association; ``named``: the one that its options name.
+
+        Raises
+        ------
+        InputError
+            that QOS is unknown
+        """
+        name = named or (None if job is None else self.asked.get(job))
+        if named:
+            _known("QOS", named, self._qos, f"job {job}")
         if name is None:
             name = next((each.default_qos for each in self.path(association) if each.default_qos), "normal")
         return self._qos[name]
@@ -261,6 +302,13 @@ def _known(kind: str, name: str, known: Collection[str], place: str) -> None:
     """Raise an error if a name is not known."""
     if name not in known:
         raise InputError(unknown(kind, name, sorted(known)).message, place=place)
+
+
+_UNREAD = (
+    *("grp_tres_mins", "grp_tres_run_mins", "grp_wall", "grp_submit_jobs", "max_submit_jobs"),
+    *("max_submit_jobs_per_user", "max_submit_jobs_per_account"),
+)
+"""The limits that are not modelled: of usage in the past, and of jobs that are refused when they are submitted."""
 
 
 def _named(association: Association) -> str:

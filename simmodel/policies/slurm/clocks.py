@@ -14,6 +14,10 @@ from typing import NamedTuple
 __all__ = ["BackfillClock", "GivenClock", "LoopClock", "MainClock", "Turn"]
 
 
+_LONG = 30 * 86400.0
+"""Seconds of which all runs are passed over: a twin's time is that since 1970."""
+
+
 class Turn(NamedTuple):
     """One run of a loop: its instant (s), and whether it goes over the whole queue."""
 
@@ -84,6 +88,13 @@ class MainClock(LoopClock):
             return Turn(full, full=True)
         event = self._turn_from(max(asked, floor(last) + self._delay, after))
         return Turn(event) if event < full else Turn(full, full=True)
+
+    def pass_to(self, at: float) -> None:
+        """Pass over the runs before an instant (s) until which nothing waited, of a long time over the last ones."""
+        if at - self.values[1] > _LONG:
+            far = self._turn_from(at - _LONG)
+            self.values = [far, far, inf]
+        super().pass_to(at)
 
     def _turn_from(self, at: float) -> float:
         """Return the first turn at or after an instant."""

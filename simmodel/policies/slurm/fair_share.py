@@ -5,16 +5,18 @@ Source: priority/multifactor of Slurm 22.05, by its behaviour, and its page on F
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.policies.slurm.accounts import Association
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Accounts
 
-__all__ = ["FairShare"]
+__all__ = ["Bill", "Charges", "FairShare"]
 
 _NEVER = 4294967294.0
 """The level of an account that takes the shares of its parent; it has no part in the order but by this number."""
@@ -41,9 +43,9 @@ class FairShare:
     """The usage and the fair share of the associations of a cluster.
 
     Usage is billed resources times seconds. All of it decays at each calculation, and what a job has used since then is
-    added, decayed by its own length. With Fair Tree, factors are those of the last calculation. Else the effective usage
-    of accounts is known when usage has decayed, and that of a user when it is first asked for after that; both are kept
-    until usage decays again.
+    added, decayed by its own length. With Fair Tree, factors are those of the last calculation. Else the effective
+    usage of accounts is known when usage has decayed, and that of a user when it is first asked for after that; both
+    are kept until usage decays again.
 
     Parameters
     ----------
@@ -77,7 +79,7 @@ class FairShare:
         self, accounts: Accounts, *, half_life: float = 7 * 86400.0, fair_tree: bool = True, damping: float = 1.0
     ) -> None:
         self._decay = 1.0 - 0.693 / half_life if half_life else 1.0
-        self._fair_tree = fair_tree
+        self.fair_tree = fair_tree
         self._damping = damping
         given = list(accounts.associations)
         root = next((each for each in given if each.account == "root" and each.user is None), None)
@@ -112,7 +114,7 @@ class FairShare:
         node = self._nodes.get((account, user, partition))
         if node is None:
             return 0.0
-        if not self._fair_tree:
+        if not self.fair_tree:
             self._classic(node)
         return node.factor
 
@@ -130,7 +132,7 @@ class FairShare:
         for node in self._all:
             node.usage *= by
             node.known = False
-        if not self._fair_tree:
+        if not self.fair_tree:
             for node in self._all:
                 if node.of.user is None:
                     self._part(node)
@@ -138,7 +140,7 @@ class FairShare:
     def calculate(self) -> None:
         """Rank all users, if Fair Tree does."""
         self._rank = self._next = self._users
-        if self._fair_tree:
+        if self.fair_tree:
             self._climb(self._root.children, False)
 
     # ------------------------------------------------------------------ Fair Tree
@@ -197,7 +199,7 @@ class FairShare:
 
     def table(self) -> list[tuple[str, str | None, float, float, float]]:
         """Return of each association: account, user, usage, effective usage and factor, as ``sshare`` prints them."""
-        if not self._fair_tree:
+        if not self.fair_tree:
             for node in self._all[1:]:
                 self._classic(node)
         return [(each.of.account, each.of.user, each.usage, each.effective, each.factor) for each in self._all]
@@ -210,3 +212,104 @@ class FairShare:
         """Restore the values of :meth:`state`."""
         for node, (usage, factor) in zip(self._all, values, strict=True):
             node.usage, node.factor = usage, factor
+
+
+_number = itemgetter(0)
+
+
+class Bill(NamedTuple):
+    """What a running job is charged: its association, billed resources, and its start (s, whole)."""
+
+    account: str
+    user: str
+    partition: str | None
+    amount: float
+    start: int
+
+
+class Charges:
+    """The charges of running jobs: at each calculation, and at the end of each.
+
+    Parameters
+    ----------
+    share
+        the fair share of the associations
+    first, period
+        the instant of a calculation, and the seconds from one to the next
+    """
+
+    def __init__(self, share: FairShare, first: float = 0.0, period: float = 300.0) -> None:
+        self.share = share
+        self._first, self._period = first, period
+        self.last = int(first)
+        self._bills: dict[int, Bill] = {}
+
+    def started(self, number: int, bill: Bill) -> None:
+        """Note a job that runs from now on; jobs are charged in the order of their numbers."""
+        self._bills[number] = bill
+
+    def ended(self, number: int, at: float) -> None:
+        """Charge a job for the time since the last calculation: it has ended at an instant (s)."""
+        bill = self._bills.pop(number, None)
+        if bill is not None:
+            self._charge(bill, int(at))
+
+    def _charge(self, bill: Bill, until: int) -> None:
+        seconds = until - max(bill.start, self.last)
+        if seconds > 0:
+            self.share.charge(bill.account, bill.user, bill.amount, float(seconds), bill.partition)
+
+    def pass_to(self, now: float, waiting: Callable[[float], list[tuple[int, Callable[[], None]]]]) -> bool:
+        """Calculate at all instants until now (s); return whether there were any.
+
+        Parameters
+        ----------
+        waiting
+            returns what :meth:`calculate` wants to know of the jobs that wait at an instant
+        """
+        some = False
+        while (at := self.next()) <= now:
+            jobs = waiting(at)
+            if not self._bills and not jobs:  # usage only decays
+                at += (now - at) // self._period * self._period
+            self.calculate(at, jobs)
+            some = True
+        return some
+
+    def next(self) -> float:
+        """Return the instant of the next calculation (s)."""
+        return self._first + ((self.last - int(self._first)) // self._period + 1) * self._period
+
+    def calculate(self, at: float, waiting: Iterable[tuple[int, Callable[[], None]]] = ()) -> None:
+        """Let usage decay, charge all running jobs, and rank users.
+
+        Parameters
+        ----------
+        at
+            the instant (s)
+        waiting
+            the numbers of waiting jobs, and what is called for each when its factor is known
+        """
+        share = self.share
+        share.decay(float(int(at) - self.last))
+        charges: list[tuple[int, Callable[[], None]]] = [
+            (number, partial(self._charge, bill, int(at))) for number, bill in self._bills.items()
+        ]
+        first, then = sorted(charges, key=_number), sorted(waiting, key=_number)
+        if not share.fair_tree:  # waiting jobs see what those before them have used
+            first, then = sorted([*first, *then], key=_number), []
+        for _, call in first:
+            call()
+        share.calculate()
+        for _, call in then:
+            call()
+        self.last = int(at)
+
+    def state(self) -> dict[str, list[list[float]] | int]:
+        """Return the last calculation, and the usage and the factors of all associations."""
+        return {"last": self.last, "share": self.share.state()}
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Restore the values of :meth:`state`; running jobs are noted anew."""
+        self.last = int(values["last"])
+        self.share.restore(values["share"])

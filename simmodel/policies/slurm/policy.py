@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +18,9 @@ from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
+from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
+from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
@@ -152,12 +155,14 @@ class Slurm(Policy):
         self.switches = tuple(switches)
         self.accounts = accounts
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
-        self.preempts = self._enforces or bool(self.settings.preempt)
+        self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
         self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
         self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
+        self._charges = self._charging()
+        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
@@ -192,8 +197,7 @@ class Slurm(Policy):
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
         partitions, nodes, switches = (
-            read(options.pop(name, "").removeprefix("(").removesuffix(")"))
-            for name, read in (("partitions", partitions_of), ("nodes", nodes_of), ("switches", switches_of))
+            options.pop(name, "").removeprefix("(").removesuffix(")") for name in ("partitions", "nodes", "switches")
         )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
@@ -201,7 +205,23 @@ class Slurm(Policy):
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
             raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
-        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing), nodes, switches)
+        return cls(
+            attrs.evolve(settings, **fields),
+            partitions_of(partitions),
+            SlurmTiming(**timing),
+            nodes_of(nodes),
+            switches_of(switches),
+        )
+
+    def asked_at(self, instants: Sequence[float]) -> Slurm:
+        """Return this policy with both loops over the whole queue at given instants (s), without scans or preemption.
+
+        >>> Slurm.of(bf_interval=10).asked_at([5.0]).timing.full
+        [5.0]
+        """
+        timing = SlurmTiming(full=instants, backfill=instants, scans=False)
+        settings = attrs.evolve(self.settings, preempt="")
+        return Slurm(settings, self.partitions, timing, self.nodes, self.switches, accounts=self.accounts)
 
     @property
     def text(self) -> str:
@@ -219,12 +239,16 @@ class Slurm(Policy):
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
         """Return the settings of slurm.conf, and the options of jobs, that are not modelled."""
-        settings = [f"policy slurm leaves out {each}" for each in self.settings.unread]
-        jobs = [
-            f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}"
-            for option, jobs in self._unread.items()
-        ]
-        return (*settings, *jobs)
+        found = [f"policy slurm leaves out {each}" for each in self.settings.unread]
+        if self.accounts is None:
+            for name, what in _NEED_ACCOUNTS.items():
+                if getattr(self.settings, name):
+                    found.append(f"policy slurm knows no accounts and leaves out {what}")
+        elif self.settings.enforce_limits:
+            found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
+        for option, jobs in self._unread.items():
+            found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
+        return tuple(found)
 
     # ------------------------------------------------------------------ the system
 
@@ -289,7 +313,7 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        found = {
+        found: dict[str, Any] = {
             "clocks": clocks,
             "completing": [list(each) for each in self._completing],
             "idle": self._idle,
@@ -298,6 +322,8 @@ class Slurm(Policy):
         }
         begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
         begins |= self._begins
+        if self._charges is not None:
+            found["charges"] = self._charges.state()
         if begins or self._graces or self._at_once:
             found["at_once"] = list(self._at_once)
             found["begins"] = [[job, at] for job, at in begins.items()]
@@ -317,6 +343,8 @@ class Slurm(Policy):
         self._others = [int(number) for number in values["others"]]
         self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
         self._at_once = list(values.get("at_once", ()))
+        if self._charges is not None and "charges" in values:
+            self._charges.restore(values["charges"])
         self._begins = dict(values.get("begins", ()))
         self._graces = dict(values.get("graces", ()))
 
@@ -365,7 +393,7 @@ class Slurm(Policy):
         """Return the next instant at which there is something to decide (s)."""
         found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
         if self._scans is not None:
-            first = min([end for _, end in self._limits()], default=inf)
+            first = min([end for _, end in self._limits()] + list(self._graces.values()), default=inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -379,6 +407,11 @@ class Slurm(Policy):
                 if idle:
                     clock.pass_to(at)
                 clock.ask(at)
+            if self._charges is not None:
+                self._calculate(at)
+                self._charges.ended(int(run.work.seq), at)
+            if self._quotas is not None:
+                self._quotas.ended(int(run.work.seq))
             held = self._held.pop(run, None)
             if held is None:
                 continue
@@ -412,7 +445,7 @@ class Slurm(Policy):
     def _add(self, job: LiveJob, now: float) -> None:
         place: Pool = job.place
         board = self._board(place)
-        wishes = Wishes.of("" if job.spec is None else job.spec.options)
+        wishes = _wishes_of(job)
         for option in wishes.unread:
             self._unread.setdefault(option, []).append(job.id)
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
@@ -440,8 +473,9 @@ class Slurm(Policy):
                 begin=begin,
             )
             if self.accounts is not None:
-                pending.association = self.accounts.association(job.user, job.group, site.spec.name)
-                pending.qos = self.accounts.qos_of(job.id, pending.association)
+                pending.counted = self._counted(job, site, request, float(limit))
+                pending.qos = pending.counted.qos
+                pending.quotas = self._quotas
             pending.priority = self._priority(pending, now)
             insort(self._queue, pending, key=Pending.key)
             self._known[job] = pending
@@ -471,6 +505,10 @@ class Slurm(Policy):
         usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
         return found or usual[:1]
 
+    def _site(self, place: Pool, job: LiveJob) -> Site:
+        """Return the first partition of a job."""
+        return self._sites_for(place, job, Wishes.of("" if job.spec is None else job.spec.options))[0]
+
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
@@ -483,19 +521,79 @@ class Slurm(Policy):
         eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / largest_factor(self.partitions)
         asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
+        if self.settings.weight_tres:
+            totals = job.board.totals(job.site.nodes)
+            parts = {name: value / totals[name] for name, value in tres_of(job.request).items() if totals.get(name)}
+            asked = asked._replace(tres=parts)
+        if self.accounts is not None:
+            asked = asked._replace(
+                fair_share=self._share_of(job),
+                association=self.accounts.priority_of(None if job.counted is None else job.counted.association),
+                qos=0.0 if job.qos is None else self.accounts.rank_of(job.qos),
+            )
         return multifactor(asked, self.settings)
+
+    def _share_of(self, job: Pending) -> float:
+        """Return the factor of fair share of a job."""
+        of = None if job.counted is None else job.counted.association
+        if self._charges is None or of is None or of.user is None:
+            return 0.0
+        return self._charges.share.factor(of.account, of.user, of.partition)
+
+    def _charging(self) -> Charges | None:
+        """Return the charges of jobs, if fair share counts."""
+        settings = self.settings
+        if self.accounts is None or not settings.multifactor or not settings.weight_fair_share:
+            return None
+        half_life, damping = settings.decay_half_life, settings.damping
+        share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
+        return Charges(share, self.timing.main_first, settings.calc_period)
+
+    def _counted(self, job: LiveJob, site: Site, request: Request, limit: float) -> Counted:
+        """Return what limits and charges count of a job."""
+        accounts = self.accounts or Accounts()
+        of = accounts.association(job.user, job.group, site.spec.name)
+        account = of.account if of is not None else "" if job.group is None else str(job.group)
+        qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
+        return Counted(int(job.seq), str(job.user), account, of, qos, tres_of(request), limit)
+
+    def _charge(self, site: Site, run: Run, counted: Counted | None) -> None:
+        """Count a running job, and note what it is charged."""
+        if counted is None:
+            return
+        of = counted.association
+        if self._quotas is not None:
+            self._quotas.started(counted)
+        if self._charges is not None and of is not None and of.user is not None:
+            amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
+            bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
+            self._charges.started(counted.number, bill)
 
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
-        if not (self.settings.multifactor and self.settings.weight_age):
+        if not self.settings.multifactor:
             return
-        number = int((now - self.timing.main_first) // self.settings.calc_period)
-        if number != self._calculated:
-            self._calculated = number
-            for job in self._queue:
-                job.priority = self._priority(job, now)
+        changed = False
+        if self._charges is not None:
+            changed = self._charges.pass_to(now, self._to_calculate)
+        elif self.settings.weight_age:
+            number = int((now - self.timing.main_first) // self.settings.calc_period)
+            changed = number != self._calculated
+            if changed:
+                self._calculated = number
+                for _, call in self._to_calculate(self.timing.main_first + number * self.settings.calc_period):
+                    call()
+        if changed:
             self._queue.sort(key=Pending.key)
             self._settled.clear()
+
+    def _to_calculate(self, at: float) -> list[tuple[int, Callable[[], None]]]:
+        """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
+
+        def calculate(job: Pending) -> None:
+            job.priority = self._priority(job, at)
+
+        return [(job.number, partial(calculate, job)) for job in self._queue if job.waits and job.submitted <= at]
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
@@ -571,6 +669,8 @@ class Slurm(Policy):
         elif mode == "cancel":
             yield Preempt(run.work, "cancel", reason)
         else:
+            if self._charges is not None:
+                self._charges.ended(stake.number, now)
             yield Preempt(run.work, "suspend", reason)
 
     def settled(self, now: float, turn: Turn | None) -> bool:
@@ -580,6 +680,8 @@ class Slurm(Policy):
         a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
         """
         if turn is None and any(held.end <= now for held in self._held.values()):
+            return False
+        if self._preemption is not None and self._preemption.exempts:
             return False
         if self.settings.bf_min_age_reserve > 0 or any(job.wishes.timed for job in self._queue):
             return False
@@ -625,7 +727,7 @@ class Slurm(Policy):
             board.table = place.table
             known = {run: self._held.get(run) for _, _, _, run in entries}
             return {
-                run: known[run] or Held.of(self._end(run), number, run.grant.allocation, self._stake(place, run))
+                run: known[run] or self._found(place, run, number, run.grant.allocation)
                 for _, number, _, run in entries
             }
         table = board.table = _table_of(place)
@@ -636,23 +738,29 @@ class Slurm(Policy):
         for _, number, processors, run in entries:
             if run not in found:
                 nodes = (table.free[0] > 0).nonzero()[0][:processors]
-                alike = Allocation.alike(tuple(nodes.tolist()), 1)
-                found[run] = Held.of(self._end(run), number, alike, self._stake(place, run))
+                found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes.tolist()), 1))
                 table.take(found[run].allocation)
         spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
         table.take(Allocation.away(spare.tolist()))
         return found
 
-    def _stake(self, place: Pool, run: Run) -> Stake | None:
+    def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
+        """Return what a running job holds that the policy has not started, and charge it."""
+        job = run.work
+        site = self._sites_for(place, job, _wishes_of(job))[0]
+        counted = None
+        if self.accounts is not None:
+            request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+            counted = self._counted(job, site, request, float(self._end(run) - int(run.started)))
+        self._charge(site, run, counted)
+        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
+
+    def _stake(self, site: Site, run: Run, counted: Counted | None) -> Stake | None:
         """Return what decides whether a running job makes way for others; ``None``: nothing does."""
         job = run.work
         if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
             return None
-        site = self._sites_for(place, job, Wishes.of("" if job.spec is None else job.spec.options))[0]
-        qos = None
-        if self.accounts is not None:
-            qos = self.accounts.qos_of(job.id, self.accounts.association(job.user, job.group, site.spec.name))
-        return Stake(int(job.seq), float(run.started), site.spec, qos)
+        return Stake(int(job.seq), float(run.started), site.spec, None if counted is None else counted.qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
@@ -661,9 +769,9 @@ class Slurm(Policy):
             return
         if job.array is not None:
             job.array.running += 1
-        stake = self._stake(job.job.place, run)
-        held = Held.of(int(now) + job.limit, len(self._held), allocation, stake)
+        held = Held.of(int(now) + job.limit, len(self._held), allocation, self._stake(job.site, run, job.counted))
         self._held[run] = held
+        self._charge(job.site, run, job.counted)
         job.board.started(held)
         if not isinstance(job.job.place, NodePool):
             job.board.table.take(allocation)
@@ -679,14 +787,28 @@ def _array_of(job: LiveJob) -> str:
     return name.rpartition("_")[0] or name
 
 
+def _wishes_of(job: LiveJob) -> Wishes:
+    return Wishes.of("" if job.spec is None else job.spec.options)
+
+
 def _table_of(place: Pool) -> NodeTable:
     """Return the table of the nodes of a place, or of as many free nodes of one core as it has processors."""
     return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
 
+_NEED_ACCOUNTS = {
+    "weight_fair_share": "PriorityWeightFairshare",
+    "weight_assoc": "PriorityWeightAssoc",
+    "weight_qos": "PriorityWeightQOS",
+    "enforce_limits": "the limits of AccountingStorageEnforce",
+}
+"""The settings that change nothing without accounts."""
+
 _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 
-def _shown(value: float | bool) -> str:
+def _shown(value: float | bool | str) -> str:
+    if isinstance(value, str):
+        return f"({value})" if set(value) & {",", "="} else value
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"

@@ -12,6 +12,7 @@ import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.policies.slurm.priority import weights_of
 
 __all__ = ["SlurmConf", "SlurmPartition", "partitions_of", "preempt_mode_of"]
 
@@ -48,6 +49,13 @@ class SlurmConf(Fields):
         of priority/multifactor: ``PriorityWeightAge`` and so on; seconds; seconds; whether small jobs come first
     bf_max_job_array_resv
         tasks of an array for which a cycle of the backfill loop reserves nodes
+    weight_fair_share, weight_assoc, weight_qos, weight_tres
+        of priority/multifactor, which need accounts: ``PriorityWeightFairshare`` and so on; ``CPU=1000,Mem=500``
+    decay_half_life, fair_tree, damping
+        ``PriorityDecayHalfLife`` (s; 0: usage does not decay); whether Fair Tree ranks users, without
+        ``NO_FAIR_TREE``; ``FairShareDampeningFactor``
+    enforce_limits
+        whether the limits of associations and QOS hold (``AccountingStorageEnforce``)
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
     def_mem_per_cpu, def_mem_per_node
@@ -92,6 +100,14 @@ class SlurmConf(Fields):
     weight_age: float = 0.0
     weight_size: float = 0.0
     weight_partition: float = 0.0
+    weight_fair_share: float = 0.0
+    weight_assoc: float = 0.0
+    weight_qos: float = 0.0
+    weight_tres: str = ""
+    decay_half_life: float = 7 * 86400.0
+    fair_tree: bool = True
+    damping: float = 1.0
+    enforce_limits: bool = False
     max_age: float = 7 * 86400.0
     calc_period: float = 300.0
     favor_small: bool = False
@@ -140,8 +156,10 @@ class SlurmConf(Fields):
                 unread.append(f"SchedulerParameters {name}{'=' if value else ''}{value}")
         bare = {key: value for key, (_, value) in named.items()}
         unread += _unread(bare)
-        if given.get("weight_age") and bare.get("accountingstoragetype", _DATABASE) != _DATABASE:
-            given["weight_age"] = 0.0  # slurmctld ignores it without its database
+        if bare.get("accountingstoragetype", _DATABASE) != _DATABASE:
+            for name in ("weight_age", "weight_fair_share"):  # slurmctld ignores them without its database
+                if given.get(name):
+                    given[name] = 0.0
         return cls(**given, unread=tuple(unread))
 
     def changed(self) -> dict[str, Any]:
@@ -165,7 +183,7 @@ class SlurmConf(Fields):
         """
         usual = getattr(cls(), name)
         if isinstance(usual, str):
-            return text
+            return text.removeprefix("(").removesuffix(")")
         return _value(name, text, _yes if isinstance(usual, bool) else _whole if isinstance(usual, int) else float)
 
     @property
@@ -247,6 +265,11 @@ def preempt_mode_of(text: str) -> str:
     return words[0] if words else "off"
 
 
+def _weights(text: str) -> str:
+    weights_of(text)
+    return text
+
+
 def _yes(text: str) -> bool:
     return text.lower() in ("yes", "1", "true")
 
@@ -270,12 +293,22 @@ _IDLE = {
 }
 """Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
 
+_ENFORCED = {"limits", "safe", "all"}
+
 _CONF: dict[str, tuple[str, Any]] = {
     "schedulertype": ("backfill", lambda text: text.removeprefix("sched/") != "builtin"),
     "prioritytype": ("multifactor", lambda text: text.removeprefix("priority/") == "multifactor"),
     "priorityweightage": ("weight_age", float),
     "priorityweightjobsize": ("weight_size", float),
     "priorityweightpartition": ("weight_partition", float),
+    "priorityweightfairshare": ("weight_fair_share", float),
+    "priorityweightassoc": ("weight_assoc", float),
+    "priorityweightqos": ("weight_qos", float),
+    "priorityweighttres": ("weight_tres", _weights),
+    "prioritydecayhalflife": ("decay_half_life", _minutes),
+    "priorityflags": ("fair_tree", lambda text: "NO_FAIR_TREE" not in text.upper()),
+    "fairsharedampeningfactor": ("damping", float),
+    "accountingstorageenforce": ("enforce_limits", lambda text: bool(_ENFORCED & {*text.lower().split(",")})),
     "prioritymaxage": ("max_age", _minutes),
     "prioritycalcperiod": ("calc_period", _minutes),
     "priorityfavorsmall": ("favor_small", _yes),
@@ -294,14 +327,13 @@ _CONF: dict[str, tuple[str, Any]] = {
 
 def _unread(conf: Mapping[str, str]) -> Iterator[str]:
     """Yield the settings that would change a start and are not modelled."""
-    for name in ("PriorityWeightFairshare", "PriorityWeightAssoc", "PriorityWeightQOS", "PriorityWeightTRES"):
-        if conf.get(name.lower(), "0") not in ("", "0"):
-            yield f"{name}={conf[name.lower()]}"
+    flags = {flag.strip().upper() for flag in conf.get("priorityflags", "").split(",")}
+    if flags - {"", "FAIR_TREE", "NO_FAIR_TREE", "CALCULATE_RUNNING"}:
+        yield f"PriorityFlags={conf['priorityflags']}"
     usual = {
         "TopologyPlugin": ("", "topology/none", "topology/default", "topology/tree"),
-        "PriorityFlags": ("",),
+        "PriorityUsageResetPeriod": ("", "none", "NONE"),
         "SelectType": ("", "select/cons_tres", "select/cons_res"),
-        "AccountingStorageEnforce": ("",),
         "SchedulerTimeSlice": ("", "30"),
     }
     for name, values in usual.items():
@@ -325,6 +357,8 @@ class SlurmPartition(Fields):
         the longest limit (s), and that of jobs without one; ``None``: no limit
     default
         whether jobs that name no partition get it
+    billing
+        ``TRESBillingWeights``; empty: a CPU counts 1
     preempt_mode, grace_time
         what happens to its jobs when they are preempted (``None``: the ``PreemptMode`` of the cluster), and seconds
         that they still have then
@@ -337,6 +371,7 @@ class SlurmPartition(Fields):
     max_time: float | None = None
     default_time: float | None = None
     default: bool = False
+    billing: str = ""
     preempt_mode: str | None = None
     grace_time: float = 0.0
 
@@ -389,6 +424,7 @@ _PARTITION = {
     "job_factor": _whole,
     "max_time": float,
     "default_time": float,
+    "billing": _weights,
     "preempt_mode": preempt_mode_of,
     "grace_time": float,
 }

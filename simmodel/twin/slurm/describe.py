@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ def describe_slurm(
     rest: SlurmRest | None = None,
     local: tzinfo | None = None,
     origin: float = 0.0,
-    own_loops: bool = False,
+    own_loops: bool | None = None,
 ) -> Described:
     """Return the platform of a Slurm cluster from saved files, or else from the present output of its commands.
 
@@ -54,7 +54,8 @@ def describe_slurm(
     origin
         the instant, in seconds since 1970, that is 0 in simulations
     own_loops
-        whether the policy is ``slurm``, with the loops of slurmctld and its settings, rather than the nearest other one
+        whether the policy is ``slurm``, with the loops of slurmctld and its settings, rather than the nearest one that
+        decides at each event; default: if the settings are told, and fair share, which needs accounts, has no weight
 
     Raises
     ------
@@ -165,7 +166,7 @@ def _included(text: str, source: str, seen: frozenset[Path] = frozenset()) -> It
                 yield from _included(_text(read_bytes(path)[0]), str(path), seen)
 
 
-def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> Described:
+def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None) -> Described:
     """Return the platform of a site.
 
     Partitions that share nodes become one partition, with a queue for each. Nodes of one kind are one spec, those of
@@ -176,7 +177,8 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
     origin
         the instant, in seconds since 1970, that is 0 in simulations; a twin's time is that of 1970
     own_loops
-        whether the policy is ``slurm``, for which partitions have their own nodes
+        whether the policy is ``slurm``, for which partitions have their own nodes; default: as of
+        :func:`describe_slurm`
 
     Raises
     ------
@@ -191,6 +193,7 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
     for name in ("nodes", "partitions"):
         if not getattr(site, name):
             raise InputError(f"no {name}: give 'scontrol show {name[:-1]}' or an answer with them", site.source or None)
+    own = _loops_told(site.settings) if own_loops is None else own_loops
     notes = Notes()
     site = with_gres(site, notes)
     groups = groups_of(site, notes)
@@ -198,7 +201,7 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
         raise InputError("no partition has known nodes", site.source or None)
     switches = switches_of(site, notes)
     partitions = tuple(partition_of(group, site, switches, notes) for group in groups)
-    queues = tuple(queue for group in groups for queue in queues_of(group, site, Notes() if own_loops else notes))
+    queues = tuple(queue for group in groups for queue in queues_of(group, site, Notes() if own else notes))
     nodes = {node.name: node for group in groups for node in group.nodes}
     note_nodes(nodes.values(), site.settings, notes)
     place_of = {node.name: group.name for group in groups for node in group.nodes}
@@ -212,19 +215,28 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
         source=f"Slurm {site.version or ''}".rstrip(),
     )
     options = _options(site, notes)
-    policy = slurm_of(site, notes) if own_loops else policy_of(site.settings, notes)
+    policy = slurm_of(site, notes) if own else policy_of(site.settings, notes)
     return Described(
         spec=spec,
         policy=policy,
+        nearest=policy_of(site.settings, Notes()) if own else "",
         options=options,
-        unsupported=tuple(each for each in notes if not (own_loops and _heeded(each))),
+        unsupported=tuple(each for each in notes if not (own and _heeded(each))),
         **nodes_out((name, node.service) for name, node in nodes.items())._asdict(),
     )
 
 
+def _loops_told(settings: Mapping[str, str] | None) -> bool:
+    """Whether policy slurm knows what it needs: its settings, and no shares of users."""
+    if settings is None:
+        return False
+    named = {name.lower(): value for name, value in settings.items()}
+    return named.get("priorityweightfairshare", "0") in ("", "0", "(null)")
+
+
 def _heeded(note: Unsupported) -> bool:
     """Whether policy slurm heeds a property that the platform does not express."""
-    return note.what.startswith(("DefaultTime=", "SelectTypeParameters=", "OverTimeLimit="))
+    return note.what.startswith(("DefaultTime=", "SelectTypeParameters="))
 
 
 def _default(groups: Sequence[Group], notes: Notes) -> str | None:

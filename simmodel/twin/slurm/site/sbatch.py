@@ -102,8 +102,10 @@ class SubmitLine(Fields):
         values: dict[str, str] = {}
         unknown: list[str] = []
         rest = _take(words, values, unknown)
+        if rest[:1] == [":"]:
+            unknown.append("a job of several components (:)")
         unclear: dict[str, str] = {}
-        while rest and _TEXTS & values.keys():
+        while rest and (unknown or _TEXTS & values.keys()):
             del rest[0]
             rest = _take(rest, unclear, [])
         if "wrap" in values:  # there is no script
@@ -126,7 +128,7 @@ class SubmitLine(Fields):
         if self.program in ("srun", "salloc"):
             yield self.program, ""
         for name, value in self.values.items():
-            idle = (name in _TOLD and _usual(name, value)) or (name == "signal" and "R" not in value.partition(":")[0])
+            idle = (name in _TOLD and _usual(name, value)) or (name == "signal" and "R" not in value.rpartition(":")[0])
             if name not in known and not idle:
                 yield f"--{name}", value
         for word in self.unknown:

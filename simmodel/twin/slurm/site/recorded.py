@@ -14,7 +14,7 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.twin.described import Notes
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.jobs import dependencies_of
-from simmodel.twin.slurm.sbatch import SubmitLine, job_list
+from simmodel.twin.slurm.site.sbatch import SubmitLine, job_list
 from simmodel.twin.slurm.values import amounts
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
@@ -37,11 +37,14 @@ class RecordedJob(Fields):
         the instant of its first start (s); ``inf``: it has not started
     nodes
         the list of its nodes, as Slurm writes it
+    restarts
+        how often it was requeued
     """
 
     job: Job
     start: float = inf
     nodes: str = ""
+    restarts: int = 0
 
 
 class _Unread:
@@ -157,12 +160,15 @@ class _Reader:
         name: int | str = first["job"]
         if len(rows) > 1:
             self._count("requeued", "one job each: as first submitted, with the run time of the last start")
+        state = last.get("state", "")
+        if state == "PREEMPTED":
+            self._count("preempted for good", "they run as long as they did")
         limit = last.get("requested", inf)
         limit = limit if limit > 0 and isfinite(limit) else None
         run = last["run"]
         cancel = first.get("cancel", inf)
         if not run >= 0:
-            if not isfinite(cancel) and last["state"] == "PENDING":
+            if not isfinite(cancel) and state == "PENDING":
                 self._count("still waiting", "left out: when they run is not known")
                 return None
             run = limit or _ENDLESS
@@ -186,7 +192,12 @@ class _Reader:
             **self._asked(name, line),
         )
         self._note(name, first, line)
-        return RecordedJob(job=job, start=start if isfinite(start) else inf, nodes=first.get("node_list", ""))
+        return RecordedJob(
+            job=job,
+            start=start if isfinite(start) else inf,
+            nodes=first.get("node_list", ""),
+            restarts=len(rows) - 1,
+        )
 
     def _line_of(self, name: int | str) -> str:
         return self._submitted.get(str(name)) or self._submitted.get(str(name).partition("_")[0], "")
@@ -277,6 +288,8 @@ class _Reader:
         """Note what a job asks for and is not expressed."""
         for option, value in line.unread():
             self._unread.add(name, option, value)
+        if "+" in str(name):
+            self._unread.add(name, "a component of a job", why="starts without the others")
         if "%" in line.values.get("array", ""):
             self._unread.add(name, "--array", f"%{line.values['array'].rpartition('%')[2]}")
         if not line.values.get("nodes", "1").isdecimal():

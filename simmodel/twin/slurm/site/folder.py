@@ -18,8 +18,13 @@ from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.loading import in_memory
 from simmodel.foundation.writing import write_text
+from simmodel.policies.slurm.policy import Slurm
+from simmodel.scheduling.registry import policy as policy_of
 from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
-from simmodel.twin.slurm.accounts import (
+from simmodel.twin.slurm.conf import is_conf
+from simmodel.twin.slurm.describe import described, told_by, with_includes
+from simmodel.twin.slurm.records import Site
+from simmodel.twin.slurm.site.accounts import (
     is_dump,
     is_qos,
     is_shares,
@@ -28,10 +33,7 @@ from simmodel.twin.slurm.accounts import (
     read_qos,
     read_shares,
 )
-from simmodel.twin.slurm.conf import is_conf
-from simmodel.twin.slurm.describe import described, told_by, with_includes
-from simmodel.twin.slurm.recorded import RecordedJob, recorded_jobs
-from simmodel.twin.slurm.records import Site
+from simmodel.twin.slurm.site.recorded import RecordedJob, recorded_jobs
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
@@ -82,6 +84,13 @@ class SlurmFolder(Fields):
     def jobs(self) -> list[Job]:
         """The workload: the jobs, with the run times that are recorded."""
         return [each.job for each in self.recorded]
+
+    @property
+    def policy(self) -> Slurm:
+        """The policy, with the accounts, which its text lacks."""
+        own = policy_of(self.described.policy)
+        assert isinstance(own, Slurm)
+        return Slurm(own.settings, own.partitions, None, own.nodes, own.switches, self.accounts)
 
     def report(self) -> str:
         """Return a text: what was read, what was made of it, and what is not expressed."""

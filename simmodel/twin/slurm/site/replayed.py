@@ -19,9 +19,8 @@ from simmodel.policies.slurm.settings import SlurmConf
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.verification import why
 from simmodel.runs.simulating import simulate, start
-from simmodel.scheduling.registry import policy as policy_of
 from simmodel.twin.mirror.job_history import natural_order
-from simmodel.twin.slurm.folder import SlurmFolder
+from simmodel.twin.slurm.site.folder import SlurmFolder
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -54,14 +53,14 @@ class Replay(Shown):
         ``simulated`` (s, starts)
     departures
         the recorded starts that neither loop of the policy makes, asked at their instants in the states that the
-        recorded starts lead to
+        recorded starts lead to; ``None``: jobs were requeued, and these states are not known
     """
 
     folder: SlurmFolder
     policy: str
     cycle: float
     jobs: Table
-    departures: tuple[Departure, ...] = ()
+    departures: tuple[Departure, ...] | None = ()
 
     @property
     def errors(self) -> NDArray[np.float64]:
@@ -78,8 +77,9 @@ class Replay(Shown):
     def order(self) -> float:
         """The share of the pairs of jobs with different recorded starts that start in the recorded order."""
         recorded, simulated = self.jobs["recorded"], self.jobs["simulated"]
-        one, other = np.triu_indices(len(recorded), 1)
-        if len(recorded) > _MOST_PAIRS:  # of each job with the next ones
+        if len(recorded) <= _MOST_PAIRS:
+            one, other = np.triu_indices(len(recorded), 1)
+        else:  # of each job with the next ones
             one, other = (np.concatenate(each) for each in zip(*_near_pairs(len(recorded)), strict=True))
         apart = recorded[other] - recorded[one] > 0
         right = simulated[other] - simulated[one] > 0
@@ -98,8 +98,7 @@ class Replay(Shown):
             f"starts that differ by more than a cycle of {self.cycle:g} s: {self.beyond:,} of {count:,}",
             f"mean difference {error:.1f} s; mean wait {waits[0]:.1f} s recorded, {waits[1]:.1f} s simulated; "
             f"{100 * self.order:.1f} % of the pairs in the recorded order",
-            f"recorded starts that neither loop makes in the state that the record led to: {len(self.departures):,} "
-            f"of {count:,}",
+            f"recorded starts that neither loop makes in the state that the record led to: {self._counted()}",
         ]
         if self.departures:
             lines.append(f"  first: {self._why(self.departures[0])}")
@@ -107,6 +106,11 @@ class Replay(Shown):
             return lines
         row = int(np.flatnonzero(~(np.abs(self.errors) <= self.cycle))[0])
         return [*lines, f"the first that differs: {self._first(row)}", f"  {self._because(row)}"]
+
+    def _counted(self) -> str:
+        if self.departures is None:
+            return "not known, since jobs were requeued"
+        return f"{len(self.departures):,} of {len(self.jobs):,}"
 
     def _why(self, departure: Departure) -> str:
         text = why(departure).partition(" s ")[2]
@@ -121,17 +125,18 @@ class Replay(Shown):
     def _because(self, row: int) -> str:
         """Return why the first start that differs does."""
         job, at = self.jobs["job"][row], self.jobs["recorded"][row]
-        mine = next((each for each in self.departures if each.job == job), None)
+        mine = next((each for each in self.departures or () if each.job == job), None)
         if mine is not None:
             return f"the policy decides otherwise: {self._why(mine)}"
+        known = "" if self.departures is None else "in its recorded state the policy starts it too: "
         before = np.minimum(self.jobs["recorded"], self.jobs["simulated"])
         off = np.abs(self.errors) > _SECOND
         early = [each for each in np.flatnonzero(off & (before <= max(at, before[row]))).tolist() if each != row]
         if early:
             other = min(early, key=lambda each: before[each])
             text = f"job {self.jobs['job'][other]} starts {_later(self.errors[other])}"
-            return f"in its recorded state the policy starts it too; it follows from starts before it, first: {text}"
-        return "in its recorded state the policy starts it too: the loops run at other instants"
+            return f"{known}it follows from starts before it, first: {text}"
+        return f"{known}the loops run at other instants"
 
     def _cells(self) -> Cells:
         rows = [[str(row["job"]), f"{row['recorded']:.0f}", f"{row['simulated']:.0f}"] for row in self.jobs.rows()]
@@ -186,7 +191,7 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = ()) -> Replay:
         }
     )
     departures = _departures(folder, settings, recorded)
-    label = _policy(folder, settings, SlurmTiming()).text
+    label = _policy(folder, settings).text
     return Replay(folder=folder, policy=label, cycle=cycle, jobs=table, departures=departures)
 
 
@@ -223,10 +228,9 @@ def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmC
     return found
 
 
-def _policy(folder: SlurmFolder, settings: SlurmConf, timing: SlurmTiming) -> Slurm:
-    own = policy_of(folder.described.policy)
-    assert isinstance(own, Slurm)
-    return Slurm(settings, own.partitions, timing)
+def _policy(folder: SlurmFolder, settings: SlurmConf, timing: SlurmTiming | None = None) -> Slurm:
+    policy = folder.policy
+    return Slurm(settings, policy.partitions, timing, policy.nodes, policy.switches, folder.accounts)
 
 
 class _Phase(NamedTuple):
@@ -282,11 +286,14 @@ def _within_seconds(jobs: Sequence[Job], offset: float) -> list[Job]:
     return found
 
 
-def _departures(folder: SlurmFolder, settings: SlurmConf, recorded: Mapping[Any, float]) -> tuple[Departure, ...]:
+def _departures(
+    folder: SlurmFolder, settings: SlurmConf, recorded: Mapping[Any, float]
+) -> tuple[Departure, ...] | None:
     """Return the recorded starts that neither loop makes at their instants."""
-    instants = sorted(set(recorded.values()))
-    timing = SlurmTiming(full=instants, backfill=instants, scans=False)
-    follower = Follower(_policy(folder, settings, timing), recorded, polled=True)
+    if any(each.restarts for each in folder.recorded):
+        return None
+    policy = _policy(folder, settings).asked_at(sorted(set(recorded.values())))
+    follower = Follower(policy, recorded, polled=True)
     jobs = [  # those that come in the second of a start come after it, as far as accounting tells
         job if recorded.get(_id(job)) == job.submit else attrs.evolve(job, submit=job.submit + 0.5)
         for job in folder.jobs
@@ -404,5 +411,5 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10) -> 
         for i, name in enumerate(_MEASURES)
         if (difference := paired_difference(after[:, i], before[:, i], _LEVEL))
     )
-    labels = [_policy(folder, each, SlurmTiming()).text for each in both]
+    labels = [_policy(folder, each).text for each in both]
     return Change(before=labels[0], after=labels[1], jobs=len(folder.recorded), phases=phases, effects=effects)
