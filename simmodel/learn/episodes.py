@@ -22,7 +22,7 @@ from simmodel.work.workload import Workload
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.snapshot import Snapshot

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
+from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.view.style import (
     BLUE,
     COLOURS,
