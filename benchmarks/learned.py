@@ -111,7 +111,7 @@ def lublin(**options) -> Case:
         jobs=1024,
         heuristics=None if options else held,
         options={"estimates": "exact"},
-        training={"groups": 1} if options else {"groups": 2, "rounds": 16},
+        training={"groups": 1} if options else {"groups": 2},
     )
 
 
