@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel.policies.slurm.board import Array, Board, Pending
+from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.preemption import Victims
+    from simmodel.policies.slurm.selection import Each
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -39,9 +40,6 @@ class _Slot:
         self.begin = begin
         self.end = end
         self.nodes = nodes
-
-
-_end = attrgetter("end")
 
 
 class _Table:
@@ -172,6 +170,7 @@ class BackfillCycle:
         self._tested: Counter[object] = Counter()
         self._tasks: Counter[Array] = Counter()  # of each array that have a plan
         self._over: set[Array] = set()  # those of which no further task is tested
+        self._able: dict[tuple[Board, Each], dict[int, int]] = {}  # nodes by an instant, until a job starts
         self.planned: list[Planned] = []
         self.tested = self.started = 0
 
@@ -203,6 +202,7 @@ class BackfillCycle:
                     self._no_more_of(job)
                     continue
                 yield job, allocation
+                self._able.clear()
                 self.started += 1
                 if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
                     return
@@ -258,6 +258,8 @@ class BackfillCycle:
         reserving = reserves(job, self._settings)
         least = job.request.nodes or 1
         later, tested, seen = now, False, board
+        by_count = job.request.nodes is not None and job.where is ANYWHERE and not job.wishes.switches
+        known = self._able.setdefault((board, job.shape.each), {})
         window = _Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
@@ -267,7 +269,15 @@ class BackfillCycle:
                 tested = True
                 if board.preemption is not None:
                     seen = board.preemption.seen_by(board, job, free)
-                elif later and reserving and board.later_than(later, job, free):
+                elif not (later and reserving):
+                    pass
+                elif by_count:  # most jobs end here, most often
+                    able = known.get(later)
+                    if able is None:
+                        able = known[later] = board.able_by(job.shape, later)
+                    if (able & free).bit_count() < least:
+                        continue
+                elif board.later_than(later, job, free):
                     continue
                 plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:

@@ -265,10 +265,11 @@ class Board:
 
     def later_than(self, latest: int, job: Pending, nodes: int) -> bool:
         """Whether a job can start on these nodes only after an instant (s), by the limits of running jobs."""
-        shape = job.shape
-        if shape.count is None or job.where is not ANYWHERE:
-            return not self._fits_after(bisect_right(self._ends, latest), job, nodes)
-        return (self._usable(shape, bisect_right(self._ends, latest)) & nodes).bit_count() < shape.count
+        return not self._fits_after(bisect_right(self._ends, latest), job, nodes)
+
+    def able_by(self, shape: Shape, latest: int) -> int:
+        """Return the nodes that meet what a shape asks of each node at an instant (s), by the ends of limits."""
+        return self._usable(shape, bisect_right(self._ends, latest))
 
     def will_run(self, job: Pending, nodes: int, latest: int = 0) -> Plan | None:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.

@@ -219,7 +219,8 @@ class Slurm(Policy):
         [5.0]
         """
         timing = SlurmTiming(full=instants, backfill=instants, scans=False)
-        return Slurm(attrs.evolve(self.settings, preempt=""), self.partitions, timing, self.nodes, self.switches, self.accounts)
+        settings = attrs.evolve(self.settings, preempt="")
+        return Slurm(settings, self.partitions, timing, self.nodes, self.switches, self.accounts)
 
     @property
     def text(self) -> str:

@@ -253,7 +253,8 @@ class Choice:
                 if must >> -run.negative & ((1 << run.length) - 1):
                     return i
         best = len(there) - 1
-        if there[best].cores < self.cores or max(run.length for run in there) < self.nodes:
+        last, wanted = there[best], self.nodes
+        if last.cores < self.cores or (last.length < wanted and max([run.length for run in there]) < wanted):
             return best
         fits = False
         for i, run in enumerate(there):
