@@ -23,7 +23,7 @@ from tests.helpers.slurm_runs import Line, Recorded, Submitted, numbers, recorde
 class Decided(NamedTuple):
     """What a cycle decides: starts (job, nodes) and preemptions (job, the job that it makes way for), in order."""
 
-    starts: list[tuple[int, tuple[int, ...]]]
+    starts: list[tuple[str, tuple[int, ...]]]
     preempted: list[tuple[int, int]]
 
 
@@ -165,6 +165,7 @@ class Replay:
             if "-a" in job.options:
                 self.arrays[job.id] = Array()
             for name in map(str, job.names):
+                self.priorities[name] = float(words[1])
                 self.waiting[name] = job, line.at, float(words[1])
                 self.unfinished.add(name)
         elif line.what.endswith("start"):

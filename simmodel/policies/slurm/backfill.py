@@ -180,7 +180,7 @@ class BackfillCycle:
         for job in self._queue:
             if self.tested >= settings.bf_max_job_test:
                 return
-            if not job.waits or job.barred or not self._counts(job) or not job.ready:
+            if not job.waits or job.barred or not self._counts(job) or not job.allowed:
                 continue
             plan, tries = self._plan(job)
             self.tested += tries
@@ -255,7 +255,7 @@ class BackfillCycle:
         now, board, step = self._now, job.board, self._settings.bf_resolution
         horizon = now + self._settings.bf_window * 60
         table = self._table(board)
-        reserving = reserves(job, self._settings)
+        reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
         later, tested, seen = now, False, board
         by_count = job.request.nodes is not None and job.where is ANYWHERE and not job.wishes.switches

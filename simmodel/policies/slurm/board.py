@@ -17,7 +17,8 @@ from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Request
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.accounts import Association, Qos
+    from simmodel.policies.slurm.accounts import Qos
+    from simmodel.policies.slurm.limits import Counted, Quotas
     from simmodel.policies.slurm.preemption import Preemption, Stake
     from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
@@ -91,8 +92,10 @@ class Pending:
         what it asks of its nodes, and on which nodes it may run
     begin
         the instant (s) from which it may start
-    association, qos
-        of its user and account, and its QOS, if they are known
+    qos
+        its QOS, if QOS are known
+    counted, quotas
+        what limits count of it, and these limits, if there are any
     """
 
     job: LiveJob
@@ -110,8 +113,9 @@ class Pending:
     record: int = 0
     wishes: Wishes = NOTHING
     begin: float = 0.0
-    association: Association | None = None
     qos: Qos | None = None
+    counted: Counted | None = None
+    quotas: Quotas | None = None
     shape: Shape = attrs.field(init=False)
     where: Where = ANYWHERE
 
@@ -126,6 +130,13 @@ class Pending:
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
         return self.wishes.hold or self.begin > self.board.now
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the licences that it asks for are free, and no limit of its association or QOS is reached."""
+        if not self.ready or self.quotas is None or self.counted is None:
+            return self.ready
+        return self.quotas.reason(self.counted) is None
 
     @property
     def one_leaf(self) -> bool:

@@ -6,11 +6,15 @@ Sources: slurm.conf(5), sched/backfill and the multifactor plug-in of Slurm's do
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from simmodel.foundation.errors import InputError
 from simmodel.twin.described import Notes
 from simmodel.twin.slurm.records import PartitionRecord, Site
 from simmodel.twin.slurm.values import amount, is_none, seconds, split_list
+
+if TYPE_CHECKING:
+    from simmodel.policies.slurm.settings import SlurmConf
 
 __all__ = ["policy_of", "slurm_of"]
 
@@ -84,10 +88,27 @@ def slurm_of(site: Site, notes: Notes) -> str:
             max_time=each.max_time,
             default_time=_default_time(each),
             default=bool(each.default),
+            billing=each.billing if settings.weight_fair_share else "",
+            preempt_mode=_preempt_mode(each, settings),
+            grace_time=each.grace_time if settings.preempt else 0.0,
         )
         for each in site.partitions or ()
     )
     return Slurm(settings, partitions).text
+
+
+def _preempt_mode(partition: PartitionRecord, settings: SlurmConf) -> str | None:
+    """Return what happens to the jobs of a partition that are preempted, where it differs from ``PreemptMode``."""
+    from simmodel.policies.slurm.settings import preempt_mode_of
+
+    if not settings.preempt or partition.preempt_mode is None:
+        return None
+    try:
+        mode = preempt_mode_of(partition.preempt_mode)
+    except ValueError:
+        place = f"partition {partition.name}"
+        raise InputError(f"unknown PreemptMode {partition.preempt_mode!r}", place=place) from None
+    return None if mode == settings.preempt_mode else mode
 
 
 def _default_time(partition: PartitionRecord) -> float | None:
