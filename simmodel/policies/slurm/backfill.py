@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
-__all__ = ["BackfillCycle", "Planned"]
+__all__ = ["BackfillCycle", "Planned", "Slot", "Window"]
 
 
 class Planned(NamedTuple):
@@ -31,7 +31,7 @@ class Planned(NamedTuple):
     reserved: bool
 
 
-class _Slot:
+class Slot:
     """A span of time (s, whole) and the nodes, as bits, that no planned job has in it."""
 
     __slots__ = ("begin", "end", "nodes")
@@ -46,7 +46,7 @@ class _Table:
     """The slots of a place, in order of time."""
 
     def __init__(self, begin: int, end: int, nodes: int, resolution: int) -> None:
-        self.slots = [_Slot(begin, end, nodes)]
+        self.slots = [Slot(begin, end, nodes)]
         self._resolution = resolution
 
     def overlaps(self, begin: int, end: int, nodes: int) -> bool:
@@ -63,14 +63,14 @@ class _Table:
             return 0
         before = max(at - 1, 0)
         if slots[at].end > begin:
-            slots.insert(at + 1, _Slot(begin, slots[at].end, slots[at].nodes))
+            slots.insert(at + 1, Slot(begin, slots[at].end, slots[at].nodes))
             slots[at].end = begin
             made += 1
         last = at + 1
         while last < len(slots):
             slot = slots[last]
             if end < slot.end:
-                slots.insert(last + 1, _Slot(end, slot.end, slot.nodes))
+                slots.insert(last + 1, Slot(end, slot.end, slot.nodes))
                 slot.end = end
                 made += 1
             slot.nodes &= ~nodes
@@ -90,13 +90,24 @@ class _Table:
                 return
 
 
-class _Window:
+class Window:
     """The slots of a table that a span of time touches, while it moves on: what is free in all of them is kept.
 
     The slots up to a middle one are kept as what is free from each to the middle, those after it as one set.
+
+    Parameters
+    ----------
+    slots
+        the slots, in order of time
+    nodes
+        the nodes that matter, as bits
+
+    >>> window = Window([Slot(0, 60, 0b011), Slot(60, 120, 0b110)], 0b111)
+    >>> window.move(0, 60), window.move(60, 90)
+    ((2, 60), (6, 0))
     """
 
-    def __init__(self, slots: list[_Slot], nodes: int) -> None:
+    def __init__(self, slots: list[Slot], nodes: int) -> None:
         self._slots = slots
         self._nodes = nodes
         self._first = self._middle = self._stop = 0
@@ -260,7 +271,7 @@ class BackfillCycle:
         later, tested, seen = now, False, board
         by_count = job.request.nodes is not None and job.where is ANYWHERE and not job.wishes.switches
         known = self._able.setdefault((board, job.shape.each), {})
-        window = _Window(table.slots, job.site.nodes & board.up & job.where.may)
+        window = Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
             free, later = window.move(at, at + job.limit)
