@@ -139,7 +139,7 @@ def usable_cores(free: Free, shape: Shape) -> NDArray[np.float64]:
     """Return the cores of each node that a job of a shape could have."""
     cores: NDArray[np.float64] = free[0]
     if shape.memory_per_cpu and shape.request.nodes is None and not shape.exclusive:
-        return np.minimum(cores, free[2] // shape.memory_per_cpu)
+        cores = np.minimum(cores, free[2] // shape.memory_per_cpu)
     return cores
 
 
