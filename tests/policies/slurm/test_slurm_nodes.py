@@ -155,6 +155,13 @@ def test_excluded_nodes_features_and_their_numbers() -> None:
     assert [found[i][1] for i in (1, 2, 3, 4)] == ["n[3-4]", "n[5-6]", "n[3-4,8]", "n8"]
 
 
+def test_gpus_are_of_the_type_that_a_job_names() -> None:
+    nodes = [SlurmNodes(names="n[1-2]", gpus=["v100"]), SlurmNodes(names="n[3-4]", gpus=["a100"])]
+    job = Job(id=1, submit=0, run=9, requested=60, nodes=2, gpus_per_node=2, options="--gres=gpu:a100:2")
+    found = placed(cluster("n[1-4]", cores=4, gpus=4), [job], Slurm(QUICK, timing=TIMING, nodes=nodes))
+    assert found[1][1] == "n[3-4]"
+
+
 def test_a_job_waits_for_one_leaf_switch_and_no_longer_than_it_says() -> None:
     """n1, n2, n3 and n5 are busy for long; of the others, four are never on one leaf. A number alone is minutes."""
     held = [Job(id=i, submit=0, run=900, requested=960, nodes=1, options=f"-w n{i}") for i in (1, 2, 3, 5)]
