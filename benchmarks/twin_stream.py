@@ -27,8 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from simmodel.twin import Demand, Ended, Event, Mirror, RedisSettings, Started, StreamWriter, Submitted
-from simmodel.twin.sources.embedded import EmbeddedServer
-from simmodel.twin.sources.stream import StreamSource
+from simmodel.twin.sources.stream import EmbeddedServer, StreamSource
 
 PROCESSORS, WIDTH, WAITING = 1000, 4, 1000
 

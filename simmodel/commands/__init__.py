@@ -25,6 +25,7 @@ COMMANDS = {
     "portfolio": "choose the policy at each decision by simulation",
     "resume": "continue an experiment that was stopped",
     "sensitivity": "which parameters of a model move its outputs",
+    "slurm": "schedule as a site's Slurm does, from its own files",
     "twin": "follow a scheduler, foretell and advise",
     "verify": "hold a schedule against what is possible and a policy",
     "whatif": "compare policies from a snapshot on",
@@ -32,6 +33,10 @@ COMMANDS = {
 """The commands and their help in one line, in the order of the help; each is declared in a module of this package."""
 
 ACTIONS = {
+    "slurm": {
+        "read": "read a site's Slurm as platform, policy and workload",
+        "replay": "compare the simulated schedule with the recorded one, or change settings",
+    },
     "twin": {
         "check": "try the parts of a configuration, and say what it may do",
         "describe": "describe the cluster of a scheduler as a platform",
@@ -54,6 +59,7 @@ _SEVERAL = {
     "compare": ("portfolio",),
     "experiments": ("calibrate", "optimise", "resume", "sensitivity"),
     "judging": ("identify", "verify"),
+    "slurm sites": ("slurm read", "slurm replay"),
     "twin operating": ("twin check", "twin release", "twin run", "twin status", "twin watchdog"),
     "twin replay": ("twin replay-audit",),
     "twin scheduler": ("twin describe", "twin install-hooks"),

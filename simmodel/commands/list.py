@@ -48,14 +48,14 @@ def _list_placements() -> Rows:
 
 def _list_evictions() -> Rows:
     """Return the eviction rules of storages and memory pools, each with the first line of its description."""
-    from simmodel.platform.evictions import EVICTIONS
+    from simmodel.platform.models import EVICTIONS
 
     return _documented(EVICTIONS)
 
 
 def _list_predictors() -> Rows:
     """Return the predictors of run times, each with the first line of its description."""
-    from simmodel.platform.predictors import PREDICTORS
+    from simmodel.platform.models import PREDICTORS
 
     return _documented(PREDICTORS)
 

@@ -128,7 +128,7 @@ def _slowdowns(given: list[str], clusters: list[Any], logs: int) -> list[float] 
     """Return the factors on the clusters: one list for all jobs, or by home and cluster."""
     if len(given) == 1 and ":" not in given[0]:
         return [_factor(text) for text in _parts(given[0], "--slowdowns")]
-    from simmodel.runs.platforms import platform_of
+    from simmodel.runs.scenario import platform_of
 
     spec: Any = platform_of(clusters)
     names = list(spec.places)

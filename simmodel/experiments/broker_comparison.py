@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.results.broker import BrokerResult
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size

@@ -16,8 +16,8 @@ import numpy as np
 from simmodel.experiments.runs import Run, simulated
 from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.foundation.errors import unknown
+from simmodel.metrics.batch import TAU, Cut
 from simmodel.metrics.comparison import compare as metrics_table, metrics_known
-from simmodel.metrics.names import TAU, Cut
 from simmodel.scheduling.registry import labelled, policy as policy_named
 from simmodel.work.table import Table
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size

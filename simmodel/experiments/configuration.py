@@ -44,8 +44,7 @@ from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.loading import Source, parse_toml, read_bytes
 from simmodel.platform.strict import inside
 from simmodel.results.stores import plain
-from simmodel.runs.platforms import platform_of
-from simmodel.runs.scenario import Scenario, load_scenario
+from simmodel.runs.scenario import Scenario, load_scenario, platform_of
 from simmodel.snapshots.snapshot import check_policy_name
 from simmodel.systems.kinds import kind_of_platform
 

@@ -19,22 +19,22 @@ from simmodel.experiments.runs import Runs, check_shared_options
 from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
 from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
+from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.metrics.workflow import machine_text
-from simmodel.runs.platforms import platform_of
+from simmodel.runs.scenario import platform_of
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.registry import labelled
 from simmodel.systems.kinds import work_of
 from simmodel.view.experiment_plots import exploration
-from simmodel.work.given_work import Frame, repeatable
+from simmodel.work.prepare import Frame, repeatable
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
 

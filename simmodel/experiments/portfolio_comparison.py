@@ -26,7 +26,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size
     from simmodel.work.workload import Workload

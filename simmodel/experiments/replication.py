@@ -19,7 +19,7 @@ from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, shown
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.results.stored import Stored
-from simmodel.work.given_work import repeatable
+from simmodel.work.prepare import repeatable
 from simmodel.work.table import Table
 
 __all__ = ["Measured", "Replications", "numbers_of", "replicate"]

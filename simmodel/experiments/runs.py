@@ -23,14 +23,14 @@ from simmodel.foundation.errors import InputError, SimmodelError, shown
 from simmodel.metrics.statistics import Interval
 from simmodel.results.stored import Stored
 from simmodel.runs.simulating import simulate
-from simmodel.work.given_work import repeatable
+from simmodel.work.prepare import repeatable
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.experiments.trials import Study
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
 

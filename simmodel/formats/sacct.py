@@ -1,17 +1,19 @@
-"""Slurm accounting: the output of ``sacct --parsable2``.
+"""Slurm accounting: the output of ``sacct --parsable2``, and the file of ``jobcomp/filetxt``.
 
-Source: the manual page of sacct (SchedMD). This call prints every field that the reader uses::
+Source: the manual pages of sacct and slurm.conf (SchedMD). This call prints every field that the reader uses::
 
-    sacct --allusers --allocations --parsable2 --starttime=2024-01-01 --endtime=now --format=JobID,Submit,Start,End,\\
-    Elapsed,Timelimit,AllocCPUS,ReqCPUS,NNodes,State,User,Account,Partition,QOS,ReqTRES,Priority
+    sacct --allusers --allocations --duplicates --parsable2 --starttime=2024-01-01 --endtime=now --format=JobID,\\
+    Submit,Eligible,Start,End,Elapsed,Timelimit,AllocCPUS,ReqCPUS,ReqNodes,NNodes,State,User,Account,Partition,QOS,\\
+    ReqTRES,AllocTRES,Priority,NodeList,Reservation,Constraints,SubmitLine
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import tzinfo
+from itertools import chain
 from typing import Any
 
 from simmodel.formats.tables import columns_of, duration, instant, memory, taken, whole, zone
@@ -36,7 +38,10 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     Required are ``JobID``, ``Submit``, a number of processors (``AllocCPUS``, ``NCPUS`` or ``ReqCPUS``) and a run time
     (``Elapsed``, ``ElapsedRaw``, or ``Start`` and ``End``). Also read are ``Timelimit``, ``NNodes``, ``State``,
     ``User``, ``Group``, ``Account`` (the group if there is no ``Group``), ``Partition``, ``QOS`` (the queue),
-    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``. Other fields are ignored.
+    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``; and as further columns
+    ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints`` and ``SubmitLine``, which
+    ``simmodel slurm`` uses: ``SubmitLine`` should be the last field, since it may contain the delimiter. Other fields
+    are ignored. Lines of ``jobcomp/filetxt`` have the names of their fields.
 
     Job steps and job arrays pending as a whole (``12_[3-9]``) are skipped and counted in the report; array members
     (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs. A job that never started, or has not ended, has
@@ -73,6 +78,7 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     local = zone(timezone)
     lines, name = read_lines(source)
     report = Report()
+    lines = _as_table(lines, delimiter)
     table = ((number, [cell.strip() for cell in line.split(delimiter)]) for number, line in lines if line.strip())
     number, head = next(table, (0, None))
     if head is None:
@@ -81,6 +87,8 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     _check_fields(fields, name, number)
 
     def take(cells: list[str]) -> dict[str, Any] | None:
+        if len(cells) > len(fields) and fields[-1] == "submitline":  # as -C a|b
+            cells[len(fields) - 1 :] = [delimiter.join(cells[len(fields) - 1 :])]
         if len(cells) != len(fields):
             raise ValueError(f"must have {len(fields)} fields, got {len(cells)}")
         record = dict(zip(fields, cells, strict=True))
@@ -94,6 +102,53 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     if not rows:
         raise InputError("no jobs", source=name)
     return Workload(columns_of(rows, _ALWAYS), name=title_of(name), report=report)
+
+
+_COMPLETION = {
+    "UserId": "User",
+    "JobState": "State",
+    "Partition": "Partition",
+    "TimeLimit": "TimelimitRaw",
+    "StartTime": "Start",
+    "EndTime": "End",
+    "NodeList": "NodeList",
+    "NodeCnt": "NNodes",
+    "ProcCnt": "AllocCPUS",
+    "ReservationName": "Reservation",
+    "Tres": "AllocTRES",
+    "Account": "Account",
+    "QOS": "QOS",
+    "SubmitTime": "Submit",
+    "EligibleTime": "Eligible",
+}
+"""Fields of jobcomp/filetxt, and those of sacct that say the same."""
+_COMPLETED = re.compile(r"(?:^| )(JobId|ArrayJobId|ArrayTaskId|" + "|".join(_COMPLETION) + r")=(\S*)")
+
+
+def _as_table(lines: Iterator[tuple[int, str]], delimiter: str) -> Iterator[tuple[int, str]]:
+    """Return the lines of sacct, or those that say what lines of jobcomp/filetxt say."""
+    first = next(lines, None)
+    if first is None:
+        return iter(())
+    everything = chain([first], lines)
+    if not first[1].startswith("JobId="):
+        return everything
+    head = delimiter.join(["JobID", *_COMPLETION.values()])
+    return chain([(first[0], head)], ((number, _completed(line, delimiter)) for number, line in everything))
+
+
+def _completed(line: str, delimiter: str) -> str:
+    """Return a line of jobcomp/filetxt as one of sacct."""
+    found = dict(_COMPLETED.findall(line))
+    if not found:
+        return line
+    name = found.get("JobId", "")
+    if "ArrayTaskId" in found:
+        name = f"{found.get('ArrayJobId', name)}_{found['ArrayTaskId']}"
+    found["UserId"] = found.get("UserId", "").partition("(")[0]
+    if not found.get("TimeLimit", "").isdecimal():
+        found["TimeLimit"] = ""  # UNLIMITED, or that of the partition
+    return delimiter.join([name, *(found.get(field, "") for field in _COMPLETION)])
 
 
 def _check_fields(fields: list[str], name: str, number: int) -> None:
@@ -170,6 +225,12 @@ def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
         "cores_per_node": -(-processors // nodes) if nodes > 0 and processors > 0 else -1,
         "cancel": end if cancelled_waiting else math.nan,
         "priority": _count(record, "priority"),
+        "eligible": _amount(record, when, "eligible"),
+        "requested_nodes": _count(record, "reqnodes"),
+        "node_list": record.get("nodelist", "") if started else "",
+        "reservation": record.get("reservation", ""),
+        "constraints": record.get("constraints", ""),
+        "submit_line": record.get("submitline", ""),
     }
     gpus = _gpus(record)
     amount = _memory(record, processors, nodes)

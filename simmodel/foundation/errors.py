@@ -136,7 +136,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
     folded = {each.lower(): each for each in names[:_NAMES]}
     close = [folded[each] for each in get_close_matches(clipped(name).lower(), folded, 1)]
-    many = f"{kind[:-1]}ies" if kind.endswith(("cy", "gy", "ty")) else f"{kind}{'es' if kind.endswith('ss') else 's'}"
+    many = (
+        f"{kind[:-1]}ies"
+        if kind.endswith(("cy", "gy", "ty"))
+        else f"{kind}{'es' if kind.endswith(('ss', 'ch')) else 's'}"
+    )
     hint = f"; did you mean {close[0]!r}? Known" if close else "; known"
     listed = ", ".join(names[:_NAMES]) or "none"
     more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""

@@ -17,6 +17,7 @@ from simmodel.systems.system import Live
 from simmodel.work.job import Job
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.policy_base import At
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.system import System
 
@@ -187,7 +188,7 @@ class Following(Policy):
         self._to_start = starts
         self._stage = 0
 
-    def destinations(self, home: Any, places: Sequence[Any], /) -> Sequence[Any]:
+    def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
         """Return the destinations that the first policy allows for a home."""
         return self.first.destinations(home, places)
 

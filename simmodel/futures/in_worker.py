@@ -10,19 +10,24 @@ from collections import OrderedDict
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from threading import Lock
-from time import perf_counter
-from typing import Any, Literal, TypeVar
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import attrs
 
 from simmodel.foundation.errors import SimmodelError
 from simmodel.foundation.workers import end_with_parent
+from simmodel.scheduling.observer import Observer
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.scheduler import Scheduler
 
 __all__ = [
     "SMALL",
     "Ended",
     "OutOfTime",
     "Task",
+    "Watch",
     "call",
     "packed_for_sending",
     "remember",
@@ -171,3 +176,15 @@ def work_alone(
     """Run one task in a process of its own, and send how it ended."""
     end_with_parent()
     connection.send(call(function, pickle.loads(packed), task, left, overdue))
+
+
+class Watch(Observer):
+    """Ends a simulation after a number of wall-clock seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = monotonic() + seconds
+
+    def decided(self, _scheduler: Scheduler, _seconds: float, _decisions: int) -> None:
+        """Check the clock after each decision."""
+        if monotonic() > self._until:
+            raise OutOfTime

@@ -11,7 +11,7 @@ import attrs
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.futures.executors import run_all
-from simmodel.futures.watch import Watch
+from simmodel.futures.in_worker import Watch
 from simmodel.scheduling.policy_base import Policy
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import PolicyState

@@ -13,8 +13,8 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError, Plain
 from simmodel.metrics.statistics import replication_seeds
-from simmodel.work.given_work import JobsGiven, as_workload
 from simmodel.work.job import Job
+from simmodel.work.prepare import JobsGiven, as_workload
 from simmodel.work.transformations import between, shift
 from simmodel.work.workload import Workload
 

@@ -11,21 +11,19 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 import numpy as np
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.foundation.errors import InputError, Stalled, of_class
-from simmodel.futures.branches import Branch
+from simmodel.futures.branches import Branch, Following, PoliciesBelow, follow
 from simmodel.futures.executors import Ended, run_all
-from simmodel.futures.outcomes import Outcome, Sample, Starting
-from simmodel.futures.restoring import check_branch, restored
+from simmodel.futures.in_worker import Watch
+from simmodel.futures.outcomes import Outcome, Sample, Starting, sample_of
 from simmodel.futures.run_times import draw_run_times, predictor_for
-from simmodel.futures.samples import sample_of
 from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
-from simmodel.futures.watch import Watch
 from simmodel.futures.what_if_result import WhatIf, scored
 from simmodel.records.observers import progress_bar
 from simmodel.runs.simulation import Simulation
@@ -33,15 +31,19 @@ from simmodel.scheduling.objectives import ObjectiveLike, objective as objective
 from simmodel.scheduling.registry import label, labelled
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import Snapshot
+from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.kinds import kind_of_snapshot, work_of
 from simmodel.work.job import Job
 
 if TYPE_CHECKING:
+    from simmodel.environment import Environment
     from simmodel.scheduling.prediction import Predictor, PredictorLike
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.snapshots.snapshot import Snapshot
+    from simmodel.systems.system import System
     from simmodel.work.workload import Workload
 
-__all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
+__all__ = ["Outcome", "Sample", "Starting", "WhatIf", "check_branch", "restored", "what_if"]
 
 Tried: TypeAlias = "PolicyLike | Branch | None"
 """A policy or a branch to try; ``None``: the snapshot's own policy."""
@@ -243,3 +245,52 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     for each in system.all_below():
         each.forget_ended()
     return sample
+
+
+# ---------------------------------------------------------------------- from a snapshot
+
+
+def check_branch(snapshot: Snapshot, branch: Branch) -> None:
+    """Check that a branch can continue from a snapshot.
+
+    Raises
+    ------
+    InputError
+        if a policy is unknown, the policy of the snapshot was given as an object, a place is unknown, an instant is
+        past, or a job is submitted to a system that runs tasks
+    """
+    kind = kind_of_snapshot(snapshot)
+    kind.policy_of(snapshot, branch.policy)
+    for _, policy in branch.then:
+        kind.policy_of(snapshot, policy)
+    branch.check(snapshot.now)
+    if branch.submitted and work_of(snapshot) != "jobs":
+        raise InputError(f"branch '{branch}': cannot submit a job to a {kind.name}: it runs tasks")
+    if branch.policies is not None:
+        _check_below(snapshot, branch.policies)
+    kind.check_data(snapshot, branch.data)
+
+
+def _check_below(snapshot: Snapshot, policies: PoliciesBelow) -> None:
+    kinds = {each.name: kind_of_snapshot(each) for each in snapshot.below}
+    if not kinds:
+        raise InputError(f"must be None for a {snapshot.system}, whose places have no policies", place="policies")
+    given = policies_of_places(policies, kinds)
+    for each in snapshot.below:
+        own, below = given[each.name]
+        if own is not None:
+            kinds[each.name].policy_of(each, own)
+        if below is not None:
+            _check_below(each, below)
+
+
+def restored(env: Environment, snapshot: Snapshot, branch: Branch) -> System[Any]:
+    """Return the live system that continues from a snapshot under a branch, without its submissions."""
+    kind = kind_of_snapshot(snapshot)
+    policy = follow(branch, kind.policy_of(snapshot, branch.policy), lambda given: kind.policy_of(snapshot, given))
+    data = {} if branch.data is None else {"data": branch.data}
+    system = kind.restore(env, snapshot, policy, policies=branch.policies, **data)
+    own = system.scheduler.policy
+    if isinstance(own, Following) and own.system is None:
+        own.attach(system)
+    return system

@@ -11,6 +11,7 @@ with optional_imports():
     from simmodel.learn.environment import SchedulingEnv as SchedulingEnv
     from simmodel.learn.episodes import Episodes as Episodes, Filter as Filter, split_by_time as split_by_time
     from simmodel.learn.games import ChooseNext as ChooseNext, ReserveAndFill as ReserveAndFill
+    from simmodel.learn.judging import Judgement as Judgement, Trained as Trained, judge as judge
     from simmodel.learn.ready import (
         backfill_env as backfill_env,
         batch_env as batch_env,

@@ -22,13 +22,13 @@ from simmodel.work.workload import Workload
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import GivenWork
 
-__all__ = ["Episodes", "Filter", "Span", "split_by_time"]
+__all__ = ["Episodes", "Filter", "Span", "seconds_of", "split_by_time", "within"]
 
 Span = tuple[float | str, float | str]
 
@@ -86,7 +86,7 @@ class Episodes:
             raise InputError("missing: jobs and span are those of a log", place="workload")
         if isinstance(workload, str) and is_generator(workload):
             raise InputError("must be None for a generator, whose parameters set the jobs", place="jobs, span")
-        self._log = log = _within(_known(read_workload(workload)), span)
+        self._log = log = within(_known(read_workload(workload)), span)
         if jobs is not None and not 1 <= jobs <= len(log):
             raise InputError(
                 f"must be from 1 to {len(log)}, the jobs of {log.name} in the span, got {jobs!r}", place="jobs"
@@ -169,16 +169,17 @@ def _known(log: Workload) -> Workload:
     return Workload(columns, name=log.name, processors=log.processors, header=log.header, report=log.report)
 
 
-def _within(log: Workload, span: Span | None) -> Workload:
+def within(log: Workload, span: Span | None) -> Workload:
     """Return the jobs of a log that are submitted within a span."""
     if span is None:
         return log
-    begin, end = _seconds(span)
+    begin, end = seconds_of(span)
     since = log["submit"] - log["submit"].min(initial=inf)
     return log.where((since >= begin) & (since < end))
 
 
-def _seconds(span: Span) -> tuple[float, float]:
+def seconds_of(span: Span) -> tuple[float, float]:
+    """Return both ends of a span (s); raises ``InputError`` if they are not two instants in order."""
     begin, end = (in_seconds(each) for each in span)
     if isinstance(begin, str) or isinstance(end, str) or not 0 <= begin < end:
         raise InputError(f"must be two instants >= 0 s, the first one before the second, got {span!r}", place="span")
@@ -199,7 +200,7 @@ def split_by_time(
     >>> parts["train"](np.random.default_rng()).run().result().jobs["job"].tolist()
     [1]
     """
-    found = sorted((*_seconds(span), name) for name, span in spans.items())
+    found = sorted((*seconds_of(span), name) for name, span in spans.items())
     for (_, end, name), (begin, _, other) in pairwise(found):
         if begin < end:
             raise InputError(f"{name} and {other} overlap from {begin:g} to {end:g} s", place="spans")

@@ -15,7 +15,7 @@ from simmodel.learn.window import JobWindow
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.objectives import ObjectiveLike
     from simmodel.systems.submissions import GivenWork
 

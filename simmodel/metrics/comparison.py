@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS, TAU, Cut
+from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS, TAU, Cut
 from simmodel.work.table import Table
 
 __all__ = ["METRICS_OF", "Measured", "compare", "metrics_known"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import show_quantity
-from simmodel.work.given_work import told_apart
+from simmodel.work.prepare import told_apart
 from simmodel.work.table import Table, distinct
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.records.job_record import JobRecord
-    from simmodel.work.given_work import TimedWorkflow
+    from simmodel.work.prepare import TimedWorkflow
 
 __all__ = [
     "SITE_COLUMNS",

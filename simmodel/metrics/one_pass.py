@@ -12,11 +12,18 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.batch import bounded_slowdown, cut_window, jain, per_processor_slowdown, slowdown
-from simmodel.metrics.names import METRICS, TAU, Cut
+from simmodel.metrics.batch import (
+    METRICS,
+    TAU,
+    Cut,
+    bounded_slowdown,
+    cut_window,
+    jain,
+    per_processor_slowdown,
+    slowdown,
+)
 from simmodel.records.job_record import ENDED_WELL
-from simmodel.work.table import distinct
-from simmodel.work.word_columns import Words
+from simmodel.work.table import Words, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.display import text_table
-from simmodel.metrics.batch import TAU, Cut, summary
-from simmodel.metrics.names import CHECKPOINT_METRICS, JOB_METRICS, METRICS
+from simmodel.metrics.batch import CHECKPOINT_METRICS, JOB_METRICS, METRICS, TAU, Cut, summary
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord

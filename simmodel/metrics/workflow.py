@@ -15,8 +15,8 @@ import numpy as np
 
 from simmodel.foundation.display import text_table
 from simmodel.foundation.units import show_quantity
+from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.metrics.critical import critical_shares
-from simmodel.metrics.names import MACHINE_METRICS
 from simmodel.metrics.processors import busy_seconds, energy
 from simmodel.metrics.report import duration
 from simmodel.records.task_moments import PHASES
@@ -327,7 +327,7 @@ def time_text(value: float, unit: str) -> str:
 
 
 def machine_text(name: str, value: float, unit: str = "s") -> str:
-    """Return one of :data:`~simmodel.metrics.names.MACHINE_METRICS` with its unit as text.
+    """Return one of :data:`~simmodel.metrics.batch.MACHINE_METRICS` with its unit as text.
 
     Parameters
     ----------

@@ -19,12 +19,12 @@ from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import within_count
 from simmodel.foundation.units import in_bytes, in_seconds, in_watts
 from simmodel.platform.links import LinkSpec, cables
+from simmodel.platform.models import PLACEMENTS, placement_text
 from simmodel.platform.node_lists import NodeList, node_names
 from simmodel.platform.overlaps import check_overlaps
-from simmodel.platform.placements import PLACEMENTS, placement_text
 from simmodel.platform.storage import StorageSpec
 from simmodel.platform.switches import switch_names
-from simmodel.platform.topology import Topology, given_topology, numbers_of_hosts
+from simmodel.platform.topology import Topology, given_topology, numbers_of_hosts, switches_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -303,6 +303,21 @@ class PartitionSpec(Fields):
             before += kind.count
 
     @property
+    def nodes_below(self) -> Mapping[str, Sequence[int]]:
+        """The nodes below each switch or router of its network that have no way around it, by number.
+
+        >>> nodes = [NodeSpec(count=4)]
+        >>> PartitionSpec(nodes=nodes, network="tree:2,2 bandwidth=1GBps").nodes_below
+        {'1.0': [0, 1], '1.1': [2, 3], '2.0': [0, 1, 2, 3]}
+        """
+        switches = switches_in(self.network)
+        if self.network is None or not switches:
+            return {}
+        hosts = numbers_of_hosts(self.network, self.node_names)
+        nodes = {host: node for node, host in enumerate(hosts)}
+        return {name: [nodes[host] for host in below if host in nodes] for name, below in switches.items()}
+
+    @property
     def node_switches(self) -> tuple[str | None, ...]:
         """The names of the switches of its nodes; ``None``: a node without a switch.
 
@@ -461,8 +476,11 @@ class FailureModel(Fields):
     """Random failures: the parts of a system fail and are repaired independently, each at the same rates.
 
     Nodes and switches are parts of a cluster, sites of a grid, links of both. A failed switch takes down all nodes
-    connected to it, or in the network of a grid all links that end at it. A link fails together with its ``reverse``. A
-    part that is down for another reason too comes back when the last of them ends.
+    connected to it, or in the network of a grid all links that end at it. The routers and switches of a topology, in
+    which the nodes of a partition or the sites of a grid lie, are among them by their names: a failed one takes down
+    all nodes below it that have no way around it, and jobs with traffic over its links stand still until its repair. A
+    link fails together with its ``reverse``. A part that is down for another reason too comes back when the last of
+    them ends.
 
     Parameters
     ----------
@@ -741,6 +759,9 @@ class ClusterSpec(Fields):
                 for node, switch in enumerate(partition.node_switches):
                     if switch is not None:
                         found.setdefault(switch, []).append((partition.name, node))
+                for switch, nodes in partition.nodes_below.items():
+                    held = found.setdefault(switch, [])
+                    held += [(partition.name, node) for node in nodes if (partition.name, node) not in held]
         return found
 
     def with_processors(self, processors: int) -> ClusterSpec:

@@ -6,6 +6,7 @@ Times are in seconds, sizes in bytes, bandwidths in bytes/s. The speed of a host
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from math import ceil, exp, inf, isfinite, log, log1p, sqrt
 from numbers import Real
 from statistics import NormalDist
@@ -18,10 +19,10 @@ from simmodel.foundation.errors import InputError, of_class, shown, unknown
 from simmodel.foundation.units import in_bytes, in_seconds
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, PartitionSpec, _one_of, _whole
 from simmodel.platform.links import cables
+from simmodel.platform.models import placement_text
 from simmodel.platform.network import NetworkSpec
-from simmodel.platform.placements import placement_text
 from simmodel.platform.storage import StorageSpec, above_zero, at_least_zero
-from simmodel.platform.topology import Valiant
+from simmodel.platform.topology import Valiant, ends_of, switches_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -348,6 +349,15 @@ class GridSpec(Fields):
             for place in link.between or ():
                 if place not in sites:
                     found.setdefault(place, []).append(link.name)
+        if topology is not None and (switches := switches_in(topology)):
+            numbers = {name: number for number, name in enumerate(topology.hosts)}
+            hosts = [numbers[name] for name in sites if name in numbers]
+            names = {name: None for a, b in permutations(hosts, 2) for name in topology.route(a, b)}
+            found = {switch: [] for switch in switches}
+            for name in names:
+                for end in ends_of(name):
+                    if end in found:
+                        found[end].append(name)
         return found
 
     @property

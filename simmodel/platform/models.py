@@ -1,4 +1,4 @@
-"""The names of models of resources, and models in specs, which are names also where a class is given."""
+"""The names of models, placements, eviction rules and predictors in specs, and how specs store classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from simmodel.foundation.entries import Entries, load
 from simmodel.foundation.errors import InputError
 
-__all__ = ["MODELS", "model_text"]
+__all__ = ["EVICTIONS", "MODELS", "PLACEMENTS", "PREDICTORS", "model_text", "placement_text"]
 
 MODELS = Entries[type](
     {
@@ -62,3 +62,68 @@ def model_text(given: str | Callable[..., Any], names: Entries[Any] = MODELS) ->
         )
         raise InputError(f"must be a class that can be imported, got {text}: {hint}", place="model")
     return text
+
+
+# ---------------------------------------------------------------------- placements
+
+
+PLACEMENTS = Entries[Any](
+    {
+        "first-fit": "simmodel.resources.pools.placements:FIRST_FIT",
+        "best-fit": "simmodel.resources.pools.placements:BEST_FIT",
+        "packed": "simmodel.resources.pools.placements:PACKED",
+        "spread": "simmodel.resources.pools.placements:SPREAD",
+        "exclusive-by-switch": "simmodel.resources.pools.placements:EXCLUSIVE_BY_SWITCH",
+        "contiguous": "simmodel.resources.ready.contiguous:Contiguous",
+        "hilbert": "simmodel.resources.pools.network_placements:Hilbert",
+        "group-first": "simmodel.resources.pools.network_placements:GroupFirst",
+        "random": "simmodel.resources.pools.network_placements:Random",
+        "random-groups": "simmodel.resources.pools.network_placements:RandomGroups",
+        "hybrid": "simmodel.resources.pools.network_placements:Hybrid",
+        "fewest-hops": "simmodel.resources.pools.network_placements:FewestHops",
+    },
+    group="simmodel.placements",
+)
+"""Placements by name; see :func:`~simmodel.resources.pools.placements.register_placement`."""
+
+
+def placement_text(given: Any) -> Any:
+    """Return a placement as documents store it: a function or a class by its registered name or as ``module:name``.
+
+    >>> from simmodel.resources.ready.contiguous import Contiguous
+    >>> placement_text(Contiguous), placement_text("spread")
+    ('contiguous', 'spread')
+    """
+    return model_text(given, PLACEMENTS) if callable(given) else given
+
+
+# ---------------------------------------------------------------------- eviction rules
+
+
+EVICTIONS = Entries[Any](
+    {
+        "lru": "simmodel.policies.eviction:LeastRecentlyUsed",
+        "lfu": "simmodel.policies.eviction:LeastFrequentlyUsed",
+        "size": "simmodel.policies.eviction:LargestFirst",
+        "fifo": "simmodel.policies.eviction:FirstIn",
+        "none": "simmodel.policies.eviction:NoEviction",
+    },
+    group="simmodel.evictions",
+)
+"""Eviction rules by name; see :func:`~simmodel.resources.data.eviction.register_eviction`."""
+
+
+# ---------------------------------------------------------------------- predictors
+
+
+PREDICTORS = Entries[Any](
+    {
+        "predicted": "simmodel.predictors.similar:SimilarJobs",
+        "recent-two": "simmodel.predictors.recent:RecentTwo",
+        "own-past": "simmodel.predictors.similar:OwnPast",
+        "boosted": "simmodel.predictors.boosted:Boosted",
+        "request": "simmodel.predictors.recent:Request",
+    },
+    group="simmodel.predictors",
+)
+"""Predictors by name; see :func:`~simmodel.scheduling.prediction.register_predictor`."""

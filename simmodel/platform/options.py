@@ -9,7 +9,7 @@ import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.platform.predictors import PREDICTORS
+from simmodel.platform.models import PREDICTORS
 
 __all__ = ["ESTIMATES", "BrokerOptions", "ClusterOptions", "GridOptions", "MachineOptions", "NoOptions", "Options"]
 

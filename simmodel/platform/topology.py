@@ -6,6 +6,7 @@ Hosts, switches and routers have numbers, and links are named by their ends: ``"
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
@@ -38,9 +39,11 @@ __all__ = [
     "Torus",
     "Tree",
     "Valiant",
+    "ends_of",
     "given_topology",
     "numbers_of_hosts",
     "read_topology",
+    "switches_in",
 ]
 
 
@@ -134,9 +137,12 @@ class Interconnect(Fields):
     loopback_latency: float = 0.0
     names: tuple[str, ...] = attrs.field(default=(), converter=_names)
     hosts: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
+    even: ClassVar[bool] = False
+    """Whether all links have the same bandwidth."""
     _makers: dict[float, Callable[[str, str | None], LinkSpec]] = attrs.field(
         init=False, eq=False, repr=False, factory=dict
     )
+    _kinds: dict[float, LinkSpec] = attrs.field(init=False, eq=False, repr=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._set(bandwidth=_rate(self.bandwidth, "bandwidth"))
@@ -150,8 +156,11 @@ class Interconnect(Fields):
                 self._set(**{name: _rate(rate, name)})
         count = self._size()
         check_count("hosts", count)
-        if self.names and len(set(self.names)) != count:
-            raise InputError(f"must be {count:,} different names, got {len(set(self.names)):,}", place="names")
+        if self.names and len(set(self.names)) < len(self.names):
+            twice = next(name for name, count in Counter(self.names).items() if count > 1)
+            raise InputError(f"must be different names, got {twice!r} twice", place="names")
+        if self.names and len(self.names) != count:
+            raise InputError(f"must be {count:,} names, got {len(self.names):,}", place="names")
         self._set(hosts=self.names or tuple(f"n{number}" for number in range(count)))
 
     def _set(self, **values: object) -> None:
@@ -261,10 +270,29 @@ class Interconnect(Fields):
             raise InputError(f"unknown link {name!r} of {self.text().split()[0]}")
         make = self._makers.get(width)
         if make is None:
-            sharing = "fatpipe" if self.sharing == "fatpipe" else "shared"
-            first = LinkSpec(name=name, bandwidth=self.bandwidth * width, latency=self.latency, sharing=sharing)
-            make = self._makers[width] = first.copies()
+            make = self._makers[width] = self._kind(width).copies()
         return make(name, reverse if split else None)
+
+    def _kind(self, width: float) -> LinkSpec:
+        """Return a link of a bandwidth, as a multiple of ``bandwidth``."""
+        found = self._kinds.get(width)
+        if found is None:
+            sharing = "fatpipe" if self.sharing == "fatpipe" else "shared"
+            rate = self.bandwidth * width
+            found = LinkSpec(name=f"link of {self.kind}", bandwidth=rate, latency=self.latency, sharing=sharing)
+            self._kinds[width] = found
+        return found
+
+    def like(self, name: str, /) -> LinkSpec:
+        """Return a link with the values of one of its routes: another name and no reverse, without a check of the name.
+
+        >>> Torus(dimensions=(8,), bandwidth="1GBps").like("6-7:up").bandwidth
+        1000000000.0
+        """
+        ends, _, side = name.partition(":")
+        if side in ("limiter", "loopback"):
+            return self.link(name)
+        return self._kind(1.0 if self.even else self._width(ends))
 
     def where(self, link: str) -> str:
         """Return where a link is, in words for reports: its two ends; in a dragonfly the groups that it joins.
@@ -273,6 +301,16 @@ class Interconnect(Fields):
         '6 - 7'
         """
         return link.partition(":")[0].replace("-", " - ")
+
+    def switches(self) -> Mapping[str, Sequence[int]]:
+        """Return the hosts below each switch or router that have no way around it.
+
+        >>> FatTree(levels=2, down=(2, 2), up=(1, 2), parallel=(1, 1), bandwidth="1GBps").switches()
+        {'1.0': range(0, 2), '1.1': range(2, 4), '2.0': range(0, 0), '2.1': range(0, 0)}
+        >>> Torus(dimensions=(8,), bandwidth="1GBps").switches()
+        {}
+        """
+        return {}
 
     def _limited(self, names: list[str], node: str | int) -> None:
         if self.limiter is not None:
@@ -317,6 +355,7 @@ class Torus(Interconnect):
 
     kind = "torus"
     shape = ("dimensions",)
+    even = True
 
     dimensions: tuple[int, ...]
     wrap: bool = True
@@ -447,6 +486,7 @@ class FatTree(Interconnect):
 
     kind = "fat-tree"
     shape: ClassVar[tuple[str, ...]] = ("levels", "down", "up", "parallel")
+    even: ClassVar[bool] = True
 
     levels: int
     down: tuple[int, ...]
@@ -523,6 +563,15 @@ class FatTree(Interconnect):
         below = [sources // each != destinations // each for each in self._below[:-1]]
         total: Numbers = np.asarray(np.sum(below, axis=0, dtype=np.intp))
         return 2 * total
+
+    def switches(self) -> Mapping[str, Sequence[int]]:
+        """Return the hosts below each switch that have no way around it."""
+        found: dict[str, Sequence[int]] = {}
+        for level in range(1, self.levels + 1):
+            above, below = self._above[level], self._below[level]
+            for number in range(above * self._below[-1] // below):
+                found[f"{level}.{number}"] = range(number * below, number * below + below) if above == 1 else range(0)
+        return found
 
     def _first(self, level: int) -> int:
         """Return the number of the first point of a level."""
@@ -636,6 +685,11 @@ class Dragonfly(Interconnect):
         group, chassis, router = map(int, parts)
         fits = group < self.groups and chassis < self.chassis and router < self.routers
         return (group, chassis, router) if fits else None
+
+    def switches(self) -> Mapping[str, Sequence[int]]:
+        """Return the hosts of each router."""
+        firsts = range(0, len(self.hosts), self.nodes)
+        return {_dotted(self._at(first)): range(first, first + self.nodes) for first in firsts}
 
     def _at(self, host: int) -> tuple[int, int, int]:
         """Return the router of a host."""
@@ -826,6 +880,7 @@ class Tree(FatTree):
 
     kind = "tree"
     shape: ClassVar[tuple[str, ...]] = ("down",)
+    even = False
 
     levels: int = attrs.field(init=False, repr=False)
     up: tuple[int, ...] = attrs.field(init=False, repr=False)
@@ -1052,6 +1107,25 @@ def read_topology(text: str) -> Interconnect | Valiant | TopologyFile:
     if "bandwidth" not in options:
         raise InputError("missing, such as bandwidth=1GBps", place="bandwidth")
     return made(**(values | options))
+
+
+def switches_in(topology: Topology | None) -> Mapping[str, Sequence[int]]:
+    """Return the hosts below each switch or router of a topology; none of one that is not built in.
+
+    >>> switches_in(read_topology("valiant:1 dragonfly:2;1;2;2 bandwidth=1GBps"))["1.0.1"]
+    range(6, 8)
+    """
+    inner = topology.of if isinstance(topology, Valiant) else topology
+    return inner.switches() if isinstance(inner, Interconnect) else {}
+
+
+def ends_of(link: str) -> tuple[str, ...]:
+    """Return the ends of a link of a topology, by its name.
+
+    >>> ends_of("3-1.0#1:up"), ends_of("1.0:limiter"), ends_of("backbone")
+    (('3', '1.0'), ('1.0',), ('backbone',))
+    """
+    return tuple(link.partition(":")[0].partition("#")[0].split("-"))
 
 
 def given_topology(value: str | Path | Topology | None, place: str) -> Topology | None:

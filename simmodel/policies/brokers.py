@@ -14,11 +14,13 @@ from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.load_index import SiteColumns
 from simmodel.policies.mapping import IndexedLowest, MappingPolicy, Rule, work_a_processor
 from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.work.job import Brokered, LiveJob
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.work.job import Brokered, LiveJob
+    from simmodel.scheduling.policy_base import At
+    from simmodel.scheduling.protocol import Place
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["LOADS", "DataLocality", "LeastLoaded", "Panda", "ShortestWait", "Siloed"]
@@ -67,7 +69,7 @@ class LeastLoaded(IndexedLowest):
         figure = None if self.load == "work" else LOADS[self.load]  # that of work changes with time, too
         return index.lowest(view.env._now, among, first=self.ties == "first", figure=figure)
 
-    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Place]) -> list[float]:
         """Return the load of each place per processor."""
         load = LOADS[self.load]
         return [load(place) for place in places]
@@ -98,8 +100,9 @@ class ShortestWait(IndexedLowest):
         """Return the first of the least loaded places with the shortest wait."""
         return index.shortest(view.env._now, work.processors, among)
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the estimated waits (s)."""
+        assert isinstance(work, LiveJob)
         return [place.expected_wait(work.processors) for place in places]
 
 
@@ -130,7 +133,7 @@ class DataLocality(IndexedLowest):
             among = held == held.max()
         return index.lowest(view.env._now, among, first=True)
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the bytes that each place holds, negated."""
         return [-place.held(work) for place in places]
 
@@ -177,8 +180,9 @@ class Panda(IndexedLowest):
             weights[~among] = -1.0
         return [int(weights.argmax())]
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the weights of the places, negated."""
+        assert isinstance(work, Brokered)
         terms = np.array([_terms(place.runs, place.queued, place.assigned) for place in places]).T
         weights = _weights(np.array([max(place.free, 0) // work.processors for place in places]), terms)
         if work.needs_files:
@@ -254,7 +258,7 @@ class Siloed(MappingPolicy):
     def __init__(self, *, name: str = "siloed") -> None:
         self.name = name
 
-    def destinations(self, home: Any, places: Sequence[Any], /) -> Sequence[Any]:
+    def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
         """Return the home of a job.
 
         Raises

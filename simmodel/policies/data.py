@@ -13,7 +13,7 @@ from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Transfer, WakeAt
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.protocol import DataView
+    from simmodel.scheduling.protocol import DataView, GridSite
     from simmodel.work.job import Brokered
 
 __all__ = [
@@ -50,11 +50,11 @@ class DataPolicy(Policy):
         self.grid = system
         super().attach(system)
 
-    def source(self, file: str, size: float, sources: Sequence[Any], site: Any, /) -> Any:
+    def source(self, file: str, size: float, sources: Sequence[GridSite], site: GridSite, /) -> Any:
         """Return the one of the sites with a replica from which a file is brought to a site; default: the nearest."""
         return self.grid.data.nearest(file, size, sources, site)
 
-    def target(self, file: str, site: Any, /) -> Any:
+    def target(self, file: str, site: GridSite, /) -> Any:
         """Return the site to which an output goes that was written at a site; ``None``: it stays there."""
         return None
 
@@ -72,7 +72,7 @@ class LeastUsedLink(DataPolicy):
 
     name = "least-used-link"
 
-    def source(self, file: str, size: float, sources: Sequence[Any], site: Any, /) -> Any:
+    def source(self, file: str, size: float, sources: Sequence[GridSite], site: GridSite, /) -> Any:
         """Return the source with the least used route."""
         data = self.grid.data
         used: Counter[str] = Counter()
@@ -101,7 +101,7 @@ class Prefetch(DataPolicy):
             if job.home is not None and job.needs_files:
                 yield from self._bring(view, job, job.home)
 
-    def _bring(self, view: DataView, job: Brokered, site: Any) -> Iterator[Decision]:
+    def _bring(self, view: DataView, job: Brokered, site: GridSite) -> Iterator[Decision]:
         if site.down or not job.needs_files:
             return
         for file in job.inputs:
@@ -290,11 +290,11 @@ class Timed(DataPolicy):
         self._asked = int(values[0])
         self.policy.restore(values[1])
 
-    def source(self, file: str, size: float, sources: Sequence[Any], site: Any, /) -> Any:
+    def source(self, file: str, size: float, sources: Sequence[GridSite], site: GridSite, /) -> Any:
         """Return the choice of the policy."""
         return self.policy.source(file, size, sources, site)
 
-    def target(self, file: str, site: Any, /) -> Any:
+    def target(self, file: str, site: GridSite, /) -> Any:
         """Return the choice of the policy."""
         return self.policy.target(file, site)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.policies.load_index import SiteColumns
-    from simmodel.scheduling.protocol import View
+    from simmodel.scheduling.protocol import Place, View
     from simmodel.work.job import Brokered, LiveJob
     from simmodel.work.livetask import LiveTask
 
@@ -46,7 +46,7 @@ class EarliestStart(Lowest):
         super().__init__(ties, name=name)
         self.simulated = simulated
 
-    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Place]) -> list[float]:
         """Return the estimated starts (s)."""
         ask = view.foresee if self.simulated else view.estimate
         return [ask(work, place).start for place in places]
@@ -101,7 +101,7 @@ class EarliestFinish(IndexedLowest):
         end(best)  # for the record
         return [best]
 
-    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Place]) -> list[float]:
         """Return the estimated ends (s)."""
         ask = view.foresee if self.simulated else view.estimate
         estimates = [ask(work, place) for place in places]

@@ -66,7 +66,7 @@ class MappingPolicy(Policy):
         """Return the places to choose from at this decision; by default all."""
         return view.places
 
-    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
+    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Place]) -> Any:
         """Return the one of these places to which the work goes."""
         raise NotImplementedError
 
@@ -150,7 +150,7 @@ class Random(MappingPolicy):
         """Return the policy for ``random(3, 1)``."""
         return cls(values or None)
 
-    def _weights(self, places: Sequence[Any]) -> list[float]:
+    def _weights(self, places: Sequence[Place]) -> list[float]:
         """Return the weights of the places, in their order."""
         given = self.weights
         if given is None:
@@ -164,7 +164,7 @@ class Random(MappingPolicy):
             raise InputError(f"weights: must have {len(places)} numbers, one per place, got {len(given)}")
         return [float(weight) for weight in given]
 
-    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
+    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Place]) -> Any:
         """Draw a place."""
         drawn = float(view.rng.random())
         if self.weights is None and type(self) is Random:
@@ -178,7 +178,7 @@ class Random(MappingPolicy):
         """Discard the weights of the places."""
         self._chances = None
 
-    def _known(self, places: Sequence[Any]) -> tuple[Sequence[Any], dict[Any, float], list[Any], list[float]]:
+    def _known(self, places: Sequence[Place]) -> tuple[Sequence[Any], dict[Any, float], list[Any], list[float]]:
         """Return the places, their weights, and those to draw from with sums of weights, if all can run the work."""
         known = self._chances
         if known is None or known[0] is not places:
@@ -187,7 +187,7 @@ class Random(MappingPolicy):
         return known
 
 
-def _chances(places: Sequence[Any], weight: Mapping[Any, float]) -> tuple[list[Any], list[float]]:
+def _chances(places: Sequence[Place], weight: Mapping[Any, float]) -> tuple[list[Any], list[float]]:
     """Return the places that have a weight, all if none has, and the sums of their weights up to each."""
     able = [place for place in places if weight[place] > 0] or list(places)
     return able, list(accumulate(weight[place] or 1.0 for place in able))
@@ -224,7 +224,7 @@ class Share(Random):
         """Return the policy for ``share(0.6)``."""
         return cls(p)
 
-    def _weights(self, places: Sequence[Any]) -> list[float]:
+    def _weights(self, places: Sequence[Place]) -> list[float]:
         others = len(places) - 1
         return [self.p, *[(1.0 - self.p) / others] * others] if others else [1.0]
 
@@ -238,15 +238,15 @@ def _at_least_zero(value: Any) -> bool:
 Rule = Callable[[View, Any, Sequence[Any]], Any]
 
 
-def _first(_view: View, _work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
+def _first(_view: View, _work: LiveJob | LiveTask, places: Sequence[Place]) -> Any:
     return places[0]
 
 
-def _random(view: View, _work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
+def _random(view: View, _work: LiveJob | LiveTask, places: Sequence[Place]) -> Any:
     return places[int(view.rng.integers(len(places)))]
 
 
-def _home(_view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
+def _home(_view: View, work: LiveJob | LiveTask, places: Sequence[Place]) -> Any:
     home = getattr(work, "home", None)
     return home if home in places else places[0]
 
@@ -256,7 +256,7 @@ def work_a_processor(place: Place) -> float:
     return float(place.backlog / place.capacity)
 
 
-def _least_loaded(_view: View, _work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
+def _least_loaded(_view: View, _work: LiveJob | LiveTask, places: Sequence[Place]) -> Any:
     return min(places, key=work_a_processor)
 
 
@@ -292,7 +292,7 @@ class Lowest(MappingPolicy):
         self.draws = ties == "random"
         self._rule: Rule = TIES[ties] if isinstance(ties, str) else ties
 
-    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
+    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Place]) -> Any:
         """Return the place with the lowest figure."""
         if len(places) == 1:
             return places[0]
@@ -303,7 +303,7 @@ class Lowest(MappingPolicy):
             return places[first]
         return self._rule(view, work, [place for place, each in zip(places, figures, strict=True) if each == lowest])
 
-    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Place]) -> list[float]:
         """Return the figures of the places, in their order."""
         raise NotImplementedError
 

@@ -23,6 +23,7 @@ from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
+    from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.counts import PoolProfile
     from simmodel.resources.pools.pool import Pool
     from simmodel.resources.pools.running import Entry
@@ -257,7 +258,7 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
         if job in self:
             self.left.append(job)
 
-    def promise(self, job: LiveJob, at: float, allocation: Any) -> None:
+    def promise(self, job: LiveJob, at: float, allocation: Allocation | Grant | None) -> None:
         """Promise a job a start (s)."""
         self[job] = at, allocation
         self._count += 1

@@ -12,6 +12,7 @@ from simmodel.policies.mapping import MappingPolicy
 from simmodel.scheduling.protocol import Decision, Start, View, work_units
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
 
 __all__ = ["Shares"]
@@ -108,7 +109,7 @@ class Shares(MappingPolicy):
             elif not view.takes():
                 return
 
-    def _first_able(self, job: LiveJob, places: Sequence[Any], deficits: list[int], weights: list[int]) -> Any:
+    def _first_able(self, job: LiveJob, places: Sequence[Place], deficits: list[int], weights: list[int]) -> Any:
         """Return the first place with the largest deficit that can run a job, one with a share if possible."""
         best = max(range(len(places)), key=deficits.__getitem__)
         if weights[best] and places[best].can_run(job):
@@ -118,13 +119,13 @@ class Shares(MappingPolicy):
                 return places[i]
         return None
 
-    def _weights(self, places: Sequence[Any]) -> list[int]:
+    def _weights(self, places: Sequence[Place]) -> list[int]:
         """Return the shares of the places in their order, as whole numbers."""
         if self._known is None or self._known[0] is not places:
             self._known = places, _whole(self._given(places))
         return self._known[1]
 
-    def _given(self, places: Sequence[Any]) -> list[float]:
+    def _given(self, places: Sequence[Place]) -> list[float]:
         given, names = self.shares, [place.name for place in places]
         if given is None:
             return [place.capacity for place in places]

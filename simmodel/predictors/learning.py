@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simmodel.scheduling.observer import Observer
-from simmodel.work.given_work import as_workload
 from simmodel.work.job import Job
-from simmodel.work.prepare import prepare
+from simmodel.work.prepare import as_workload, prepare
 
 if TYPE_CHECKING:
     from simmodel.scheduling.prediction import Predictor
-    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Run
+    from simmodel.work.prepare import JobsGiven
 
 __all__ = ["Learning", "learn_from"]
 

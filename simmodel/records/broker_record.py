@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 import numpy as np
 
 from simmodel.foundation.display import counted
-from simmodel.records.job_record import JobRecord
+from simmodel.records.job_record import JobRecord, runs_of
 from simmodel.work.table import Rows, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BrokerRecord", "joined", "renamed"]
+__all__ = ["FLOWS", "BrokerRecord", "GridRecord", "joined", "renamed"]
 
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
@@ -101,3 +102,59 @@ def _mixed(parts: list[NDArray[np.generic]]) -> NDArray[np.generic]:
     if all(part.dtype.kind in "iuf" for part in parts):
         return np.concatenate([part.astype(np.float64) for part in parts])
     return np.concatenate([part.astype(object) for part in parts])
+
+
+# ---------------------------------------------------------------------- grids
+
+
+FLOWS: Mapping[str, Any] = {"source": "<U1", "destination": "<U1", "files": int, "bytes": float, "failed": int}
+"""The columns of the table of flows, and their types."""
+
+
+def _no_flows() -> Table:
+    return Table({name: np.array([], dtype=kind) for name, kind in FLOWS.items()})
+
+
+@attrs.define(kw_only=True, eq=False, repr=False, slots=False)
+class GridRecord(JobRecord):
+    """The record of a grid: the columns of :class:`~simmodel.records.job_record.JobRecord`, whose places are the sites.
+
+    ``start`` and ``end`` are those of holding cores. Its jobs have these additional columns:
+
+    ``site``, ``origin``
+        the site that it was assigned to last, and its home; empty if none
+    ``state``
+        created, pending, staging in, queued, running, staging out, finished, failed, rejected or cancelled
+    ``assigned``, ``queued``, ``executing``, ``finished``
+        instants (s): assigned to the site, in its queue, its inputs read, ended with its outputs in place
+    ``bytes_in``, ``bytes_out``
+        bytes brought to the site for it, and written there
+    ``reason``
+        why it failed or was rejected
+
+    Its places have a ``tier`` (-1: none).
+
+    Parameters
+    ----------
+    flows
+        one row per pair of sites with transfers: ``source, destination``, the ``files`` that arrived, their ``bytes``,
+        and the number of transfers that ``failed`` or were broken off
+
+    >>> jobs = {"submit": [0], "start": [0], "end": [10], "processors": [2], "site": ["a"]}
+    >>> len(GridRecord(jobs=jobs, processors=4).flows)
+    0
+    """
+
+    flows: Table = attrs.field(factory=_no_flows)
+
+    @cached_property
+    def runs(self) -> Table:
+        """One row per execution: ``job, attempt, start, end, place, processors, status, nodes``."""
+        return runs_of(self.jobs, self.jobs["site"], self.jobs["attempts"]) if self._runs is None else self._runs
+
+    @property
+    def one_run_each(self) -> bool:
+        """Whether each started job ran once, at the only site."""
+        return self._runs is None and len(self.places) == 1
+
+    __repr__ = JobRecord.__repr__

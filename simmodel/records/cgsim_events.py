@@ -12,8 +12,10 @@ from simmodel.records.grid_watch import GridWatch, RowSink
 from simmodel.work.job import run_time_of
 
 if TYPE_CHECKING:
+    from simmodel.resources.data.storage import Storage
     from simmodel.resources.network.shared_channel import Access
     from simmodel.resources.network.transfer import Transfer
+    from simmodel.scheduling.protocol import GridSite, MovedFile
     from simmodel.work.job import Brokered, Run
 
 __all__ = ["CGSIM_EVENTS", "CGSIM_STATES", "CGSimEvents", "CGSimStates"]
@@ -45,31 +47,31 @@ class CGSimEvents(GridWatch):
         text = json.dumps(dict(sorted(metadata.items())), separators=(",", ":"))
         self._add("EVENTS", (event, state, status, name, float(self.env._now), text))
 
-    def _cpu(self, site: Any) -> dict[str, float]:
+    def _cpu(self, site: GridSite) -> dict[str, float]:
         own = 1.0 - site.free / self._cores[site.name]
         return {"site_cpu_util": own, "grid_cpu_util": 1.0 - self.all.free / self._all_cores}
 
-    def _storage(self, site: Any) -> dict[str, float]:
+    def _storage(self, site: GridSite) -> dict[str, float]:
         return {"site_storage_util": _share(site.storage), "grid_storage_util": self._used / self._room}
 
-    def file_added(self, _storage: Any, _file: str, size: float, _cause: str) -> None:
+    def file_added(self, _storage: Storage, _file: str, size: float, _cause: str) -> None:
         """Count the bytes in storages."""
         self._used += size
 
-    def file_dropped(self, _storage: Any, _file: str, size: float, _cause: str) -> None:
+    def file_dropped(self, _storage: Storage, _file: str, size: float, _cause: str) -> None:
         """Count the bytes in storages."""
         self._used -= size
 
     # ------------------------------------------------------------------ jobs
 
-    def began(self, job: Brokered, run: Run, site: Any) -> None:
+    def began(self, job: Brokered, run: Run, site: GridSite) -> None:
         """Write the allocation of a job, and the start of its execution if it has no inputs."""
         where = {"site": site.name, "host": self.host(run)}
         self._row("JobAllocation", "Finished", "assigned", job, **where, **self._cpu(site), **self._storage(site))
         if not job.inputs:
             self._execution(job, run, site)
 
-    def went_on(self, job: Brokered, site: Any, phase: str) -> None:
+    def went_on(self, job: Brokered, site: GridSite, phase: str) -> None:
         """Write the start of an execution."""
         if phase == "executing":
             self._execution(job, job.stay.run, site)
@@ -77,7 +79,7 @@ class CGSimEvents(GridWatch):
     def _speed(self, run: Run) -> float:
         return float(run.place.speed_of(run.job, run.grant.nodes) * self.grid.spec.core_speed)
 
-    def _execution(self, job: Brokered, run: Run, site: Any) -> None:
+    def _execution(self, job: Brokered, run: Run, site: GridSite) -> None:
         speed = self._speed(run)
         about: dict[str, Any] = {"cores": job.processors, "flops": self._flops(job), "speed": speed}
         about |= {"site": site.name, "host": self.host(run), "start_time": float(self.env._now)}
@@ -87,7 +89,7 @@ class CGSimEvents(GridWatch):
         work: float = run_time_of(job) * job.processors * self.grid.spec.core_speed
         return round(work)
 
-    def released(self, job: Brokered, run: Run, site: Any, status: str) -> None:
+    def released(self, job: Brokered, run: Run, site: GridSite, status: str) -> None:
         """Write the end of an execution."""
         ledger, row = self.grid.ledger, job.row
         begin = ledger.executing[row]
@@ -115,7 +117,8 @@ class CGSimEvents(GridWatch):
 
     # ------------------------------------------------------------------ files
 
-    def _transfer(self, fetch: Any, state: str, **more: float) -> None:
+    def _transfer(self, fetch: MovedFile, state: str, **more: float) -> None:
+        assert fetch.source is not None
         network = self.grid.data.network
         route = network.route(fetch.source.name, fetch.site.name)
         links = [network.links[name] for name in route]
@@ -139,11 +142,11 @@ class CGSimEvents(GridWatch):
         }
         self._row("BackGroundFileTransfer", state, "", None, **about, **used)
 
-    def file_transfer_started(self, fetch: Any) -> None:
+    def file_transfer_started(self, fetch: MovedFile) -> None:
         """Write the start of a transfer."""
         self._transfer(fetch, "Started")
 
-    def file_transfer_ended(self, fetch: Any, transfer: Transfer) -> None:
+    def file_transfer_ended(self, fetch: MovedFile, transfer: Transfer) -> None:
         """Write the end of a transfer."""
         self._transfer(fetch, "Finished", duration=float(self.env._now) - transfer.start, size=transfer.done)
 
@@ -183,14 +186,14 @@ class CGSimEvents(GridWatch):
         self._access(access, "FileWrite", "Finished")
 
 
-def _share(storage: Any) -> float:
+def _share(storage: Storage) -> float:
     return storage.used / storage.capacity if storage.capacity else 1.0
 
 
 class CGSimStates(GridWatch):
     """Writes the table ``EVENTS`` of CGSim's snapshots of states; parameters are a grid and the sink of the rows."""
 
-    def _row(self, job: Brokered, state: str, site: Any = None, run: Run | None = None) -> None:
+    def _row(self, job: Brokered, state: str, site: GridSite | None = None, run: Run | None = None) -> None:
         inputs, outputs = job.inputs, job.outputs
         catalogue = self.grid.data.catalogue
         flops = run_time_of(job) * job.processors * self.grid.spec.core_speed
@@ -211,7 +214,7 @@ class CGSimStates(GridWatch):
         """Write ``global_pending``: the job waits for the broker."""
         self._row(job, "global_pending")
 
-    def job_assigned(self, job: Brokered, site: Any) -> None:
+    def job_assigned(self, job: Brokered, site: GridSite) -> None:
         """Write ``assigned``: the job has a site."""
         self._row(job, "assigned", site)
 
@@ -219,10 +222,10 @@ class CGSimStates(GridWatch):
         """Write ``site_pending``: the job waits in the queue of its site."""
         self._row(job, "site_pending", job.destination)
 
-    def began(self, job: Brokered, run: Run, site: Any) -> None:
+    def began(self, job: Brokered, run: Run, site: GridSite) -> None:
         """Write ``running``."""
         self._row(job, "running", site, run)
 
-    def ended(self, job: Brokered, site: Any) -> None:
+    def ended(self, job: Brokered, site: GridSite) -> None:
         """Write ``finished`` or ``failed``."""
         self._row(job, "finished" if job.state in ("completed", "timeout") else "failed", site)

@@ -5,14 +5,17 @@ Rows go to a sink as they happen, so that memory does not grow with the run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import nan
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.grid_watch import GridWatch, Row, RowSink
 
 if TYPE_CHECKING:
+    from simmodel.resources.data.storage import Storage
     from simmodel.resources.network.shared_channel import Access
     from simmodel.resources.network.transfer import Transfer
+    from simmodel.scheduling.protocol import GridSite, MovedFile
     from simmodel.work.job import Brokered, LiveJob, Run
 
 __all__ = ["EVENTS", "JOBS", "GridEvents"]
@@ -85,7 +88,7 @@ class GridEvents(GridWatch):
         self,
         event: str,
         job: Brokered | None = None,
-        site: Any = None,
+        site: GridSite | None = None,
         *,
         file: str = "",
         size: float = 0.0,
@@ -101,7 +104,7 @@ class GridEvents(GridWatch):
         state = counts.queued, counts.running, counts.finished, counts.failed
         self._add("events", (*what, len(self.grid.queue), free, *state))
 
-    def _at_site(self, event: str, job: Brokered, site: Any, detail: str = "") -> None:
+    def _at_site(self, event: str, job: Brokered, site: GridSite, detail: str = "") -> None:
         """Note an event of a job at a site (hot path of :meth:`_event`)."""
         counts = self.at[site]
         pool = counts.pool
@@ -147,7 +150,7 @@ class GridEvents(GridWatch):
         self._features[job.row] = (*about, *files, pending, queued, running, free, finished)
         self._add("events of jobs", (now, "created", name, self.grid.ledger.attempts[job.row], "", "", "", *state))
 
-    def job_assigned(self, job: Brokered, site: Any) -> None:
+    def job_assigned(self, job: Brokered, site: GridSite) -> None:
         """Note the choice of a site."""
         self._at_site("assigned", job, site)
 
@@ -155,27 +158,27 @@ class GridEvents(GridWatch):
         """Note that a job joined the queue of its site."""
         self._at_site("queued", job, job.destination)
 
-    def went_on(self, job: Brokered, site: Any, phase: str) -> None:
+    def went_on(self, job: Brokered, site: GridSite, phase: str) -> None:
         """Note the phases of stays that are states of jobs."""
         if phase in _PHASES:
             self._at_site(_PHASES[phase], job, site)
 
-    def began(self, job: Brokered, run: Run, site: Any) -> None:
+    def began(self, job: Brokered, run: Run, site: GridSite) -> None:
         """Note that a job holds its cores."""
         if run.grant.nodes:
             self._host_of[job] = self.host(run)
         self._at_site("running", job, site)
 
-    def released(self, job: Brokered, run: Run, site: Any, status: str) -> None:
+    def released(self, job: Brokered, run: Run, site: GridSite, status: str) -> None:
         """Note that a job has released its cores."""
         self._at_site("released", job, site, status)
 
-    def went_back(self, job: Brokered, site: Any, reason: str) -> None:
+    def went_back(self, job: Brokered, site: GridSite, reason: str) -> None:
         """Note a failure at a site after which the job is assigned again."""
         self._at_site("retried", job, site, reason)
         self._host_of.pop(job, None)
 
-    def ended(self, job: Brokered, site: Any) -> None:
+    def ended(self, job: Brokered, site: GridSite) -> None:
         """Note the end of a job, and its row in the table of jobs."""
         row, ledger, state = job.row, self.grid.ledger, job.state
         reason = ledger.errors.get(row, "")
@@ -230,16 +233,23 @@ class GridEvents(GridWatch):
         number = ledger.site[row]
         self._outcome(job, event, "" if number < 0 else self.grid.places[number].name, reason)
 
-    def file_transfer_started(self, fetch: Any) -> None:
+    def file_transfer_started(self, fetch: MovedFile) -> None:
         """Note that a file is on its way."""
-        about = {"file": fetch.file, "size": fetch.size, "source": fetch.source.name, "detail": fetch.cause}
+        assert fetch.source is not None
+        about: Mapping[str, Any] = {
+            "file": fetch.file,
+            "size": fetch.size,
+            "source": fetch.source.name,
+            "detail": fetch.cause,
+        }
         self._event("transfer started", fetch.job, fetch.site, **about)
 
-    def file_transfer_ended(self, fetch: Any, transfer: Transfer) -> None:
+    def file_transfer_ended(self, fetch: MovedFile, transfer: Transfer) -> None:
         """Note that a file has arrived, or failed on its way."""
-        about = {"file": fetch.file, "size": transfer.done, "source": fetch.source.name}
-        about["detail"] = fetch.cause if transfer.ok else "failed"
-        self._event("transfer ended", fetch.job, fetch.site, **about)
+        assert fetch.source is not None
+        detail = fetch.cause if transfer.ok else "failed"
+        about: Mapping[str, Any] = {"file": fetch.file, "size": transfer.done, "source": fetch.source.name}
+        self._event("transfer ended", fetch.job, fetch.site, detail=detail, **about)
 
     def _access(self, event: str, access: Access) -> None:
         if access.about is not None:
@@ -264,25 +274,25 @@ class GridEvents(GridWatch):
         """Note the end of a writing."""
         self._access("write ended", access)
 
-    def file_dropped(self, storage: Any, file: str, size: float, cause: str) -> None:
+    def file_dropped(self, storage: Storage, file: str, size: float, cause: str) -> None:
         """Note a replica that went."""
         site = self.grid.sites.get(storage.name)
         if site is not None:
             self._event("evicted", None, site, file=file, size=size, detail=cause)
 
-    def site_down(self, site: Any) -> None:
+    def site_down(self, site: GridSite) -> None:
         """Note a site that failed."""
         self._event("site down", None, site)
 
-    def site_up(self, site: Any) -> None:
+    def site_up(self, site: GridSite) -> None:
         """Note a site that is back."""
         self._event("site up", None, site)
 
-    def site_closed(self, site: Any) -> None:
+    def site_closed(self, site: GridSite) -> None:
         """Note a site that takes no jobs."""
         self._event("site closed", None, site)
 
-    def site_reopened(self, site: Any) -> None:
+    def site_reopened(self, site: GridSite) -> None:
         """Note a site that takes jobs again."""
         self._event("site reopened", None, site)
 

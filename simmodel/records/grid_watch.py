@@ -9,7 +9,7 @@ from simmodel.scheduling.observer import Observer
 from simmodel.work.job import OVER, Brokered, outcome_of
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.protocol import Place
+    from simmodel.scheduling.protocol import GridSite, Place
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["Counts", "GridWatch", "Row", "RowSink"]
@@ -44,7 +44,7 @@ class Counts:
 
     __slots__ = ("_pools", "failed", "finished", "free", "name", "pool", "queued", "running")
 
-    def __init__(self, sites: Sequence[Any], name: str = "") -> None:
+    def __init__(self, sites: Sequence[GridSite], name: str = "") -> None:
         self.name = name
         self._pools = [pool for site in sites for pool in site.system.places if pool.part_of is None]
         self.pool = self._pools[0] if len(self._pools) == 1 else None
@@ -122,7 +122,7 @@ class GridWatch(Observer):
             self._started[job] = job, run, site, counts
             self.began(job, run, site)
 
-    def began(self, job: Brokered, run: Run, site: Any) -> None:
+    def began(self, job: Brokered, run: Run, site: GridSite) -> None:
         """Note that a job holds its cores."""
 
     def job_ended(self, run: Run, status: str) -> None:
@@ -140,7 +140,7 @@ class GridWatch(Observer):
             self.all.running -= 1
             self.released(own, run, site, status)
 
-    def released(self, job: Brokered, run: Run, site: Any, status: str) -> None:
+    def released(self, job: Brokered, run: Run, site: GridSite, status: str) -> None:
         """Note that a job has released its cores."""
 
     def job_cancelled(self, job: LiveJob) -> None:
@@ -159,25 +159,25 @@ class GridWatch(Observer):
             counts.queued -= 1
             self.all.queued -= 1
 
-    def job_phase(self, job: Brokered, site: Any, phase: str) -> None:
+    def job_phase(self, job: Brokered, site: GridSite, phase: str) -> None:
         """Count a job that has released its cores to write its outputs."""
         if phase == "writing" or (phase == "over" and job.state in OVER):
             self._let_go(job, outcome_of(job) if phase == "writing" else job.state)
         self.went_on(job, site, phase)
 
-    def went_on(self, job: Brokered, site: Any, phase: str) -> None:
+    def went_on(self, job: Brokered, site: GridSite, phase: str) -> None:
         """Note the phase of a job with overhead or files."""
 
-    def job_retried(self, job: Brokered, site: Any, reason: str) -> None:
+    def job_retried(self, job: Brokered, site: GridSite, reason: str) -> None:
         """Count a job that failed at a site."""
         self._leave_queue(job)
         self._let_go(job, "lost")
         self.went_back(job, site, reason)
 
-    def went_back(self, job: Brokered, site: Any, reason: str) -> None:
+    def went_back(self, job: Brokered, site: GridSite, reason: str) -> None:
         """Note a failure at a site after which the job is assigned again."""
 
-    def job_finished(self, job: Brokered, site: Any) -> None:
+    def job_finished(self, job: Brokered, site: GridSite) -> None:
         """Count a job that has ended for good."""
         self._leave_queue(job)
         self._let_go(job, job.state)
@@ -190,7 +190,7 @@ class GridWatch(Observer):
             self.all.failed += 1
         self.ended(job, site)
 
-    def ended(self, job: Brokered, site: Any) -> None:
+    def ended(self, job: Brokered, site: GridSite) -> None:
         """Note that a job has ended for good."""
 
     def place_changed(self, place: Place, _cause: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -18,24 +18,11 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from simmodel.platform.network import LinkSpec
     from simmodel.resources.network.network import Link, Network, Transfer
+    from simmodel.scheduling.protocol import GridSite, MovedFile
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.task import File
 
 __all__ = ["NetworkRecorder"]
-
-
-class Named(Protocol):
-    """A site."""
-
-    name: str
-
-
-class Fetched(Protocol):
-    """A file on its way to a site of a grid, with the job that asked for it first."""
-
-    file: str
-    source: Named | None
-    job: LiveJob | None
 
 
 class NetworkRecorder(Observer, Shown):
@@ -116,7 +103,7 @@ class NetworkRecorder(Observer, Shown):
             self._find(link)
             self._states[link.name].append((self._env._now, link.bandwidth, link.down))
 
-    def job_assigned(self, job: LiveJob, _site: Named) -> None:
+    def job_assigned(self, job: LiveJob, _site: GridSite) -> None:
         """Record the files of a job of a grid."""
         if hasattr(job, "inputs") and hasattr(job, "outputs"):
             self._named[job.id] = job.inputs, job.outputs
@@ -126,7 +113,7 @@ class NetworkRecorder(Observer, Shown):
         if run.grant is not None and run.grant.nodes:
             self._hosts[run.job.id] = str(run.place.nodes[run.grant.nodes[0]])
 
-    def file_transfer_ended(self, fetch: Fetched, transfer: Transfer) -> None:
+    def file_transfer_ended(self, fetch: MovedFile, transfer: Transfer) -> None:
         """Record a file that was brought for a job."""
         if fetch.job is not None and fetch.source is not None and transfer.ok:
             about = fetch.source.name, float(transfer.start), float(self._env._now), float(transfer.done)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from simmodel.foundation.errors import Plain
-from simmodel.records.job_columns import Column, job_columns, joined, kept_columns
-from simmodel.records.job_record import JobRecord
+from simmodel.records.job_record import Column, JobRecord, job_columns, joined, kept_columns
 from simmodel.records.tables import (
     Change,
     ClaimStretch,
@@ -27,8 +26,7 @@ from simmodel.records.tables import (
     with_slowed,
 )
 from simmodel.scheduling.observer import Observer
-from simmodel.work.table import Table
-from simmodel.work.word_columns import Words
+from simmodel.work.table import Table, Words
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -334,7 +332,8 @@ class JobRecorder(Observer):
 
     def job_slowed(self, run: Run, slowed: Slowed) -> None:
         """Record who slowed an execution with traffic."""
-        self._slowed[run.job.id, float(self._env.now)] = slowed
+        if slowed.alone or (run.job.id, float(self._env.now)) not in self._slowed:  # else it has no length
+            self._slowed[run.job.id, float(self._env.now)] = slowed
 
     def workflow_started(self, job: LiveJob, machine: Recorded) -> None:
         """Remember the machine on which the workflow of a job runs, for its record."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +14,9 @@ from simmodel.foundation.errors import InputError, SnapshotError, Stalled
 from simmodel.referee.explanation_parts import Change, span_table, table_lines, told_of
 from simmodel.referee.job_life import after_instant
 from simmodel.referee.obstacles import why_waits
-from simmodel.referee.redirected import Redirected
 from simmodel.results.explanations import Told
+from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import policy as policy_of
 
 if TYPE_CHECKING:
@@ -23,12 +24,81 @@ if TYPE_CHECKING:
 
     from simmodel.referee.explanation import Explanation
     from simmodel.runs.scenario import Scenario
+    from simmodel.runs.simulation import Simulation
+    from simmodel.scheduling.policy_base import At
     from simmodel.scheduling.protocol import View
     from simmodel.view.style import Size
-    from simmodel.work.job import Brokered
+    from simmodel.work.job import Brokered, LiveJob
+    from simmodel.work.livetask import LiveTask
     from simmodel.work.table import Table
 
-__all__ = ["ChoiceExplanation", "explain_choice"]
+__all__ = ["ChoiceExplanation", "Redirected", "Seen", "explain_choice"]
+
+
+Seen = Callable[[View, Any, Any], object]
+"""Called with the view, the work and the place that the policy chose, before the decision is carried out."""
+
+
+class Redirected(Policy):
+    """Decides as another policy does; one job or task goes to a given place instead, by name.
+
+    Parameters
+    ----------
+    policy
+        decides, whatever it is asked
+    work
+        the id of the job or task; of a job of a broker also its home and its id, ``"a:7"``
+    place
+        the name of the place; ``None``: the one that the policy chose
+    seen
+        is called with the decision on the work
+
+    >>> from simmodel import Job, simulate
+    >>> from simmodel.scheduling import policy
+    >>> jobs = [Job(id=name, run=10) for name in (1, 2)]
+    >>> simulate({"a": 4, "b": 4}, jobs, Redirected(policy("round-robin"), 1, "b")).jobs["destination"].tolist()
+    ['b', 'b']
+    """
+
+    def __init__(self, policy: Policy, work: int | str, place: str | None = None, seen: Seen | None = None) -> None:
+        self.policy = policy
+        self.work = work
+        self.place = place
+        self.seen = seen
+        for trait in ("name", "decides", "plans", "preempts", "tries_every_submission", "draws", "at_home"):
+            setattr(self, trait, getattr(policy, trait))
+
+    def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
+        """Return the places that the policy allows for a home."""
+        return self.policy.destinations(home, places)
+
+    def forget(self) -> None:
+        """Have the policy discard its cached values."""
+        self.policy.forget()
+
+    def state(self) -> Any:
+        """Return the state of the policy."""
+        return self.policy.state()
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Restore the state of the policy."""
+        self.policy.restore(values)
+
+    def _meant(self, work: LiveJob | LiveTask) -> bool:
+        home = getattr(work, "home", None)
+        return str(self.work) in (str(work.id), "" if home is None else f"{home.name}:{work.id}")
+
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        """Yield the decisions of the policy."""
+        for decision in self.policy.decide(view) or ():
+            if type(decision) is Start and self._meant(decision.work):
+                if self.seen is not None:
+                    self.seen(view, decision.work, decision.place)
+                if self.place is not None and decision.place.name != self.place:
+                    there = next(place for place in view.places if place.name == self.place)
+                    decision = decision._replace(place=there, allocation=None)
+            yield decision
+
 
 _TRIED = 8  # places
 _CALLED = {
@@ -188,7 +258,7 @@ def _started(scenario: Scenario, job: int | str, place: str | None, seen: _Decis
     return attrs.evolve(scenario, policy=Redirected(policy_of(given).fresh(), job, place, seen)).start()
 
 
-def _run(simulation: Any, until: float) -> Any:
+def _run(simulation: Simulation, until: float) -> Any:
     try:
         return simulation.run(until=until if until < inf else None).result()
     except Stalled:  # other jobs never start
@@ -214,7 +284,7 @@ def _earlier(found: dict[str, tuple[float, float]], start: float) -> Iterator[Ch
         yield Change("place", name, f"on {name} it would start at {at:.10g} s{sooner}")
 
 
-def _there(simulation: Any, decided: _Decision, job: int | str) -> Explanation | None:
+def _there(simulation: Simulation, decided: _Decision, job: int | str) -> Explanation | None:
     """Return why the job waits in the cluster that was chosen, right after the decision; ``None``: it does not."""
     (place,) = (each for each in simulation.system.places if each.name == decided.chosen)
     name = str(job).rpartition(":")[2]

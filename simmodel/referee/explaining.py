@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simmodel.referee.explanation import Explanation
     from simmodel.referee.task_explanation import TaskExplanation
     from simmodel.results.stored import Stored
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork

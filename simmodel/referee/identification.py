@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simmodel.platform.cluster import ClusterSpec
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
-    from simmodel.systems.system import System
+    from simmodel.systems.system import Live, System
     from simmodel.work.job import LiveJob
 
 __all__ = ["after_instant", "before_decision", "explain_job", "instant_in"]
@@ -124,7 +124,7 @@ def _fate(live: LiveJob | None) -> str:
     return f"it is {live.state}" + (f", started at {live.started:.10g} s" if live.started is not None else "")
 
 
-def after_instant(simulation: Simulation, when: float, system: System[Any] | None = None) -> Any:
+def after_instant(simulation: Simulation, when: float, system: System[Live] | None = None) -> Any:
     """Run through an instant (s), and return the state of the system, or of one below it, after its decisions."""
     simulation.run(until=float(np.nextafter(when, inf)))
     return attrs.evolve((system or simulation.system).seen(), now=when)

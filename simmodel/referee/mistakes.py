@@ -12,6 +12,7 @@ from simmodel.scheduling.protocol import Decision, Start, View
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.pool import Pool
+    from simmodel.work.job import LiveJob, Run
 
 __all__ = ["Mistake", "MistakenEasy", "mistakes_of"]
 
@@ -64,7 +65,7 @@ class MistakenEasy(Policy):
                 extra -= job.processors
             yield Start(job, place)
 
-    def _reservation(self, head: Any, place: Pool, now: float) -> tuple[float, float]:
+    def _reservation(self, head: LiveJob, place: Pool, now: float) -> tuple[float, float]:
         """Return when the head can start (s), and the processors that are free beside it then."""
         if self.shadow == "none":
             return float("inf"), float("inf")
@@ -77,7 +78,7 @@ class MistakenEasy(Policy):
                 shadow = end  # those that end with it are free then, too
         return shadow, free - head.processors if shadow < float("inf") else free
 
-    def _end(self, run: Any, now: float) -> float:
+    def _end(self, run: Run, now: float) -> float:
         end: float = now + run.job.planned if self.shadow == "limits" else max(run.expected_end, now)
         return end
 

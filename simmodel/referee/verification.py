@@ -18,7 +18,7 @@ from simmodel.referee.feasibility import impossible
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.mistakes import mistakes_of
 from simmodel.referee.schedules import MISFITS, Fault, GivenSchedule, Schedule, schedule_of
-from simmodel.runs.platforms import platform_of
+from simmodel.runs.scenario import platform_of
 from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.systems.submissions import read_workload
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import ClusterSpec
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from simmodel.results.stored_tables import parts_of, write_csv_parts, write_parquet_parts
-from simmodel.results.stores import folder_of, pyarrow
-from simmodel.results.unfinished import UnfinishedFile
+from simmodel.results.stores import UnfinishedFile, folder_of, pyarrow
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from simmodel.foundation.errors import InputError, Plain
-from simmodel.metrics.names import TAU, Cut
-from simmodel.records.grid_record import GridRecord
+from simmodel.metrics.batch import TAU, Cut
+from simmodel.records.broker_record import GridRecord
 from simmodel.results.checks import check_flows
 from simmodel.results.result import Result
 from simmodel.results.stored import Common
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.view.grid_plots import GridPlots
     from simmodel.view.page.document import Page
-    from simmodel.work.given_work import TimedWorkflow
+    from simmodel.work.prepare import TimedWorkflow
     from simmodel.work.table import Table
 
 __all__ = ["GridResult"]
@@ -30,7 +30,7 @@ __all__ = ["GridResult"]
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
 class GridResult(Result, GridRecord):
-    """The result of a grid; fields and columns are those of :class:`~simmodel.records.grid_record.GridRecord`.
+    """The result of a grid; fields and columns are those of :class:`~simmodel.records.broker_record.GridRecord`.
 
     >>> from simmodel import Environment, Grid, Job
     >>> from simmodel.platform import GridSpec, SiteSpec

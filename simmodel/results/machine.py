@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.formats.documents import Value
 from simmodel.foundation.errors import Plain
-from simmodel.metrics.names import MACHINE_METRICS
+from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.toml import from_dict
 from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from simmodel.foundation.errors import InputError, Plain, clipped, shown
-from simmodel.metrics.names import JOB_METRICS, METRICS, TAU, Cut
+from simmodel.metrics.batch import JOB_METRICS, METRICS, TAU, Cut
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stored import Common, Stored
 from simmodel.work.table import Table

@@ -13,8 +13,8 @@ from simmodel.formats.documents import Value
 from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, Plain
 from simmodel.foundation.loading import one_sentence
+from simmodel.metrics.batch import METRICS, TAU, Cut
 from simmodel.metrics.grid import SITE_COLUMNS, SiteSums, site_lines
-from simmodel.metrics.names import METRICS, TAU, Cut
 from simmodel.metrics.one_pass import COLUMNS, NotSorted, Span, summary_in_one_pass
 from simmodel.records.job_record import runs_of
 from simmodel.results.loading import UNFINISHED, common_of, load_result, read_document, read_tables

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.foundation.writing import holds_parquet
-from simmodel.results.stores import SQLITE_TYPES, fill, flat, folder_of, pyarrow
-from simmodel.results.unfinished import UnfinishedFile
+from simmodel.results.stores import SQLITE_TYPES, UnfinishedFile, fill, flat, folder_of, pyarrow
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.results.result import Result
     from simmodel.results.streamed import StreamedResult
     from simmodel.results.streams import RecordStream
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.prediction import PredictorLike
     from simmodel.scheduling.registry import PolicyLike

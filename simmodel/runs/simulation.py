@@ -28,12 +28,12 @@ __all__ = ["Simulation"]
 _LAST = 1_000_000  # rank at the end of an instant: after all schedulers
 
 
-def _is_over(system: System[Any]) -> bool:
+def _is_over(system: System[Live]) -> bool:
     """Whether nothing waits and nothing is left but wake-ups, which policies may plan for ever."""
     return system.env.only_wake_ups and not any(each.view.waiting for each in system.all_below())
 
 
-def _leave_if_over(system: System[Any]) -> None:
+def _leave_if_over(system: System[Live]) -> None:
     if system.scheduler.over is not None and _is_over(system):
         system.env.leave()
 

@@ -67,7 +67,7 @@ def why_not_known(work: object, place: object, places: Sequence[Place]) -> str |
     return None
 
 
-def not_here(work: object) -> str:
+def not_here(work: LiveJob | LiveTask) -> str:
     """Return why work that waits for another system is refused."""
     return f"must name work that waits for this scheduler, got {work!r} of another system"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simmodel.resources.processors.host import Execution
     from simmodel.resources.processors.services import Moved
     from simmodel.resources.processors.taskplace import TaskPlace
-    from simmodel.scheduling.protocol import Place
+    from simmodel.scheduling.protocol import GridSite, MovedFile, Place
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.checkpoint import Kept
     from simmodel.work.job import Brokered, LiveJob, Run
@@ -221,51 +221,51 @@ class Observer:
         """A job was submitted to a grid."""
 
     @hook
-    def job_assigned(self, job: Brokered, site: Any, /) -> None:
+    def job_assigned(self, job: Brokered, site: GridSite, /) -> None:
         """A grid chose a site for a job: its overhead and its files come next, then the queue there."""
 
     @hook
-    def job_queued(self, job: LiveJob, site: Any, /) -> None:
+    def job_queued(self, job: LiveJob, site: GridSite, /) -> None:
         """A job that had overhead or files joins the queue of its site."""
 
     @hook
-    def job_phase(self, job: Brokered, site: Any, phase: str, /) -> None:
+    def job_phase(self, job: Brokered, site: GridSite, phase: str, /) -> None:
         """A job with overhead or files goes on to another phase of its stay at a site: ``reading``, ``writing``, ..."""
 
     @hook
-    def job_retried(self, job: Brokered, site: Any, reason: str, /) -> None:
+    def job_retried(self, job: Brokered, site: GridSite, reason: str, /) -> None:
         """A job failed at a site, and waits for the grid to choose again."""
 
     @hook
-    def job_finished(self, job: Brokered, site: Any, /) -> None:
+    def job_finished(self, job: Brokered, site: GridSite, /) -> None:
         """A job of a grid has ended for good, its outputs in place; ``job.state`` is its final state."""
 
     @hook
-    def file_transfer_started(self, fetch: Any, /) -> None:
+    def file_transfer_started(self, fetch: MovedFile, /) -> None:
         """A file is on its way: ``fetch.file`` of ``fetch.size`` bytes from ``fetch.source`` to ``fetch.site``."""
 
     @hook
-    def file_transfer_ended(self, fetch: Any, transfer: Transfer, /) -> None:
+    def file_transfer_ended(self, fetch: MovedFile, transfer: Transfer, /) -> None:
         """The transfer of a file ended, with ``transfer.status``."""
 
     @hook
-    def file_transfer_failed(self, fetch: Any, reason: str, /) -> None:
+    def file_transfer_failed(self, fetch: MovedFile, reason: str, /) -> None:
         """A file does not come: nobody needs it any more, or for this reason."""
 
     @hook
-    def site_down(self, site: Any, /) -> None:
+    def site_down(self, site: GridSite, /) -> None:
         """A site went down."""
 
     @hook
-    def site_up(self, site: Any, /) -> None:
+    def site_up(self, site: GridSite, /) -> None:
         """A site is up again."""
 
     @hook
-    def site_closed(self, site: Any, /) -> None:
+    def site_closed(self, site: GridSite, /) -> None:
         """A site takes no new jobs."""
 
     @hook
-    def site_reopened(self, site: Any, /) -> None:
+    def site_reopened(self, site: GridSite, /) -> None:
         """A site takes jobs again."""
 
     # ------------------------------------------------------------------ storages

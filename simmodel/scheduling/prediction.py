@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeAlias
 
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.named_calls import call_with, split_call
-from simmodel.platform.predictors import PREDICTORS
+from simmodel.platform.models import PREDICTORS
 from simmodel.scheduling.policy_base import parameters_of
 
 __all__ = ["INCREMENTS", "AskingJob", "Predictor", "PredictorLike", "predictor", "register_predictor"]

@@ -16,7 +16,11 @@ from simmodel.foundation.errors import unknown
 if TYPE_CHECKING:
     import numpy as np
 
-    from simmodel.work.job import LiveJob, Run
+    from simmodel.environment import Environment
+    from simmodel.platform.grid import SiteSpec
+    from simmodel.resources.data.catalogue import Catalogue
+    from simmodel.resources.data.storage import Storage
+    from simmodel.work.job import Brokered, LiveJob, Run
     from simmodel.work.livetask import LiveTask
 
 __all__ = [
@@ -24,8 +28,10 @@ __all__ = [
     "Decision",
     "Estimate",
     "Evict",
+    "GridSite",
     "Load",
     "LoadLine",
+    "MovedFile",
     "OrderLike",
     "Place",
     "Preempt",
@@ -56,11 +62,11 @@ class Start(NamedTuple):
 class Preempt(NamedTuple):
     """Preempt running work: it returns to the queue, to start again (``requeue``) or to continue (``suspend``).
 
-    On a cluster, ``timeout`` stops it for good, at a limit that the policy enforces.
+    On a cluster, ``timeout`` stops it for good, at a limit that the policy enforces, and ``cancel`` for another job.
     """
 
     work: Any
-    mode: Literal["requeue", "suspend", "timeout"] = "requeue"
+    mode: Literal["requeue", "suspend", "timeout", "cancel"] = "requeue"
     reason: str | None = None
 
 
@@ -232,6 +238,69 @@ class Place(Protocol):
         ...
 
 
+class GridSite(Place, Protocol):
+    """A site of a grid, as data policies and records see it: a place with a storage."""
+
+    @property
+    def spec(self) -> SiteSpec:
+        """Its spec."""
+        ...
+
+    @property
+    def storage(self) -> Storage:
+        """Its storage, with the files that it holds."""
+        ...
+
+    @property
+    def down(self) -> int:
+        """For how many reasons it is down."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """Its position among the sites."""
+        ...
+
+    @property
+    def system(self) -> Any:
+        """Its cluster, whose places are its pools of cores."""
+        ...
+
+
+class MovedFile(Protocol):
+    """A file on its way to a site of a grid, as records see it."""
+
+    @property
+    def file(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def size(self) -> float:
+        """Its bytes."""
+        ...
+
+    @property
+    def site(self) -> GridSite:
+        """The site that it goes to."""
+        ...
+
+    @property
+    def source(self) -> GridSite | None:
+        """The site that it comes from, once its transfer has started."""
+        ...
+
+    @property
+    def job(self) -> Brokered | None:
+        """The job that asked for it first, if any."""
+        ...
+
+    @property
+    def cause(self) -> str:
+        """Why it is moved: ``"stage in"``, ``"stage out"`` or the name of a data policy."""
+        ...
+
+
 class OrderLike(Protocol):
     """An order of waiting work by a key, lower first; ties go by submission.
 
@@ -297,7 +366,7 @@ class View:
         *("takes", "usage", "waiting"),
     )
 
-    def __init__(self, env: Any, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
+    def __init__(self, env: Environment, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
         self.env = env
         self.waiting = waiting
         self.places = places
@@ -359,12 +428,14 @@ class DataView:
         first decision all files
     """
 
-    def __init__(self, env: Any, sites: Sequence[Any], files: Any, waiting: Any, rng_name: str) -> None:
+    def __init__(
+        self, env: Environment, sites: Sequence[GridSite], files: Catalogue, waiting: Any, rng_name: str
+    ) -> None:
         self.env = env
         self.sites = sites
         self.files = files
         self.waiting = waiting
-        self.assigned: list[tuple[Any, Any]] = []
+        self.assigned: list[tuple[Any, GridSite]] = []
         self.added: list[str] = []
         self._rng = rng_name
         self._keeps = False
@@ -380,7 +451,7 @@ class DataView:
         stream: np.random.Generator = self.env.rng(self._rng)
         return stream
 
-    def site(self, name: str) -> Any:
+    def site(self, name: str) -> GridSite:
         """Return the site with a name; raises ``InputError`` if there is none."""
         for site in self.sites:
             if site.name == name:

@@ -30,6 +30,7 @@ from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment, ToCome
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
@@ -76,7 +77,7 @@ class Executive(Protocol[Work, At]):
         """
         ...
 
-    def start(self, job: Work, place: At, allocation: Any = None, /) -> None:
+    def start(self, job: Work, place: At, allocation: Allocation | None = None, /) -> None:
         """Start waiting work on a place; the scheduler has checked that this is possible."""
         ...
 

@@ -15,6 +15,7 @@ from simmodel.resources.data.catalogue import CatalogueState
 from simmodel.resources.data.storage import StorageState
 from simmodel.resources.network.shared_channel import ChannelState
 from simmodel.snapshots.broker import BrokerSnapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Planned, expected_end
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
@@ -413,8 +414,9 @@ def _seen_stay(stay: StayState, limit: float) -> StayState:
     return stay._replace(spec=spec, length=None if stay.length is None else limit)
 
 
-def _with_ends(place: Any, since: Mapping[tuple[str, int], float]) -> Snapshot:
+def _with_ends(place: Snapshot, since: Mapping[tuple[str, int], float]) -> ClusterSnapshot:
     """Return the snapshot of a site in which jobs end that have begun to execute after they had read their inputs."""
+    assert isinstance(place, ClusterSnapshot)
     running, planned = list(place.running), list(place.planned)
     for i, run in enumerate(running):
         began = since.get((place.name, run.work.number))
@@ -423,5 +425,4 @@ def _with_ends(place: Any, since: Mapping[tuple[str, int], float]) -> Snapshot:
             running[i] = run._replace(end=end)
             planned.append(Planned(end, float(END), "end", (i,)))
     planned.sort(key=attrgetter("at", "priority"))
-    found: Snapshot = attrs.evolve(place, running=tuple(running), planned=tuple(planned))
-    return found
+    return attrs.evolve(place, running=tuple(running), planned=tuple(planned))

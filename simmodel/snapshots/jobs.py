@@ -14,7 +14,7 @@ import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.records.job_columns import join
+from simmodel.records.job_record import join
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Count, Instant, Like, Rest, Seconds, Size, one_of

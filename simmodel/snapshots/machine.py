@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -13,9 +13,9 @@ from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.options import MachineOptions
 from simmodel.resources.data.eviction import CandidateState
-from simmodel.snapshots.references import renumbered
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
+from simmodel.work.livetask import LiveData, LiveTask
 
 __all__ = [
     "DataState",
@@ -27,6 +27,10 @@ __all__ = [
     "RunningTaskState",
     "SetState",
     "TaskState",
+    "data_in",
+    "referred",
+    "referring",
+    "renumbered",
 ]
 
 OPTIONS = MachineOptions()
@@ -98,7 +102,7 @@ class PoolState(Fields):
 
     Of pools with another eviction rule than LRU: the arrivals and uses so far, and the past of each of the data held.
     ``parts``: data of which only some bytes are left, and these bytes; ``own``: the state of its model (see
-    :mod:`simmodel.snapshots.references`).
+    :mod:`simmodel.snapshots.machine`).
     """
 
     name: str
@@ -137,7 +141,7 @@ class ProcessorState(Fields):
 
     ``numbers``: how many tasks were ranked so far; ``queued``: expected seconds in the queue; ``since``, ``until``:
     start and expected end (s) of the running task; ``running``: the running tasks, if there may be several;
-    ``own``: the state of its model (see :mod:`simmodel.snapshots.references`).
+    ``own``: the state of its model (see :mod:`simmodel.snapshots.machine`).
     """
 
     name: str
@@ -410,3 +414,67 @@ def _renumbered(place: ProcessorState, number: Mapping[int, int]) -> ProcessorSt
         last_family=family(place.last_family),
         own=renumbered(place.own, number),
     )
+
+
+# ---------------------------------------------------------------------- tasks by number
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return plain values with each leaf, and each reference, changed."""
+    if isinstance(value, Mapping) and value.keys() not in ({"task"}, {"data"}):
+        return {key: _mapped(each, change) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_mapped(each, change) for each in value]
+    return change(value)
+
+
+def data_in(value: Any) -> Iterator[LiveData]:
+    """Yield the data objects in the state of a model."""
+    if isinstance(value, LiveData):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from data_in(each)
+    elif isinstance(value, Mapping):
+        yield from data_in(list(value.values()))
+
+
+def referring(value: Any, tasks: Mapping[LiveTask, int], data: Mapping[LiveData, int]) -> Any:
+    """Return the state of a model with the numbers of its tasks and data."""
+
+    def change(leaf: Any) -> Any:
+        if isinstance(leaf, LiveTask):
+            return {"task": tasks[leaf]} if leaf in tasks else None
+        return {"data": data[leaf]} if isinstance(leaf, LiveData) else leaf
+
+    return _mapped(value, change)
+
+
+def referred(value: Any, tasks: Sequence[LiveTask], data: Sequence[LiveData]) -> Any:
+    """Return the state of a model with the tasks and data of its numbers.
+
+    >>> referred([[{"task": 1}, 2.5], {"left": None}], ["a", "b"], [])
+    [['b', 2.5], {'left': None}]
+    """
+
+    def change(leaf: Any) -> Any:
+        if isinstance(leaf, Mapping):
+            return tasks[leaf["task"]] if "task" in leaf else data[leaf["data"]]
+        return leaf
+
+    return _mapped(value, change)
+
+
+def renumbered(value: Any, number: Mapping[int, int]) -> Any:
+    """Return the state of a model with its references to tasks renumbered; tasks without a number become ``None``.
+
+    >>> renumbered({"left": [[{"task": 2}, 1.5]]}, {2: 0})
+    {'left': [[{'task': 0}, 1.5]]}
+    """
+
+    def change(leaf: Any) -> Any:
+        if isinstance(leaf, Mapping) and "task" in leaf:
+            return {"task": number[leaf["task"]]} if leaf["task"] in number else None
+        return leaf
+
+    return _mapped(value, change)

@@ -25,7 +25,7 @@ from simmodel.work.table import Table
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
 
 __all__ = ["CCRS", "FATS", "FatCurve", "Layers", "fat_curve", "two_processors"]

@@ -26,7 +26,7 @@ from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
     from simmodel.generators.draws import Amount
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
 
 __all__ = ["CLAIMS", "CONFIGURATIONS", "PATSERS", "POLICIES", "Drawn", "Ranking", "SetupStudy", "setup_study"]

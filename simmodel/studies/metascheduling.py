@@ -41,7 +41,7 @@ from simmodel.work.transformations import shift
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.view.style import Size
     from simmodel.work.workload import Workload

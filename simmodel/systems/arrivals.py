@@ -21,6 +21,7 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from simpy.events import Event
 
     from simmodel.environment import Environment
     from simmodel.systems.system import Offers
@@ -101,7 +102,7 @@ class Arrivals(Occurrence, Generic[Row]):
         self.callbacks = self._callbacks
         self.number = self._plan(self, at, self.priority)
 
-    def _fire(self, _event: object) -> None:
+    def _fire(self, _event: Event) -> None:
         raise NotImplementedError
 
     def left(self) -> list[Row]:

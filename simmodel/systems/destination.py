@@ -308,7 +308,7 @@ class Destination:
         self.system.cancel(job if job.below is None else job.below)
 
 
-def destination_of(system: System[Any], by: EstimateBasis = "requested") -> Destination:
+def destination_of(system: System[Live], by: EstimateBasis = "requested") -> Destination:
     """Return a system as a place of a broker: an instance of its ``destination_class``.
 
     Parameters

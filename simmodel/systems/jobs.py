@@ -29,9 +29,8 @@ from simmodel.systems.policy_state import (
     stream_states,
 )
 from simmodel.systems.system import System
-from simmodel.work.given_work import as_workload
 from simmodel.work.job import Job, LiveJob, Refusal, Run, rule_of
-from simmodel.work.prepare import distinct_jobs, prepare
+from simmodel.work.prepare import as_workload, distinct_jobs, prepare
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.results.result import Result
     from simmodel.systems.system import EstimateBasis
-    from simmodel.work.given_work import JobsGiven
-    from simmodel.work.prepare import Prepared
+    from simmodel.work.prepare import JobsGiven, Prepared
 
 __all__ = ["Arrival", "JobSystem"]
 

@@ -14,8 +14,8 @@ import attrs
 from simmodel.foundation.errors import InputError, Plain, unknown
 from simmodel.systems.system import Live
 from simmodel.work.chunks import ChunkedWorkload
-from simmodel.work.given_work import JobsGiven, are_workflows, as_workload, told_apart
 from simmodel.work.job import Job
+from simmodel.work.prepare import JobsGiven, are_workflows, as_workload, told_apart
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
@@ -352,7 +352,7 @@ def read_submissions(
     homes
         names of the places that can be homes of workloads
     of_nodes
-        for workflows run as jobs: see :func:`~simmodel.work.given_work.as_workload`
+        for workflows run as jobs: see :func:`~simmodel.work.prepare.as_workload`
     seed
         of generated jobs and tasks
     machine, config

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.recorder import JobRecorder
     from simmodel.records.streamed_recorder import Write
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.scheduling.protocol import Estimate, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.scheduling.scheduler import Handler, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Job
-    from simmodel.work.prepare import Prepared
+    from simmodel.work.prepare import JobsGiven, Prepared
     from simmodel.work.table import Table
 
 __all__ = ["EstimateBasis", "Offers", "RunningBelow", "System", "Timing"]
@@ -173,7 +173,7 @@ class System(Generic[Live]):
         """
         raise InputError(f"{self.name}: cannot replay a workload of jobs: a {self.kind} runs {self.work}")
 
-    def start(self, work: Live, place: Any, allocation: Any = None) -> None:
+    def start(self, work: Live, place: Any, allocation: Allocation | None = None) -> None:
         """Start waiting work at a place; the scheduler has checked that it fits."""
         raise NotImplementedError
 

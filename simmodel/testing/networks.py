@@ -15,8 +15,7 @@ from simmodel.resources.network.links import Link
 from simmodel.resources.network.network import Network
 from simmodel.resources.network.transfer import Transfer
 from simmodel.scheduling.observer import Observer
-from simmodel.testing.job_runs import check_jobs
-from simmodel.testing.resources import CLOCK
+from simmodel.testing.resources import CLOCK, check_jobs
 from simmodel.work.job import Job
 
 __all__ = ["check_link", "check_rule"]

@@ -11,12 +11,12 @@ import attrs
 import numpy as np
 
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.platform.placements import placement_text
+from simmodel.platform.models import placement_text
 from simmodel.platform.topology import Topology
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.node_network import NodeNetwork
 from simmodel.resources.pools.placements import placement_named
-from simmodel.testing.job_runs import check_jobs
+from simmodel.testing.resources import check_jobs
 from simmodel.work.job import Job
 
 __all__ = ["check_placement"]

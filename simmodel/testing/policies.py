@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import Stalled
@@ -23,7 +25,6 @@ from simmodel.systems.grid.system import Grid
 from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.systems.system import Live, System
-from simmodel.testing.reachability import leaks
 from simmodel.testing.systems import rows_of
 from simmodel.work.job import Job
 from simmodel.work.task import Task
@@ -31,10 +32,12 @@ from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.policy_base import At
+    from simmodel.scheduling.protocol import View
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
 
-__all__ = ["check_policy"]
+__all__ = ["check_policy", "leaks", "reachable"]
 
 _MOST = 10_000  # decisions at one instant
 _RUNS = [20.125 + 7.0 * (i * i % 11) + i / 64 for i in range(30)]
@@ -104,7 +107,7 @@ class _Watched(Policy):
             yield decision
         assert [_asked(work) for work in waiting] == before, f"{self.name} changes waiting work"
 
-    def destinations(self, home: Any, places: Any, /) -> Any:
+    def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
         """Return the destinations of the wrapped policy."""
         return self.inner.destinations(home, places)
 
@@ -207,4 +210,62 @@ def _machine() -> MachineSpec:
             ProcessorSpec(name="core", count=2, type="CPUCore", architecture="x", pool="ram"),
             ProcessorSpec(name="gpu", type="GPU", architecture="fast", pool="ram"),
         ],
+    )
+
+
+# ---------------------------------------------------------------------- what a view leads to
+
+
+def reachable(view: View) -> Iterator[tuple[str, Any]]:
+    """Yield each number and text that is reachable from a view through public attributes, with its path.
+
+    The search follows objects of this package, sequences, mappings, sets and arrays; it calls only properties.
+
+    >>> from simmodel import Environment
+    >>> from simmodel import Cluster
+    >>> dict(reachable(Cluster(Environment(), 4).view))["view.places[0].capacity"]
+    4
+    """
+    seen: set[int] = set()
+    kept: list[object] = []  # keeps objects alive, so that ids stay unique
+    line: list[tuple[str, Any]] = [("view", view)]
+    while line:
+        path, value = line.pop()
+        if isinstance(value, (bool, int, float, str, np.generic)):
+            yield path, value
+            continue
+        if value is None or callable(value) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        kept.append(value)
+        line.extend(_parts(path, value))
+
+
+def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, np.ndarray):
+        yield from ((f"{path}[{i}]", each) for i, each in enumerate(value.ravel().tolist()))
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield f"{path}[{key!r}]", each
+            yield f"{path}.keys()", key
+    elif isinstance(value, (list, tuple, Set)):
+        yield from ((f"{path}[{i}]", each) for i, each in enumerate(value))
+    elif type(value).__module__.partition(".")[0] == "simmodel":
+        for name in dir(value):
+            if not name.startswith("_"):
+                try:
+                    yield f"{path}.{name}", getattr(value, name)
+                except Exception:
+                    continue
+        if getattr(type(value), "__iter__", None) is not None:
+            yield from ((f"{path}[{i}]", each) for i, each in enumerate(value))
+
+
+def leaks(view: View, secrets: Iterable[float]) -> list[str]:
+    """Return the paths from a view to numbers that a policy must not see, such as actual run times."""
+    wanted = {float(each) for each in secrets}
+    return sorted(
+        path
+        for path, value in reachable(view)
+        if isinstance(value, (int, float, np.integer, np.floating)) and float(value) in wanted
     )

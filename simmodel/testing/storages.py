@@ -12,7 +12,7 @@ from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.storage import StorageSpec
 from simmodel.resources.data.storage import make_storage
 from simmodel.resources.network.shared_channel import Access
-from simmodel.testing.job_runs import check_jobs
+from simmodel.testing.resources import check_jobs
 from simmodel.work import File
 from simmodel.work.job import Job
 

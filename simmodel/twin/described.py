@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
+import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.loading import read_bytes
@@ -14,8 +15,11 @@ from simmodel.platform.cluster import ClusterSpec, NodeSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.options import ClusterOptions
 from simmodel.platform.toml import to_toml
+from simmodel.scheduling.registry import policy as policy_of
+from simmodel.systems.submissions import read_workload
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
 
 __all__ = ["STATE_OF_NOW", "Described", "NodeKind", "Notes", "Unsupported", "node_specs", "saved_answers"]
@@ -90,6 +94,10 @@ class Described(Fields):
         the shares of recorded starts that policies explain, the highest first; none: no log was asked
     chance, starts
         the share that an arbitrary order explains, and the number of starts that were judged
+    nearest
+        if the policy is one with loops of its own, the nearest one that decides at each event
+    within
+        the seconds by which a start may come later than a policy wanted it, to be explained
     """
 
     spec: ClusterSpec
@@ -101,6 +109,8 @@ class Described(Fields):
     explained: Mapping[str, float] = attrs.field(factory=dict)
     chance: float = 0.0
     starts: int = 0
+    nearest: str = ""
+    within: float = _CYCLE
 
     @property
     def known(self) -> bool:
@@ -121,23 +131,37 @@ class Described(Fields):
     def explained_by(self, log: GivenWork) -> Described:
         """Return this with the policy that explains the recorded starts of a log best: in order, or with backfilling.
 
-        Policies that sort the queue arbitrarily are judged beside it: see :attr:`known`.
+        Policies that sort the queue arbitrarily are judged beside it: see :attr:`known`. When the loops of Slurm ran, a
+        log does not tell: its policy is asked at each recorded start, a start may come a backfill cycle later, and
+        another policy must explain more than half of the starts that it does not.
 
         Raises
         ------
         InputError
             the log has no starts, or cannot be read
         """
+        from simmodel.policies.slurm.policy import Slurm
         from simmodel.referee.identification import identify
 
-        order = self.policy.removesuffix("conservative").removesuffix("+") or "fcfs"
+        nearest = self.nearest or self.policy
+        order = nearest.removesuffix("conservative").removesuffix("+") or "fcfs"
         prefix = "" if order == "fcfs" else f"{order}+"
-        own = {self.policy, order, f"{prefix}easy", f"{prefix}conservative"}
-        candidates = [self.policy, order, f"{prefix}easy", f"{prefix}conservative", *_ARBITRARY]
-        found = identify(log, None, self.spec, list(dict.fromkeys(candidates)), tolerance=_CYCLE, sample=_SAMPLE)
-        shares = {name: share for name, share in found.shares.items() if name in own}
-        chance = max(share for name, share in found.shares.items() if name not in own)
-        return attrs.evolve(self, policy=next(iter(shares)), explained=shares, chance=chance, starts=found.judged)
+        names = list(dict.fromkeys([nearest, order, f"{prefix}easy", f"{prefix}conservative"]))
+        candidates: dict[str, PolicyLike] = {name: name for name in names}
+        within = _CYCLE
+        if isinstance(own := policy_of(self.policy), Slurm):
+            starts = read_workload(log).recorded_starts()
+            candidates = {self.policy: own.asked_at(np.unique(starts[np.isfinite(starts)]).tolist())} | candidates
+            within = max(within, own.settings.bf_interval)
+        known = set(candidates)
+        candidates |= {name: name for name in _ARBITRARY if name not in candidates}
+        found = identify(log, None, self.spec, candidates, tolerance=within, sample=_SAMPLE)
+        shares = {name: share for name, share in found.shares.items() if name in known}
+        best, told = next(iter(shares)), shares[self.policy]
+        if self.nearest and shares[best] <= told + (1 - told) / 2:
+            best = self.policy  # that of the settings, unless another one explains much more
+        chance = max(share for name, share in found.shares.items() if name not in known)
+        return attrs.evolve(self, policy=best, explained=shares, chance=chance, starts=found.judged, within=within)
 
     def toml(self) -> str:
         """Return the platform as TOML, with comments on the policy and on the properties that are not expressed."""
@@ -145,7 +169,8 @@ class Described(Fields):
         if self.explained:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.explained.items())
             comments.append(
-                f"recorded starts explained within {_CYCLE:g} s: {shares}; by an arbitrary order: {self.chance:.0%}"
+                f"recorded starts explained within {self.within:g} s: {shares}; "
+                f"by an arbitrary order: {self.chance:.0%}"
             )
         if self.options.overrun == "continue":
             comments.append("option: overrun = continue")

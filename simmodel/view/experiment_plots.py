@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
+from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.view.style import (
     BLUE,
     COLOURS,
@@ -34,7 +34,17 @@ if TYPE_CHECKING:
     from simmodel.metrics.statistics import Interval
     from simmodel.work.table import Table
 
-__all__ = ["Explored", "Indices", "Searched", "effects", "errors_of_methods", "exploration", "front", "index_bars"]
+__all__ = [
+    "Explored",
+    "Indices",
+    "Searched",
+    "differences",
+    "effects",
+    "errors_of_methods",
+    "exploration",
+    "front",
+    "index_bars",
+]
 
 _PANELS = ("slr", "makespan", "bounded_slowdown_mean", "wait_mean")
 _MARKS = "osD^vPX"
@@ -319,6 +329,40 @@ def index_bars(
     else:
         ax.set_xlabel(_LABELS[kinds[0]])
     tidy(ax, grid="x", title=title, default=_title(found, output))
+    return ax.figure  # type: ignore[return-value]
+
+
+def differences(
+    found: Mapping[str, Interval], label: str, *, title: str | None = None, figsize: Size | None = None
+) -> Figure:
+    """Draw differences from a policy with their intervals, one row each, by name; those around zero are grey.
+
+    Parameters
+    ----------
+    found
+        the intervals
+    label
+        of the axis
+    title, figsize
+        as of all plots
+
+    >>> from simmodel.metrics.statistics import Interval
+    >>> figure = differences({"sjf": Interval(3.0, 1.0, 0.95, 9)}, "mean wait, less easy")
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['sjf']
+    """
+    ax = axes(None, (6.4, 0.9 + 0.25 * len(found)), figsize)
+    for row, each in enumerate(found.values()):
+        colour = GREY if 0 in each or not np.isfinite(each.half_width) else ORANGE if each.mean > 0 else BLUE
+        ax.errorbar(
+            each.mean, row, xerr=np.nan_to_num(each.half_width), fmt="o", color=colour, markersize=5, capsize=2.5
+        )
+    ax.set_yticks(np.arange(len(found)), list(found))
+    ax.invert_yaxis()
+    ax.axvline(0, color=GREY, linewidth=0.8)
+    ax.set_xscale("symlog", linthresh=max(1e-9, min([abs(each.mean) for each in found.values()])))
+    ax.set_xlabel(label)
+    tidy(ax, grid="x", title=title)
     return ax.figure  # type: ignore[return-value]
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from simmodel.records.grid_record import GridRecord
+    from simmodel.records.broker_record import GridRecord
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.records.steps import Steps
 

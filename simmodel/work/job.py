@@ -70,7 +70,7 @@ class Tasks(Protocol):
 
 
 class Named(Protocol):
-    """The spec of a machine."""
+    """The spec of a machine, or a place."""
 
     @property
     def name(self) -> str:
@@ -104,8 +104,9 @@ class Dependency(Fields):
     job
         the id of the job waited for
     after
-        the event waited for: ``"start"``, ``"end"`` in any final state, or ``"success"`` (the job completed; if it
-        did not, the waiting job is cancelled)
+        the event waited for: ``"start"``, ``"end"`` in any final state, ``"success"`` (the job completed; if it
+        did not, the waiting job is cancelled), or ``"failure"`` (it ended otherwise; if it completed, the waiting job
+        is cancelled)
     think_time
         seconds from that event until the waiting job may start
 
@@ -114,10 +115,18 @@ class Dependency(Fields):
     """
 
     job: int | str
-    after: Literal["end", "start", "success"] = attrs.field(
-        default="end", validator=attrs.validators.in_(("end", "start", "success"))
+    after: Literal["end", "start", "success", "failure"] = attrs.field(
+        default="end", validator=attrs.validators.in_(("end", "start", "success", "failure"))
     )
     think_time: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
+
+    def met_by(self, completed: bool) -> bool:
+        """Whether the end of the job meets it, given whether the job completed.
+
+        >>> Dependency(1, after="failure").met_by(True), Dependency(1).met_by(True)
+        (False, True)
+        """
+        return self.after in ("end", "start") or (self.after == "success") == completed
 
 
 def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
@@ -194,6 +203,11 @@ class Job(Fields):
         nodes requested, and the cores, GPUs and bytes of memory on each; GPUs are whole devices
     consumables
         named amounts: licences, bytes of burst buffer
+    exclusive
+        whether it gets whole nodes; counted processors are given as they are
+    options
+        what else it asks of the scheduler of its cluster, in the scheduler's own words, such as
+        ``"--switches=1@60 --constraint=big"`` of Slurm; only the policy of that scheduler reads them
     bandwidth
         bytes/s of the storages and links of its cluster, by name, which it holds while it runs, such as
         ``{"scratch": "2GB/s"}``; policies see them as consumables, and others share the rest
@@ -232,7 +246,8 @@ class Job(Fields):
         instead of a run time: a :class:`~simmodel.work.traffic.Traffic`, the messages among its nodes, and the seconds
         that it computes meanwhile on nodes of speed 1. It ends when both are over, later where others use the same
         links of the network of its partition. :class:`~simmodel.work.traffic.Phases` follow each other, and have a
-        ``compute`` of their own
+        ``compute`` of their own. An elastic job sends among the nodes that it has, and computes as fast as its size
+        allows; what is done of it stays done when its size changes
 
     Raises
     ------
@@ -288,6 +303,8 @@ class Job(Fields):
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Messages))
     )
     compute: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
+    exclusive: bool = False
+    options: str = ""
 
     @processors.default
     def _default_processors(self) -> int:
@@ -332,10 +349,12 @@ class Job(Fields):
             raise ValueError(f"compute: must be left out without traffic (run is the run time), got {self.compute}")
         if self.compute and isinstance(self.traffic, Phases):
             raise ValueError(f"compute: must be left out beside phases, which have their own, got {self.compute}")
-        for name in ("run", "body", "workflow", "checkpoint", "elastic"):
+        for name in ("run", "body", "workflow", "checkpoint"):
             if getattr(self, name) is not None:
                 hint = "; compute is the time of its processors" if name == "run" else ""
                 raise ValueError(f"{name}: must be left out beside traffic{hint}, got {getattr(self, name)!r}")
+        if self.elastic is not None and not self.traffic.scales:
+            raise ValueError("elastic: must be left out beside traffic by a matrix, which is of one number of nodes")
 
     def _check_workflow(self) -> None:
         if self.machine is None:
@@ -389,9 +408,9 @@ class Job(Fields):
     def plain(self) -> bool:
         """Whether it requests only processors and time, besides files, dependencies and a priority."""
         named = self.queue is not None or self.partition is not None or self.partitions
-        shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts
+        shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts or self.exclusive
         extra = self.own_end or self.cancel is not None or self.elastic is not None or self.checkpoint is not None
-        return not (named or shaped or extra)
+        return not (named or shaped or extra or self.options)
 
     def seconds(self, saved: float = 0.0) -> float:
         """Return the seconds that it executes if it is not interrupted and so much of its work (s) is saved.
@@ -514,6 +533,7 @@ class JobRequest:
         "consumables",
         "cores_per_node",
         "dependencies",
+        "exclusive",
         "gpus_per_node",
         "grace",
         "group",
@@ -524,6 +544,7 @@ class JobRequest:
         "name",
         "nodes",
         "on_preempt",
+        "options",
         "partition",
         "priority",
         "processors",
@@ -558,6 +579,8 @@ class JobRequest:
         self.grace = job.grace
         self.has_body = job.has_body
         self.traffic = job.traffic
+        self.exclusive = job.exclusive
+        self.options = job.options
 
     def __repr__(self) -> str:
         return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"
@@ -720,7 +743,7 @@ class LiveJob(LiveWork):
         expected: float,
         duration: float,
         user: int | str | None = None,
-        place: Any = None,
+        place: Named | None = None,
         watched: bool = False,
     ) -> None:
         self.event = None
@@ -734,7 +757,7 @@ class LiveJob(LiveWork):
         self.unrequested = False
         self.user = user
         self.priority: float = 0.0
-        self.place = place
+        self.place: Any = place
         self.request: Any = None
         self.rules: Any = None
         self.state = "new"
@@ -1017,7 +1040,7 @@ class Run(Occurrence):
     def __init__(
         self,
         job: LiveJob,
-        place: Any,
+        place: Named,
         started: float,
         expected_end: float,
         grant: Any,
@@ -1025,7 +1048,7 @@ class Run(Occurrence):
         end: float = INFINITY,
     ) -> None:
         self.job = job
-        self.place = place
+        self.place: Any = place
         self.started = started
         self.expected_end = expected_end
         self.grant = grant

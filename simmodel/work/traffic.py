@@ -93,6 +93,11 @@ class Messages(Fields):
         """Return why a job on a number of nodes cannot have it, or ``None``."""
         raise NotImplementedError
 
+    @property
+    def scales(self) -> bool:
+        """Whether a job on any number of nodes can have it: it has no matrix."""
+        raise NotImplementedError
+
     def phases(self, compute: float) -> tuple[Phase, ...]:
         """Return the phases of a job with a ``compute`` of so many seconds."""
         raise NotImplementedError
@@ -105,6 +110,8 @@ class Messages(Fields):
 @attrs.frozen(repr=False)
 class Traffic(Messages):
     """The messages among the nodes of a job, which go on while it computes and are over when it ends.
+
+    They begin after the longest latency of their routes.
 
     Parameters
     ----------
@@ -152,6 +159,11 @@ class Traffic(Messages):
         if isinstance(self.pattern, str) or len(self.pattern) == nodes:
             return None
         return f"traffic: must be a matrix of the {nodes} nodes of the job, got one of {len(self.pattern)}"
+
+    @property
+    def scales(self) -> bool:
+        """Whether a job on any number of nodes can have it: it has no matrix."""
+        return isinstance(self.pattern, str)
 
     def phases(self, compute: float) -> tuple[Phase, ...]:
         """Return the phases of a job that computes for so many seconds meanwhile: there is one."""
@@ -231,6 +243,11 @@ class Phases(Messages):
         """Return why a job on a number of nodes cannot have these phases, or ``None``."""
         found = (phase.traffic.why_not(nodes) for phase in self.steps if phase.traffic is not None)
         return next((reason for reason in found if reason is not None), None)
+
+    @property
+    def scales(self) -> bool:
+        """Whether a job on any number of nodes can have them: none has a matrix."""
+        return all(phase.traffic is None or phase.traffic.scales for phase in self.steps)
 
     def phases(self, compute: float = 0.0) -> tuple[Phase, ...]:
         """Return all phases, one after the other; ``compute`` is that of each."""

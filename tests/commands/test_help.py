@@ -16,6 +16,7 @@ from simmodel.commands import ACTIONS, COMMANDS, MODULES
 from simmodel.commands.arguments import DECLARED
 from simmodel.commands.parser import command_parser
 from tests.helpers.new_process import printed
+from tests.helpers.slurm_sacct import sacct_line, site_folder
 
 HELPS = ("", "--help", "--version", *COMMANDS)
 HEAVY = ("numpy", "simpy", "networkx", "cattrs", "pandas", "matplotlib", "tqdm")
@@ -141,6 +142,9 @@ LONG = {"grid", "meta", "optimise", "twin"}
 )
 def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if name == "slurm":
+        (tmp_path / "site").mkdir()
+        site_folder(tmp_path / "site", [sacct_line(1)])
     lines = examples(START + HELP if name is None else command_parser(name)[1].epilog or "")
     for line in lines:
         program, command, *arguments = shlex.split(line)

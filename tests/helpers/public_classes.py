@@ -73,8 +73,7 @@ from simmodel.platform import (
 from simmodel.platform.options import BrokerOptions, GridOptions, MachineOptions, NoOptions
 from simmodel.policies import Portfolio
 from simmodel.records import JobRecord, NetworkRecorder
-from simmodel.records.broker_record import BrokerRecord
-from simmodel.records.grid_record import GridRecord
+from simmodel.records.broker_record import BrokerRecord, GridRecord
 from simmodel.records.observers import EventRecorder, UsageMeter
 from simmodel.records.steps import Steps
 from simmodel.referee import explain, identify, verify

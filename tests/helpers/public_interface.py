@@ -19,7 +19,7 @@ import simmodel
 from simmodel.commands import ACTIONS, COMMANDS
 from simmodel.commands.list import _LISTS
 from simmodel.commands.parser import command_parser
-from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
+from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from tests.helpers.doc_pages import PAGES
 from tests.helpers.package_imports import STUBS
 from tests.helpers.paths import ROOT, TESTS

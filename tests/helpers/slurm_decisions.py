@@ -5,29 +5,47 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
+from simmodel.policies.slurm.layout import Layout
 from simmodel.policies.slurm.main_loop import main_cycle
-from simmodel.policies.slurm.selection import mask_of
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
+from simmodel.policies.slurm.selection import mask_of, nodes_in
+from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from tests.helpers.slurm_runs import Line, Recorded, Submitted, numbers, recorded
 
 
+class Decided(NamedTuple):
+    """What a cycle decides: starts (job, nodes) and preemptions (job, the job that it makes way for), in order."""
+
+    starts: list[tuple[str, tuple[int, ...]]]
+    preempted: list[tuple[int, int]]
+
+
 class Cycle(NamedTuple):
-    """A cycle: its instant, its loop, and the starts (job, nodes) that were recorded and that are modelled."""
+    """A cycle: its instant, its loop, and what was recorded and what is modelled."""
 
     at: float
     what: str
-    recorded: list[tuple[int, tuple[int, ...]]]
-    modelled: list[tuple[int, tuple[int, ...]]]
+    recorded: Decided
+    modelled: Decided
 
     @property
     def same(self) -> bool:
         return self.recorded == self.modelled
+
+
+class Plan(NamedTuple):
+    """A planned start: the job, or the array of a task, its instant (s since 1970), and its nodes."""
+
+    job: str
+    at: int
+    nodes: tuple[int, ...]
 
 
 class Replay:
@@ -38,68 +56,167 @@ class Replay:
         self.easy = easy
         nodes = run.site.nodes or ()
         self.count = len(nodes)
-        self.table = NodeTable(np.array([[n.cpus, 0, 2.0**50] for n in nodes], dtype=float).T)
-        self.waiting: dict[int, tuple[Submitted, float, float]] = {}
-        self.running: dict[int, Held] = {}
-        self.completing: dict[int, int] = {}
+        self.table = NodeTable(np.array([[n.cpus, 0, n.memory or 2.0**50] for n in nodes], dtype=float).T)
+        self.layout = Layout([node.name for node in nodes], self.count, (), run.switches)
+        self.waiting: dict[str, tuple[Submitted, float, float]] = {}
+        self.arrays: dict[int, Array] = {}
+        self.running: dict[str, tuple[Submitted, Held]] = {}
+        self.completing: dict[tuple[int, str], str] = {}  # nodes of ended jobs, by their number and the job's id
+        self.unfinished: set[str] = set()
+        self.stopped: dict[str, Submitted] = {}
+        self.later: list[tuple[float, str]] = []
+        self.priorities: dict[int, float] = {}
+        self.planned: list[Plan] = []  # by the last cycle of the backfill loop
+        self.preemption = Preemption(run.settings) if run.settings.preempt else None
         self.sites = {each.name: Site(each, self._mask(each.nodes)) for each in run.partitions}
         self.default = next(each.name for each in run.partitions if each.default)
 
     def _mask(self, text: str) -> int:
         return sum(1 << node for node in numbers(text)) if text else (1 << self.count) - 1
 
-    def pending(self, board: Board) -> list[Pending]:
-        found = []
-        for job, at, priority in self.waiting.values():
-            site = self.sites[job.options.get("-p", self.default)]
-            request = Request(job.nodes or 1, nodes=job.nodes)
-            found.append(
-                Pending(SimpleNamespace(state="waiting"), request, board, site, job.limit, priority, at, job.id)
-            )  # type: ignore[arg-type]
-        return sorted(found, key=Pending.key)
+    def _licensed(self, job: Submitted) -> bool:
+        held = [each.licences for each, _ in self.running.values()]
+        return all(
+            number + sum(each.get(name, 0.0) for each in held) <= self.run.licences[name]
+            for name, number in job.licences.items()
+        )
 
-    def model(self, line: Line) -> list[tuple[int, tuple[int, ...]]]:
-        """Return the starts that the model makes at a cycle."""
+    def pending(self, board: Board) -> dict[str, Pending]:
+        found = {}
+        for name, (job, at, priority) in self.waiting.items():
+            if any(str(each) in self.unfinished for one in job.after for each in self.run.jobs[one].names):
+                continue
+            site = self.sites[job.options.get("-p", self.default)]
+            request = Request(job.processors, nodes=job.nodes, exclusive=job.exclusive)
+            live: Any = SimpleNamespace(state="waiting")
+            task = int(name.partition("_")[2] or 0)
+            number = job.id * 1000 + task
+            pending = Pending(
+                live,
+                request,
+                board,
+                site,
+                job.limit,
+                priority,
+                at,
+                number,
+                wishes=Wishes.of(job.wishes),
+                array=self.arrays.get(job.id),
+                ready=self._licensed(job),
+            )
+            found[name] = pending
+        return found
+
+    def model(self, line: Line) -> Decided:
+        """Return what the model decides at a cycle."""
+        for at, name in [each for each in self.later if each[0] <= int(line.at)]:
+            self.later.remove((at, name))
+            job = self.run.jobs[int(name)]
+            self.waiting[name] = job, at, self.priorities[job.id]
         table = self.table.copy()
-        mask = sum(1 << node for node in self.completing)
-        board = Board(table, self.run.settings)
-        board.renew(line.at, self.running.values(), mask)
-        queue = self.pending(board)
-        loop: Iterator[tuple[Pending, Allocation]]
+        mask = 0
+        for node, _ in self.completing:
+            mask |= 1 << node
+        board = Board(table, self.run.settings, self.layout)
+        board.renew(line.at, [held for _, held in self.running.values()], mask)
+        board.preemption = self.preemption
+        named = self.pending(board)
+        names = {id(pending): name for name, pending in named.items()}
+        queue = sorted(named.values(), key=Pending.key)
+        loop: Iterator[tuple[Pending, Allocation | Victims]]
         if self.easy:
             loop = textbook_easy(board, queue)
         elif line.what == "main":
             loop = main_cycle(queue, self.run.settings, full="full" in line.words[0])
         else:
-            loop = BackfillCycle(queue, self.run.settings, line.at).starts()
-        found = []
-        for job, allocation in loop:
-            table.take(allocation)
-            board.started(Held.of(int(line.at) + job.limit, len(found), allocation))
-            found.append((job.number, allocation.numbers))
+            cycle = BackfillCycle(queue, self.run.settings, line.at)
+            loop = cycle.starts()
+        found, before = Decided([], []), dict(self.running)
+        for job, given in loop:
+            name = names[id(job)]
+            if isinstance(given, Victims):
+                for held in given.held:
+                    assert held.stake is not None
+                    table.release(held.allocation)
+                    board.stopped(held, completing=True)
+                    found.preempted.append((held.stake.number, int(name)))
+                continue
+            table.take(given)
+            job.over = True
+            held = Held.of(int(line.at) + job.limit, len(found.starts), given)
+            board.started(held)
+            self.running[name] = self.waiting[name][0], held
+            for other, pending in named.items():
+                pending.ready = self._licensed(self.waiting[other][0])
+            found.starts.append((name, given.numbers))
+        self.running = before
+        if line.what == "backfill" and not self.easy:
+            self.planned = [
+                Plan(names[id(plan.job)].partition("_")[0], plan.start, tuple(nodes_in(plan.nodes)))
+                for plan in cycle.planned
+            ]
         return found
 
     def note(self, line: Line) -> None:
         words = line.words
         if line.what == "submitted":
             job = self.run.jobs[int(words[0])]
-            self.waiting[job.id] = job, line.at, float(words[1])
+            self.priorities[job.id] = float(words[1])
+            if "-a" in job.options:
+                self.arrays[job.id] = Array()
+            for name in map(str, job.names):
+                self.priorities[name] = float(words[1])
+                self.waiting[name] = job, line.at, float(words[1])
+                self.unfinished.add(name)
         elif line.what.endswith("start"):
-            number, nodes = int(words[0]), numbers(words[1])
-            job = self.waiting.pop(number)[0]
-            allocation = Allocation.alike(nodes, 1)
+            name, raw = named(words[0])
+            job = self.waiting.pop(name)[0]
+            allocation = self._held(job, numbers(words[1]))
             self.table.take(allocation)
-            self.running[number] = Held.of(int(line.at) + job.limit, number, allocation)
-        elif line.what == "ended":
-            held = self.running.pop(int(words[0]))
+            stake = Stake(int(raw), line.at, self.sites[job.options.get("-p", self.default)].spec)
+            self.running[name] = job, Held.of(int(line.at) + job.limit, int(raw), allocation, stake)
+        elif line.what == "preempted":
+            job, held = self.running.pop(words[0])
             self.table.release(held.allocation)
-            self.completing.update(dict.fromkeys(held.allocation.numbers, int(words[0])))
+            self.completing.update({(node, words[0]): words[0] for node in held.allocation.numbers})
+            self.stopped[words[0]] = job
+        elif line.what == "requeued":
+            del self.stopped[words[0]]
+            self.later.append((int(line.at) + BEGINS, words[0]))
+        elif line.what == "ended":
+            name, raw = named(words[0])
+            held = self.running.pop(name)[1]
+            self.table.release(held.allocation)
+            self.completing.update({(node, raw): name for node in held.allocation.numbers})
         elif line.what == "answered":
             for node in numbers(words[0]):
-                self.completing.pop(node, None)
+                self._free({key for key in self.completing if key[0] == node and key[1] not in self.stopped})
+        elif line.what == "cleaned" and words[0] in self.stopped:  # its processes have ended on this node
+            self._free({(numbers(words[1])[0], words[0])} & {*self.completing})
         elif line.what == "cleaned":  # the last node of its job
-            job_id = int(words[0])
-            self.completing = {node: each for node, each in self.completing.items() if each != job_id}
+            self._free({key for key in self.completing if key[1] == words[0]})
+
+    def _free(self, keys: set[tuple[int, str]]) -> None:
+        ended = {self.completing.pop(key) for key in keys}
+        self.unfinished -= ended - set(self.completing.values())
+
+    def _held(self, job: Submitted, nodes: tuple[int, ...]) -> Allocation:
+        """Return what a job holds on the nodes that the log tells: their free cores in order, or whole nodes."""
+        wishes, left = Wishes.of(job.wishes), job.processors
+        rows = []
+        for i, node in enumerate(nodes):
+            cores = min(int(self.table.free[0, node]), left - (len(nodes) - 1 - i))
+            cores = int(self.table.capacity[0, node]) if job.exclusive else 1 if job.nodes else cores
+            memory = (wishes.memory_per_cpu or 0.0) * cores if self.run.settings.memory else 0.0
+            rows.append((node, cores, 0, memory))
+            left -= cores
+        return Allocation.of(rows)
+
+
+def named(text: str) -> tuple[str, str]:
+    """Return the name of a job or task, and its own id, of a text such as ``3_1(6)``."""
+    name, _, raw = text.removesuffix(")").partition("(")
+    return name, raw or name
 
 
 def textbook_easy(board: Board, queue: list[Pending]) -> Iterator[tuple[Pending, Allocation]]:
@@ -138,12 +255,33 @@ def cycles_of(run: Recorded, *, easy: bool = False) -> list[Cycle]:
     of: dict[str, Cycle] = {}
     for line in run.log:
         if line.what in ("main", "backfill"):
-            of[line.what] = Cycle(line.at, line.what, [], replay.model(line))
+            of[line.what] = Cycle(line.at, line.what, Decided([], []), replay.model(line))
+            last = of[line.what]
             found.append(of[line.what])
         else:
             if line.what.endswith(" start"):
                 cycle = of[line.what.removesuffix(" start")]
-                cycle.recorded.append((int(line.words[0]), numbers(line.words[1])))
+                cycle.recorded.starts.append((named(line.words[0])[0], numbers(line.words[1])))
+            elif line.what == "preempted":
+                last.recorded.preempted.append((int(line.words[0]), int(line.words[1])))
+            replay.note(line)
+    return found
+
+
+def plans_of(run: Recorded) -> list[tuple[list[Plan], list[Plan]]]:
+    """Return the plans of each cycle of the backfill loop, as recorded and as modelled."""
+    replay = Replay(run)
+    found: list[tuple[list[Plan], list[Plan]]] = []
+    for line in run.log:
+        if line.what == "backfill":
+            replay.model(line)
+            found.append(([], replay.planned))
+        elif line.what == "planned":
+            name, at, nodes = line.words
+            found[-1][0].append(Plan(named(name)[0].partition("_")[0], int(at), numbers(nodes)))
+        elif line.what == "main":
+            replay.model(line)
+        else:
             replay.note(line)
     return found
 

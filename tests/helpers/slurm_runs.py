@@ -14,6 +14,7 @@ from typing import NamedTuple
 import attrs
 
 from simmodel.platform.node_lists import node_names
+from simmodel.policies.slurm.layout import SlurmSwitch
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.scontrol import read_scontrol
@@ -29,9 +30,12 @@ _WHAT = {
     "ended": re.compile(r"_job_complete: JobId=(\S+) done"),
     "main": re.compile(r"sched: Running job scheduler for (default depth|full queue)"),
     "backfill": re.compile(r"_attempt_backfill: beginning"),
+    "planned": re.compile(r"_dump_job_sched: JobId=(\S+) to start at (\d+), end at \d+ on nodes (\S+)"),
     "over": re.compile(r"completed testing|no jobs to backfill"),
     "answered": re.compile(r"node_did_resp (\S+)"),
-    "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) "),
+    "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) (?:Node=(\S+))?"),
+    "preempted": re.compile(r"preempted JobId=(\d+) has been requeued to reclaim resources for JobId=(\d+)"),
+    "requeued": re.compile(r"^Requeuing JobId=(\d+)"),
 }
 
 
@@ -54,6 +58,41 @@ class Submitted(NamedTuple):
     @property
     def nodes(self) -> int | None:
         return int(self.options["-N"]) if "-N" in self.options else None
+
+    @property
+    def processors(self) -> int:
+        return int(self.options.get("-n", 1)) if self.nodes is None else self.nodes
+
+    @property
+    def names(self) -> list[int | str]:
+        """The job, or the tasks of its array, by their names in the log."""
+        if "-a" not in self.options:
+            return [self.id]
+        first, _, last = self.options["-a"].partition("%")[0].partition("-")
+        return [f"{self.id}_{task}" for task in range(int(first), int(last or first) + 1)]
+
+    @property
+    def exclusive(self) -> bool:
+        return "--exclusive" in self.options
+
+    @property
+    def licences(self) -> dict[str, float]:
+        """The licences that it holds."""
+        found = [part.partition(":") for part in self.options.get("-L", "").split(",") if part]
+        return {name: float(number or 1) for name, _, number in found}
+
+    @property
+    def after(self) -> list[int]:
+        """The jobs and arrays whose end it waits for."""
+        kind, *jobs = self.options.get("-d", "afterany").split(":")
+        assert kind == "afterany"
+        return [int(job) for job in jobs]
+
+    @property
+    def wishes(self) -> str:
+        """The options by which it chooses nodes and time, as jobs of simmodel carry them."""
+        known = ("--mem-per-cpu", "--switches", "-a", "-w", "-x", "-C")
+        return " ".join(f"{name} {value}" for name, value in self.options.items() if name in known)
 
     @property
     def limit(self) -> int:
@@ -109,6 +148,24 @@ class Recorded:
         )
 
     @cached_property
+    def switches(self) -> tuple[SlurmSwitch, ...]:
+        """The switches of topology.conf."""
+        path = self.folder / "topology.conf"
+        found = []
+        for line in path.read_text().splitlines() if path.exists() else ():
+            words = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            found.append(
+                SlurmSwitch(name=words["SwitchName"], nodes=words.get("Nodes", ""), switches=words.get("Switches", ""))
+            )
+        return tuple(found)
+
+    @cached_property
+    def licences(self) -> dict[str, float]:
+        """The licences of the cluster, by name."""
+        text = (self.site.settings or {}).get("Licenses", "(null)")
+        return {} if text == "(null)" else {n: float(c or 1) for n, _, c in (p.partition(":") for p in text.split(","))}
+
+    @cached_property
     def jobs(self) -> dict[int, Submitted]:
         with (self.folder / "submissions.csv").open() as file:
             rows = list(csv.DictReader(file))
@@ -130,12 +187,26 @@ class Recorded:
         found: dict[str, tuple[float, str]] = {}
         for row in self.events:
             if row["what"] == "started":
-                found.setdefault(row["job"], (float(row["time"]), row["nodes"]))
+                found.setdefault(row["task"] or row["job"], (float(row["time"]), row["nodes"]))
         return found
 
     @cached_property
+    def all_starts(self) -> dict[str, list[float]]:
+        """The instants of all starts of each job or task: it has several if it is preempted."""
+        found: dict[str, list[float]] = {}
+        for row in self.events:
+            if row["what"] == "started":
+                found.setdefault(row["task"] or row["job"], []).append(float(row["time"]))
+        return found
+
+    @cached_property
+    def preempted(self) -> list[int]:
+        """The jobs that made way for others, in order."""
+        return [int(row["job"]) for row in self.events if row["what"] == "preempted"]
+
+    @cached_property
     def ends(self) -> dict[str, float]:
-        return {row["job"]: float(row["time"]) for row in self.events if row["what"] == "ended"}
+        return {row["task"] or row["job"]: float(row["time"]) for row in self.events if row["what"] == "ended"}
 
     @cached_property
     def log(self) -> list[Line]:

@@ -13,8 +13,8 @@ import pytest
 from simmodel.environment import Environment
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError
-from simmodel.platform.evictions import EVICTIONS
 from simmodel.platform.machine import MemoryPoolSpec
+from simmodel.platform.models import EVICTIONS
 from simmodel.platform.storage import StorageSpec
 from simmodel.resources.data.eviction import Candidate, Eviction, EvictionOrder, eviction_rule, register_eviction
 from simmodel.resources.data.memory import MemoryPool

@@ -149,7 +149,7 @@ def test_a_registered_predictor_works_by_name() -> None:
         def predict(self, job: Job) -> float:  # type: ignore[override]
             return job.asked / self.part
 
-    from simmodel.platform.predictors import PREDICTORS
+    from simmodel.platform.models import PREDICTORS
 
     register_predictor("tenth", Tenth)
     try:

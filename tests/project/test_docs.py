@@ -13,7 +13,7 @@ import pytest
 import simmodel
 from simmodel import Broker, Cluster, Environment, Grid, Job, Machine, TaskSet, load_platform
 from simmodel.cli import main
-from simmodel.metrics.names import JOB_METRICS, MACHINE_METRICS
+from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.platform import GridSpec, SiteSpec
 from simmodel.scheduling import Estimate, Load, Place, View
 from simmodel.scheduling.built_in import BUILT_IN

@@ -12,10 +12,9 @@ from tests.helpers.package_imports import MODULES, ROWS, STUBS, imported_modules
 UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
 NAMED_UPWARD = {
-    ("simmodel.platform.evictions", "policies"): "the table of eviction rules, loaded by name when a storage is built",
-    ("simmodel.platform.models", "resources"): "the table of models of resources, loaded by name when one is built",
-    ("simmodel.platform.placements", "resources"): "the table of placements, loaded by name when a pool is built",
-    ("simmodel.platform.predictors", "predictors"): "the table of predictors, loaded by name when a cluster is built",
+    ("simmodel.platform.models", "policies"): "the table of eviction rules, loaded by name when a storage is built",
+    ("simmodel.platform.models", "resources"): "the tables of models and placements, loaded by name when one is built",
+    ("simmodel.platform.models", "predictors"): "the table of predictors, loaded by name when a cluster is built",
     (
         "simmodel.results.stored",
         "referee",

@@ -17,7 +17,7 @@ from simmodel import InputError, Task, Workflow, load_result, load_scenario
 from simmodel.environment import Environment
 from simmodel.formats.perfetto_machine import trace_events
 from simmodel.foundation.errors import ImpossibleWork, Stalled
-from simmodel.metrics.names import MACHINE_METRICS
+from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.metrics.processors import busy_seconds, link_load
 from simmodel.metrics.workflow import longest_path
 from simmodel.records.task_moments import FIRST_COLUMNS

@@ -14,7 +14,7 @@ from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOut
 from simmodel.results import open_result
 from simmodel.results.streams import RecordStream
 from simmodel.systems.broker import replay
-from simmodel.systems.grid.streamed import GridStream
+from simmodel.systems.grid.system import GridStream
 from simmodel.work import ChunkedWorkload, File
 
 SITES = ("a", "b", "c")

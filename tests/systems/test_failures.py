@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 from math import exp, gamma, inf, sqrt
+from random import Random
 
 import numpy as np
 import pytest
 
-from simmodel import Cluster, Environment, Grid, InputError, Job, simulate, start
+from simmodel import Cluster, Environment, Grid, InputError, Job, Start, simulate, start
 from simmodel.platform import (
     ClusterSpec,
     FailureModel,
@@ -28,8 +29,11 @@ from simmodel.platform import (
     read_toml,
     write_toml,
 )
+from simmodel.platform.topology import FatTree
+from simmodel.resources.pools.allocation import Allocation
 from simmodel.scheduling import Observer
 from simmodel.snapshots import Snapshot
+from simmodel.work.traffic import Traffic
 
 SEEDS, SPAN, BETWEEN, REPAIR = 200, 2500.0, 120.0, 30.0
 fails = partial(FailureModel, mean_time_between_failures=BETWEEN, mean_time_to_repair=REPAIR)
@@ -392,11 +396,137 @@ def test_links_of_a_topology_fail_by_name():
     assert env.now == 25 + REPAIR * downs
 
 
+# ---------------------------------------------------------------------- routers and switches of topologies
+
+SEND = Traffic([[0, 100], [0, 0]])  # 10 s over links of 10 bytes/s
+
+
+def wired(network, nodes, *failures, **options):
+    part = PartitionSpec(nodes=[NodeSpec(count=nodes)], network=f"{network} bandwidth=10B/s", **options)
+    return ClusterSpec(partitions=[part], failures=failures)
+
+
+def placed(pairs):
+    """Return a policy that starts each job on two given nodes."""
+
+    def policy(view):
+        for job in list(view.waiting):
+            held = Allocation.of([(node, 1, 0, 0) for node in pairs[job.id]])
+            yield Start(job, view.places[0], allocation=held)
+
+    return policy
+
+
+def test_a_router_of_a_dragonfly_takes_its_nodes():
+    spec = wired("dragonfly:2;2;2;3", 24, fails(of="switches", names=["1.0.1"]))
+    changes = simulate(spec, [Job(nodes=24, run=900)], "fcfs", until=900).changes
+    assert tuple(changes["down"][0]) == (15, 16, 17)
+    by_name = PartitionSpec(nodes=[NodeSpec(names="c,a")], network="star:4 bandwidth=1 names=a,b,c,d")
+    assert by_name.nodes_below == {"1.0": [1, 0]}
+    every = wired("fat-tree:2;2,2;1,2;1,1", 4, fails(of="switches"))
+    assert {name: [node for _, node in nodes] for name, nodes in every.failing(every.failures[0]).items()} == {
+        "1.0": [0, 1], "1.1": [2, 3], "2.0": [], "2.1": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("network", "switch", "pair", "waits"),
+    [
+        ("fat-tree:2;2,2;1,2;1,1", "2.0", (0, 2), True),  # by the even one of the upper switches
+        ("fat-tree:2;2,2;1,2;1,1", "2.0", (0, 3), False),
+        ("fat-tree:2;2,2;1,2;1,1", "2.0", (0, 1), False),
+        ("dragonfly:2;1;3;1", "0.0.1", (2, 4), True),  # it leads to the other group
+        ("dragonfly:2;1;3;1", "0.0.1", (0, 2), False),
+        ("dragonfly:2;1;3;1 limiter=1MBps", "0.0.1", (2, 4), True),
+    ],
+)
+def test_a_job_over_a_switch_that_fails_waits_for_its_repair(network, switch, pair, waits):
+    model = FailureModel(
+        of="switches", names=[switch], mean_time_between_failures=5, mean_time_to_repair=30, repair="constant"
+    )
+    spec = wired(network, 4 if network.startswith("fat-tree") else 6, model)
+
+    env = Environment(seed=3)
+    cluster = Cluster(env, spec, placed({1: pair}))
+    job = cluster.submit(Job(id=1, nodes=2, traffic=SEND))
+    env.run(until=job)
+    if waits:
+        failures = int(str(cluster.result().report).partition("failures: ")[2].split()[0])
+        assert failures >= 1
+        assert env.now == pytest.approx(10 + 30 * failures)
+        run = next(iter(cluster.result().runs.rows()))
+        assert (run["alone"], run["slowed_by"]) == (pytest.approx(10), "")
+    else:
+        assert env.now == 10
+
+
+def test_a_job_that_waits_for_a_switch_stops_at_its_limit_and_leaves_the_links_to_others():
+    model = FailureModel(
+        of="switches", names=["2.0"], mean_time_between_failures=1e-3, mean_time_to_repair=1e6, repair="constant"
+    )
+    spec = wired("fat-tree:2;2,2;1,2;1,1", 4, model)
+
+    policy = placed({1: (0, 2), 2: (1, 3)})
+    back = Traffic([[0, 100], [100, 0]])
+    jobs = [Job(id=1, nodes=2, traffic=SEND, requested=60), Job(id=2, nodes=2, traffic=back, requested=60, submit=1)]
+    result = simulate(spec, jobs, policy, seed=1)
+    assert result.jobs["status"].tolist() == ["timeout", "completed"]
+    assert result.jobs["end"].tolist() == [60, 11]
+    assert simulate(spec, jobs, policy, seed=1, overrun="continue", until=500).jobs["status"].tolist()[0] == "running"
+
+
+def test_a_cut_run_under_failing_routers_goes_on_alike():
+    rng = Random(7)
+    jobs = [
+        Job(
+            id=number,
+            submit=rng.uniform(0, 100),
+            nodes=rng.randint(1, 6),
+            traffic=Traffic(rng.choice(["ring", "all-to-all", "tree"]), bytes=rng.uniform(10, 200)),
+            compute=rng.uniform(0, 40),
+            requested=rng.choice([None, 200]),
+            keeps_work=rng.random() < 0.5,
+        )
+        for number in range(40)
+    ]
+    models = [fails(of="switches"), fails(of="switches", repair="constant", mean_time_to_repair=9)]
+    for network in ("dragonfly:3;2;2;2", "fat-tree:2;6,4;1,3;1,1"):
+        spec = wired(network, 24, *models)
+        whole = simulate(spec, jobs, "easy", seed=4)
+        wanted = dict(zip(whole.jobs["job"].tolist(), whole.jobs["end"].tolist(), strict=True))
+        assert whole.jobs["attempts"].max() > 1
+        for cut in range(12):
+            simulation = start(spec, jobs, "easy", seed=4)
+            simulation.run(until=whole.ended * (cut + 0.5) / 12)
+            rest = start(Snapshot.from_json(simulation.snapshot().to_json())).run().result()
+            found = dict(zip(rest.jobs["job"].tolist(), rest.jobs["end"].tolist(), strict=True))
+            assert found == {job: wanted[job] for job in found}
+
+
+def test_a_switch_of_a_grid_with_a_topology_takes_its_links():
+    sites = [SiteSpec(name=name, cores=4) for name in "abcd"]
+    tree = FatTree(levels=2, down=(2, 2), up=(1, 2), parallel=(1, 1), bandwidth=1e6, names="a,b,c,d")
+    spec = GridSpec(sites=sites, network=NetworkSpec(topology=tree), failures=[fails(of="switches", names=["2.0"])])
+    assert set(spec.failing(spec.failures[0])["2.0"]) == {"1.0-2.0:up", "1.0-2.0:down", "1.1-2.0:up", "1.1-2.0:down"}
+    env = Environment(seed=0)
+    seen = watched(env)
+    Grid(env, spec)
+    env.run(until=600)
+    assert {name for _, name, _ in seen.told} == set(spec.failing(spec.failures[0])["2.0"])
+    torus = NetworkSpec(topology=Torus(dimensions=(4,), bandwidth=1e6, names="a,b,c,d"))
+    with pytest.raises(InputError, match=r"failures\[0\].of: must be a kind of parts that are there, got 'switches'"):
+        GridSpec(sites=sites, network=torus, failures=[fails(of="switches")])
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
         (lambda: star(fails()), "failures[0].of: must be sites or links or switches here, got 'nodes'"),
         (lambda: switched(fails(of="sites")), "failures[0].of: must be nodes or switches or links here, got 'sites'"),
+        (
+            lambda: wired("dragonfly:2;1;3;1", 6, fails(of="switches", names=["0.0.3"])),
+            "failures[0].names: unknown switch '0.0.3'; did you mean '0.0.2'? Known switches: 0.0.0, 0.0.1",
+        ),
         (lambda: switched(fails(of="links")), "failures[0].of: must be a kind of parts that are there, got 'links'"),
         (lambda: star(fails(of="sites", names=["d"])), "failures[0].names: unknown site 'd'; known sites: a, b, c"),
         (lambda: switched(fails(names=["node1"])), "failures[0].names: must be empty for nodes, got ('node1',)"),

@@ -21,7 +21,7 @@ from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.machine.system import Machine
 from simmodel.testing import check_place, check_policy, check_system
-from simmodel.testing.reachability import leaks, reachable
+from simmodel.testing.policies import leaks, reachable
 from simmodel.work.job import Job, LiveJob
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow

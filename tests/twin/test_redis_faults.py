@@ -12,8 +12,7 @@ from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.twin import Demand, Mirror, NodesChanged, Submitted, Twin
 from simmodel.twin.events import Event
 from simmodel.twin.sources import source_settings
-from simmodel.twin.sources.embedded import EmbeddedServer
-from simmodel.twin.sources.stream import StreamSource
+from simmodel.twin.sources.stream import EmbeddedServer, StreamSource
 from simmodel.twin.streams import StreamWriter
 from tests.helpers.redis_server import RedisServer, program_of
 

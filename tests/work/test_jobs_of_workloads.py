@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job, Task, Workflow, Workload, simulate
-from simmodel.work.given_work import as_workload
 from simmodel.work.job import Dependency
+from simmodel.work.prepare import as_workload
 
 
 def starts(work, policy="easy", platform=8):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel import load_result, simulate
-from simmodel.work.word_columns import Words, joined_words
+from simmodel.work.table import Words, joined_words
 
 TEXTS = st.lists(st.sampled_from(["completed", "timeout", "", "lost"]), max_size=30)
 

@@ -14,7 +14,7 @@ from simmodel.catalogue import load_workload
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.results.stored import Stored
-from simmodel.work.given_work import Frame
+from simmodel.work.prepare import Frame
 from simmodel.work.table import Table, rows_of
 from simmodel.work.workload import Workload
 

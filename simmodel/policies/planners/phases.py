@@ -13,8 +13,13 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
-from simmodel.policies.planners.list_scheduling import by_rank, ready_first
-from simmodel.policies.planners.ranks import optimistic_costs, optimistic_ranks, upward_ranks
+from simmodel.policies.planners.list_scheduling import (
+    by_rank,
+    optimistic_costs,
+    optimistic_ranks,
+    ready_first,
+    upward_ranks,
+)
 from simmodel.policies.planners.timetable import IdleGaps, first_joint, joints_of, take_gap
 from simmodel.scheduling.problem import Plan, Problem
 

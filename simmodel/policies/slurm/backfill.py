@@ -5,16 +5,16 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import Board, Pending
+from simmodel.policies.slurm.board import Array, Board, Pending
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.preemption import Victims
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -50,24 +50,6 @@ class _Table:
     def __init__(self, begin: int, end: int, nodes: int, resolution: int) -> None:
         self.slots = [_Slot(begin, end, nodes)]
         self._resolution = resolution
-
-    def free(self, begin: int, end: int, nodes: int) -> tuple[int, int]:
-        """Return which of these nodes are free from begin to end, and the next instant at which more may be; 0: none.
-
-        That is the end of the first slot whose successor has a node that this one lacks.
-        """
-        found, later = nodes, 0
-        slots = self.slots
-        for i in range(bisect_right(slots, begin, key=_end), len(slots)):
-            slot = slots[i]
-            if not later and i + 1 < len(slots) and nodes & slots[i + 1].nodes & ~(found & slot.nodes):
-                later = slot.end
-            if slot.begin > end:
-                break
-            found &= slot.nodes
-            if later and not found:
-                break
-        return found, later
 
     def overlaps(self, begin: int, end: int, nodes: int) -> bool:
         """Whether a planned job has one of these nodes in a span of time."""
@@ -110,6 +92,57 @@ class _Table:
                 return
 
 
+class _Window:
+    """The slots of a table that a span of time touches, while it moves on: what is free in all of them is kept.
+
+    The slots up to a middle one are kept as what is free from each to the middle, those after it as one set.
+    """
+
+    def __init__(self, slots: list[_Slot], nodes: int) -> None:
+        self._slots = slots
+        self._nodes = nodes
+        self._first = self._middle = self._stop = 0
+        self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
+        self._after = nodes
+
+    def move(self, begin: int, end: int) -> tuple[int, int]:
+        """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
+
+        That is the end of the first slot whose successor has a node that this one lacks.
+        """
+        slots, first, count = self._slots, self._first, len(self._slots)
+        while first < count and slots[first].end <= begin:
+            first += 1
+        self._first = first
+        stop = self._stop
+        if stop < first:
+            stop = first
+        while stop < count and slots[stop].begin <= end:
+            self._after &= slots[stop].nodes
+            stop += 1
+        self._stop = stop
+        before = self._before
+        if first < self._middle:
+            del before[self._middle - first :]
+        else:
+            found = self._nodes
+            before = self._before = []
+            for i in range(stop - 1, first - 1, -1):
+                found &= slots[i].nodes
+                before.append(found)
+            self._after, self._middle = self._nodes, stop
+        found = before[-1] & self._after if before else self._after
+        there, nodes = self._nodes, self._nodes
+        for i in range(first, count - 1):
+            slot = slots[i]
+            nodes &= slot.nodes
+            if slots[i + 1].nodes & there & ~nodes:
+                return found, slot.end
+            if slot.begin > end:
+                break
+        return found, 0
+
+
 class BackfillCycle:
     """One cycle of the backfill loop.
 
@@ -126,6 +159,8 @@ class BackfillCycle:
     ----------
     planned
         the planned starts of jobs that could not start, once the cycle is over
+    tested, started
+        the number of tests, and of starts
     """
 
     def __init__(self, queue: Iterable[Pending], settings: SlurmConf, now: float) -> None:
@@ -135,34 +170,63 @@ class BackfillCycle:
         self._tables: dict[Board, _Table] = {}
         self._records = 1
         self._tested: Counter[object] = Counter()
+        self._tasks: Counter[Array] = Counter()  # of each array that have a plan
+        self._over: set[Array] = set()  # those of which no further task is tested
         self.planned: list[Planned] = []
+        self.tested = self.started = 0
 
-    def starts(self) -> Iterator[tuple[Pending, Allocation]]:
-        """Yield the starts of the cycle; whoever asks has made each before the next is asked for."""
+    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
+        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once."""
         settings = self._settings
-        tested = started = 0
         for job in self._queue:
-            if tested >= settings.bf_max_job_test:
+            if self.tested >= settings.bf_max_job_test:
                 return
-            if not job.waits or not self._counts(job) or not job.ready:
+            if not job.waits or job.barred or not self._counts(job) or not job.allowed:
                 continue
             plan, tries = self._plan(job)
-            tested += tries
+            self.tested += tries
             if plan is None:
+                self._no_more_of(job)
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
+                if allocation is None and job.board.preemption is not None:
+                    board, nodes = job.board, plan.nodes & ~job.board.completing
+                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
+                    victims = job.board.preemption.victims(board, job, nodes)
+                    if victims is not None:
+                        yield job, victims
+                        allocation = board.select(job, nodes) if victims.suspended else None
+                        if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
+                            return
                 if allocation is None:
+                    self._no_more_of(job)
                     continue
                 yield job, allocation
-                started += 1
-                if settings.bf_max_job_start and started >= settings.bf_max_job_start:
+                self.started += 1
+                if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
                     return
             elif not self._reserve(plan):
                 return
+            elif job.array is not None:
+                self._tasks[job.array] += 1
+                if self._tasks[job.array] >= settings.bf_max_job_array_resv:
+                    self._no_more_of(job)
+
+    def _no_more_of(self, job: Pending) -> None:
+        """Note that no further task of the array of a job is tested in this cycle."""
+        if job.array is not None:
+            self._over.add(job.array)
 
     def _counts(self, job: Pending) -> bool:
         """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted."""
+        array = job.array
+        if array is not None:
+            if array in self._over:
+                return False
+            if self._tested[array]:
+                return True
+            self._tested[array] = 1
         settings, partition = self._settings, job.site.spec.name
         limits = {
             ("both", job.user, partition): settings.bf_max_job_user_part,
@@ -191,16 +255,21 @@ class BackfillCycle:
         now, board, step = self._now, job.board, self._settings.bf_resolution
         horizon = now + self._settings.bf_window * 60
         table = self._table(board)
-        reserving = reserves(job, self._settings)
+        reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
-        later, tested = now, False
+        later, tested, seen = now, False, board
+        window = _Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
-            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up)
+            free, later = window.move(at, at + job.limit)
             plan = None
             if free.bit_count() >= least:
                 tested = True
-                plan = board.will_run(job.request, free, later if reserving else 0)
+                if board.preemption is not None:
+                    seen = board.preemption.seen_by(board, job, free)
+                elif later and reserving and board.later_than(later, job, free):
+                    continue
+                plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:
                 if later and reserving:
                     continue
@@ -208,16 +277,16 @@ class BackfillCycle:
             start = max(plan.start, at)
             if start > now and later and reserving and start > later:
                 continue
-            nodes = board.chosen(job.request, free, plan.released)
+            chosen = seen.chosen(job, free, plan.released)
             if start <= now:
-                if not nodes & board.completing:
+                if not chosen & board.completing:
                     return Planned(job, start, free, False), tested
                 start = now + 1
             if not reserving:
                 return None, tested
             begin, end = start // step * step, (start + job.limit) // step * step
-            if start > horizon or not table.overlaps(begin, end, nodes):
-                return Planned(job, start, nodes, start <= horizon), tested
+            if start > horizon or not table.overlaps(begin, end, chosen):
+                return Planned(job, start, chosen, start <= horizon), tested
             later = start
 
     def _reserve(self, plan: Planned) -> bool:

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
-from simmodel.policies.slurm.selection import able, allocation_of, choose, enough, mask_of
-from simmodel.resources.pools.allocation import AWAY
+from simmodel.policies.slurm.layout import ANYWHERE, Layout, Where
+from simmodel.policies.slurm.selection import Shape, able, allocation_of, choose, enough, flags_of, mask_of
+from simmodel.policies.slurm.wishes import NOTHING, Wishes
+from simmodel.resources.pools.allocation import AWAY, Request
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.selection import Free
+    from simmodel.policies.slurm.accounts import Qos
+    from simmodel.policies.slurm.limits import Counted, Quotas
+    from simmodel.policies.slurm.preemption import Preemption, Stake
+    from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
-    from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+    from simmodel.resources.pools.allocation import Allocation, NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["Board", "Held", "Pending", "Plan", "Site"]
+__all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site"]
 
-_end = attrgetter("end")
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
 
@@ -36,17 +39,26 @@ class Site(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits."""
+    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits; ``stake``: if preemptible."""
 
     end: int
     seq: int
     allocation: Allocation
     nodes: int
+    stake: Stake | None = None
 
     @classmethod
-    def of(cls, end: int, seq: int, allocation: Allocation) -> Held:
+    def of(cls, end: int, seq: int, allocation: Allocation, stake: Stake | None = None) -> Held:
         """Return what a job holds by its allocation."""
-        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers))
+        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers), stake)
+
+
+@attrs.define(eq=False)
+class Array:
+    """The tasks of an array: how many may run at once (0: any number), and how many do."""
+
+    limit: int = 0
+    running: int = 0
 
 
 @attrs.define(eq=False)
@@ -67,6 +79,23 @@ class Pending:
         whether the licences that it asks for are free
     over
         whether it has started
+    wishes
+        what it asks for beside nodes, cores, time and licences
+    array
+        the array that it is a task of
+    record
+        the number of its record: that of its array
+
+    Attributes
+    ----------
+    shape, where
+        what it asks of its nodes, and on which nodes it may run
+    begin
+        the instant (s) from which it may start
+    qos
+        its QOS, if QOS are known
+    counted, quotas
+        what limits count of it, and these limits, if there are any
     """
 
     job: LiveJob
@@ -80,6 +109,42 @@ class Pending:
     user: int | str | None = None
     ready: bool = True
     over: bool = False
+    array: Array | None = None
+    record: int = 0
+    wishes: Wishes = NOTHING
+    begin: float = 0.0
+    qos: Qos | None = None
+    counted: Counted | None = None
+    quotas: Quotas | None = None
+    shape: Shape = attrs.field(init=False)
+    where: Where = ANYWHERE
+
+    def __attrs_post_init__(self) -> None:
+        self.shape = self.board.shape_of(self.request, self.wishes)
+        if self.wishes is not NOTHING:
+            self.where = self.board.layout.where(self.wishes)
+
+    @property
+    def barred(self) -> bool:
+        """Whether it is held, or its time has not come, or as many tasks of its array run as may."""
+        if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
+            return True
+        return self.wishes.hold or self.begin > self.board.now
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the licences that it asks for are free, and no limit of its association or QOS is reached."""
+        if not self.ready or self.quotas is None or self.counted is None:
+            return self.ready
+        return self.quotas.reason(self.counted) is None
+
+    @property
+    def one_leaf(self) -> bool:
+        """Whether all its nodes must have one leaf switch, as it still waits for that."""
+        wishes = self.wishes
+        if not wishes.switches:
+            return False
+        return self.board.now < int(self.submitted) + min(wishes.switch_wait, self.board.settings.max_switch_wait)
 
     @property
     def waits(self) -> bool:
@@ -114,24 +179,34 @@ class Board:
         the instant (s, whole); what running jobs hold, by the ends of their limits
     up, completing
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
+    layout
+        the weights, features and switches of its nodes
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
+    preemption
+        the rules of preemption, if there are any
     """
 
-    def __init__(self, table: NodeTable, settings: SlurmConf) -> None:
+    def __init__(self, table: NodeTable, settings: SlurmConf, layout: Layout | None = None) -> None:
         self.table = table
         self.settings = settings
+        self.layout = Layout((), len(table)) if layout is None else layout
         self.now = 0
         self.running: list[Held] = []
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
+        self.preemption: Preemption | None = None
+        self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
-        self._able: dict[Request, dict[int, int]] = {}
+        self._able: dict[Each, dict[int, int]] = {}
+        self._ends: list[int] = []  # of running jobs
+        self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
         self.now = int(now)
         self.running = sorted(running, key=lambda held: (held.end, held.seq))
+        self._ends = [held.end for held in self.running]
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._free.clear()
@@ -140,41 +215,91 @@ class Board:
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
         insort(self.running, held, key=lambda each: (each.end, each.seq))
+        insort(self._ends, held.end)
         self._free.clear()
         self._able.clear()
 
-    def fits(self, request: Request, nodes: int) -> bool:
+    def stopped(self, held: Held, completing: bool) -> None:
+        """Note a job that has just been preempted; ``completing``: its nodes are not free yet."""
+        self.running = [each for each in self.running if each is not held]
+        if completing:
+            self.completing |= held.nodes
+        self._free.clear()
+        self._able.clear()
+
+    def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
+        """Return the same nodes with other free capacity and other running jobs."""
+        other = Board(table, self.settings, self.layout)
+        other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
+        other._ends = [held.end for held in other.running]
+        return other
+
+    def totals(self, nodes: int) -> dict[str, float]:
+        """Return the resources of these nodes, by Slurm's names: memory in MB."""
+        found = self._totals.get(nodes)
+        if found is None:
+            nodes &= (1 << len(self.table)) - 1
+            cores, gpus, memory = self.table.capacity[:, flags_of(nodes, len(self.table))].sum(axis=1).tolist()
+            found = {"cpu": cores, "gres/gpu": gpus, "mem": memory / 2**20, "node": float(nodes.bit_count())}
+            self._totals[nodes] = found
+        return found
+
+    def shape_of(self, request: Request, wishes: Wishes) -> Shape:
+        """Return what a job asks of its nodes; memory that it does not name is that of slurm.conf, or whole nodes'."""
+        key = request, wishes.memory_per_cpu, wishes.whole_memory
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = self._new_shape(request, wishes)
+        return found
+
+    def _new_shape(self, request: Request, wishes: Wishes) -> Shape:
+        settings = self.settings
+        if not settings.memory or request.memory_per_node:
+            return Shape(request, whole_memory=settings.memory and wishes.whole_memory)
+        if wishes.memory_per_cpu is not None or wishes.whole_memory:
+            return Shape(request, wishes.memory_per_cpu or 0.0, whole_memory=wishes.whole_memory)
+        if settings.def_mem_per_node:
+            return Shape(attrs.evolve(request, memory_per_node=settings.def_mem_per_node))
+        return Shape(request, settings.def_mem_per_cpu, whole_memory=not settings.def_mem_per_cpu)
+
+    def fits(self, job: Pending, nodes: int) -> bool:
         """Whether a job could start now on these nodes."""
-        return enough(self.table.free, request, self._usable(request, 0) & nodes)
+        return self._fits_after(0, job, nodes)
 
     def select(self, job: Pending, nodes: int) -> Allocation | None:
         """Return the parts of these nodes that a job gets now, if it can start."""
-        usable = self._usable(job.request, 0) & nodes
-        if not enough(self.table.free, job.request, usable):
+        chosen = self._choice(0, job, nodes)
+        if chosen is None:
             return None
-        chosen = choose(self.table.free, job.request, usable, least_loaded=self.settings.least_loaded)
-        found = allocation_of(self.table, job.request, chosen)
+        found = allocation_of(self.table, job.shape, chosen)
         return found if self.accepts is None or self.accepts(job, found) else None
 
-    def will_run(self, request: Request, nodes: int, latest: int = 0) -> Plan | None:
+    def later_than(self, latest: int, job: Pending, nodes: int) -> bool:
+        """Whether a job can start on these nodes only after an instant (s), by the limits of running jobs."""
+        shape = job.shape
+        if shape.count is None or job.where is not ANYWHERE:
+            return not self._fits_after(bisect_right(self._ends, latest), job, nodes)
+        return (self._usable(shape, bisect_right(self._ends, latest)) & nodes).bit_count() < shape.count
+
+    def will_run(self, job: Pending, nodes: int, latest: int = 0) -> Plan | None:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.
 
         Running jobs are released in the order of their ends, those of a window together: the first window ends 30 s
-        after the first end, rounded up to 30 s, and each next one is twice as long, until it takes in the next end. The
-        start is the end of the last job released.
+        after the next whole 30 s after the first end, and each next one is twice as long, until it takes in the next
+        end. The start is the end of the last job released.
 
         Parameters
         ----------
         latest
             an instant (s): of a later start, any bound after it is returned; 0: the start matters in any case
         """
-        if self.fits(request, nodes):
-            return Plan(self.now, 0)
         if latest:
-            ended = bisect_right(self.running, latest, key=_end)
-            if not self._fits_after(ended, request, nodes):
+            ended = bisect_right(self._ends, latest)
+            if not self._fits_after(ended, job, nodes):  # nor now
                 return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
-        needed = self._needed(request, nodes)
+        if self.fits(job, nodes):
+            return Plan(self.now, 0)
+        needed = self._needed(job, nodes)
         if needed is None:
             return None
         running, count = self.running, len(self.running)
@@ -185,28 +310,69 @@ class Board:
                 released += 1
                 if not held.nodes & nodes:
                     continue
-                first, last = first or -(-held.end // WINDOW) * WINDOW, held
+                first, last = first or (held.end // WINDOW + 1) * WINDOW, held
                 if released < count and running[released].end > first + window:
                     break
             if released >= needed:
                 return Plan(self._end_of(last), released)
             window = self._wider(window, first, released)
 
-    def _needed(self, request: Request, nodes: int) -> int | None:
+    def _needed(self, job: Pending, nodes: int) -> int | None:
         """Return after how many ends a job fits on these nodes, which it does after any more; ``None``: never."""
         low, high = 1, len(self.running)
-        if not self._fits_after(high, request, nodes):
+        if not self._fits_after(high, job, nodes):
             return None
         while low < high:
             middle = (low + high) // 2
-            if self._fits_after(middle, request, nodes):
+            if self._fits_after(middle, job, nodes):
                 high = middle
             else:
                 low = middle + 1
         return low
 
-    def _fits_after(self, released: int, request: Request, nodes: int) -> bool:
-        return enough(self._after(released), request, self._usable(request, released) & nodes)
+    def _fits_after(self, released: int, job: Pending, nodes: int) -> bool:
+        if job.where is not ANYWHERE or job.wishes.switches:
+            return self._choice(released, job, nodes) is not None
+        return enough(self._after(released), job.shape, self._usable(job.shape, released) & nodes)
+
+    def _choice(self, released: int, job: Pending, nodes: int) -> list[tuple[int, int]] | None:
+        """Return which of these nodes a job gets after the first ends, and its cores on each; ``None``: too few."""
+        free, where = self._after(released), job.where
+        usable = self._usable(job.shape, released) & nodes & where.may
+        for alike in where.alike or (-1,):
+            mine = usable & alike
+            must = self._must(free, job, mine)
+            if must is None or not enough(free, job.shape, mine):
+                continue
+            found = self._choose(free, job.shape, mine, must)
+            if found is not None and not (job.one_leaf and self._leaves(found) > 1):
+                return found
+        return None
+
+    def _must(self, free: Free, job: Pending, usable: int) -> int | None:
+        """Return the nodes that a job gets in any case, with those of counted features; ``None``: they are not free."""
+        must = job.where.must
+        for nodes, count in job.where.counts:
+            missing = count - (nodes & must).bit_count()
+            if missing <= 0:
+                continue
+            if (usable & nodes & ~must).bit_count() < missing:
+                return None
+            shape = Shape(Request(missing, nodes=missing))
+            found = self._choose(free, shape, usable & nodes & ~must, 0)
+            if found is None:
+                return None
+            must |= sum(1 << node for node, _ in found)
+        return None if must & ~usable else must
+
+    def _choose(self, free: Free, shape: Shape, usable: int, must: int) -> list[tuple[int, int]] | None:
+        cores = self.table.capacity[0] if self.settings.least_loaded else None
+        return choose(free, shape, usable, layout=self.layout, must=must, least_loaded=cores)
+
+    def _leaves(self, chosen: list[tuple[int, int]]) -> int:
+        """Return the number of leaf switches of some nodes."""
+        nodes = sum(1 << node for node, _ in chosen)
+        return sum(not switch.level and bool(switch.nodes & nodes) for switch in self.layout.switches)
 
     def _wider(self, window: float, first: int, released: int) -> int:
         """Return the next window: it takes in the next end."""
@@ -224,11 +390,9 @@ class Board:
         end = held.end + self.settings.kill_wait + (0.0 if over == float("inf") else over)
         return max(int(end), self.now + 1)
 
-    def chosen(self, request: Request, nodes: int, released: int) -> int:
+    def chosen(self, job: Pending, nodes: int, released: int) -> int:
         """Return which of these nodes a job would get after so many ends, as bits."""
-        usable = self._usable(request, released) & nodes
-        chosen = choose(self._after(released), request, usable, least_loaded=self.settings.least_loaded)
-        return sum(1 << node for node, _ in chosen)
+        return sum(1 << node for node, _ in self._choice(released, job, nodes) or ())
 
     def _after(self, released: int) -> Free:
         """Return the free capacity after the first ends."""
@@ -243,12 +407,12 @@ class Board:
             self._free[released] = found
         return found
 
-    def _usable(self, request: Request, released: int) -> int:
-        """Return the nodes that meet what a request asks of each node, after the first ends."""
-        known = self._able.get(request)
+    def _usable(self, shape: Shape, released: int) -> int:
+        """Return the nodes that meet what a shape asks of each node, after the first ends."""
+        known = self._able.get(shape.each)
         if known is None:
-            known = self._able[request] = {}
+            known = self._able[shape.each] = {}
         found = known.get(released)
         if found is None:
-            found = known[released] = able(self._after(released), self.table.capacity, request)
+            found = known[released] = able(self._after(released), self.table.capacity, shape)
         return found

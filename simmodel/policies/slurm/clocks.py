@@ -14,6 +14,10 @@ from typing import NamedTuple
 __all__ = ["BackfillClock", "GivenClock", "LoopClock", "MainClock", "Turn"]
 
 
+_LONG = 30 * 86400.0
+"""Seconds of which all runs are passed over: a twin's time is that since 1970."""
+
+
 class Turn(NamedTuple):
     """One run of a loop: its instant (s), and whether it goes over the whole queue."""
 
@@ -36,6 +40,9 @@ class LoopClock:
     def ran(self, turn: Turn) -> None:
         """Note that the loop has run."""
         raise NotImplementedError
+
+    def over(self, seconds: float, planned: bool) -> None:
+        """Note how long the last run took (s), and whether it planned or started a job."""
 
     def pass_to(self, at: float) -> None:
         """Pass over the runs before an instant (s) until which nothing waited."""
@@ -82,6 +89,13 @@ class MainClock(LoopClock):
         event = self._turn_from(max(asked, floor(last) + self._delay, after))
         return Turn(event) if event < full else Turn(full, full=True)
 
+    def pass_to(self, at: float) -> None:
+        """Pass over the runs before an instant (s) until which nothing waited, of a long time over the last ones."""
+        if at - self.values[1] > _LONG:
+            far = self._turn_from(at - _LONG)
+            self.values = [far, far, inf]
+        super().pass_to(at)
+
     def _turn_from(self, at: float) -> float:
         """Return the first turn at or after an instant."""
         return self._first + ceil((at - self._first) / self._turn - 1e-9) * self._turn
@@ -95,7 +109,7 @@ class BackfillClock(LoopClock):
     """The clock of the backfill loop: it sleeps from the end of a cycle on, then looks every second.
 
     It runs if jobs or nodes have changed since its last cycle, in whole seconds; while jobs wait, its own plans are
-    such a change. At its first look, nodes have registered. A cycle takes no time here.
+    such a change. At its first look, nodes have registered.
 
     Parameters
     ----------
@@ -115,27 +129,31 @@ class BackfillClock(LoopClock):
 
     def __init__(self, interval: float, first: float) -> None:
         self._interval = interval
-        self.values = [first, -inf, -inf]  # the next look, the last cycle, the last change
+        self.values = [first, -inf, -inf, 1.0]  # the next look, the last cycle, the last change, whether it planned
 
     def ask(self, at: float) -> None:
         """Note a change of jobs or nodes at an instant (s)."""
-        look, last, _ = self.values
+        look, last, _, planned = self.values
         if at > look and not self._changes:  # it has looked in vain every second since
             look += ceil(at - look - 1e-9)
-        self.values = [look, last, at]
+        self.values = [look, last, at, planned]
 
     @property
     def _changes(self) -> bool:
-        _, last, changed = self.values
+        _, last, changed, _ = self.values
         return last == -inf or (changed > -inf and floor(changed) >= floor(last))
 
     def next(self, waiting: bool) -> Turn:
         """Return the next cycle."""
-        return Turn(self.values[0] if waiting or self._changes else inf)
+        return Turn(self.values[0] if (waiting and self.values[3]) or self._changes else inf)
 
     def ran(self, turn: Turn) -> None:
-        """Note that a cycle has ended."""
-        self.values = [turn.at + self._interval, turn.at, self.values[2]]
+        """Note that a cycle has begun."""
+        self.values = [turn.at + self._interval, turn.at, *self.values[2:]]
+
+    def over(self, seconds: float, planned: bool) -> None:
+        """Note that a cycle has ended after so many seconds, and whether it planned or started a job."""
+        self.values = [self.values[1] + seconds + self._interval, *self.values[1:3], float(planned)]
 
 
 class GivenClock(LoopClock):

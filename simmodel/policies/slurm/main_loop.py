@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from simmodel.policies.slurm.board import Board, Pending
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.preemption import Victims
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -20,11 +21,12 @@ __all__ = ["main_cycle"]
 
 def main_cycle(
     queue: Iterable[Pending], settings: SlurmConf, *, full: bool = False
-) -> Iterator[tuple[Pending, Allocation]]:
-    """Yield the starts of one run of the main loop; whoever asks has made each before the next is asked for.
+) -> Iterator[tuple[Pending, Allocation | Victims]]:
+    """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
 
     The first job that finds its nodes busy closes its partition, and no later job of any partition gets the nodes of
-    that. A job that waits for a licence is skipped and closes nothing.
+    that. A job that names all its nodes takes only these from later ones. A job that waits for a licence or
+    has reached a limit is skipped and closes nothing.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def main_cycle(
     tested = 0
     of_partition: Counter[str] = Counter()
     for job in queue:
-        if not job.waits:
+        if not job.waits or job.barred:
             continue
         name, board = job.site.spec.name, job.board
         if settings.partition_job_depth:
@@ -48,14 +50,23 @@ def main_cycle(
         if not full and tested > settings.default_queue_depth:
             return
         tested += 1
-        if name in closed or not job.ready:
-            if not job.ready and settings.assoc_limit_stop:
+        if name in closed:
+            continue
+        if not job.allowed:
+            if settings.assoc_limit_stop:
                 closed.add(name)
             continue
-        nodes = open_nodes.setdefault(board, board.up & ~board.completing) & job.site.nodes
+        nodes = open_nodes.setdefault(board, board.up) & ~board.completing & job.site.nodes
         allocation = board.select(job, nodes)
+        if allocation is None and board.preemption is not None:
+            victims = board.preemption.victims(board, job, nodes)
+            if victims is not None:
+                yield job, victims
+                allocation = board.select(job, nodes) if victims.suspended else None
         if allocation is not None:
             yield job, allocation
+        elif (must := job.where.must) and must.bit_count() >= (job.request.nodes or 1):
+            open_nodes[board] &= ~must
         elif reserves(job, settings):
             closed.add(name)
             open_nodes[board] &= ~job.site.nodes

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Fields
+from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
+from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
+from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
+from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
+from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
+from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
@@ -49,6 +56,12 @@ class SlurmTiming(Fields):
         the instant at which the backfill loop looks for the first time; default: ``bf_interval``
     completing
         how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
+    stopping
+        how long a job lasts that is preempted: until its Epilog is done, which starts a run of the main loop at once
+    test
+        how long the backfill loop takes to test a job: its cycles begin later by that
+    scans
+        whether limits are enforced at scans; not where jobs run as long as a record says
     main, full, backfill
         instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
     """
@@ -57,6 +70,9 @@ class SlurmTiming(Fields):
     turn: float = 1.0015
     backfill_first: float | None = None
     completing: float = 0.0
+    stopping: float = 0.05
+    test: float = 0.0
+    scans: bool = True
     main: Sequence[float] = ()
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
@@ -106,6 +122,12 @@ class Slurm(Policy):
         Slurm's partitions, which may share nodes; default: the places, with all their nodes
     timing
         when the loops run
+    nodes
+        weights, features and types of GPUs of nodes, where they differ
+    switches
+        the tree of switches, for ``TopologyPlugin=topology/tree``; default: the switches of the platform, below one
+    accounts
+        the accounts, users and QOS, as slurmdbd has them; default: there are none
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -115,6 +137,7 @@ class Slurm(Policy):
     decides = "jobs"
     preempts = True
     draws = False
+    reads_options = True
     tries_every_submission = True
 
     def __init__(
@@ -122,23 +145,43 @@ class Slurm(Policy):
         settings: SlurmConf | None = None,
         partitions: Sequence[SlurmPartition] = (),
         timing: SlurmTiming | None = None,
+        nodes: Sequence[SlurmNodes] = (),
+        switches: Sequence[SlurmSwitch] = (),
+        accounts: Accounts | None = None,
     ) -> None:
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
+        self.nodes = tuple(nodes)
+        self.switches = tuple(switches)
+        self.accounts = accounts
+        self._enforces = self.timing.scans and self.settings.over_time_limit < inf
+        self.preempts = bool(self.settings.preempt)
+        self._preemption = Preemption(self.settings) if self.settings.preempt else None
+        self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
+        self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
+        self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
+        self._charges = self._charging()
+        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
         self._held: dict[Run, Held] = {}
-        self._completing: list[tuple[float, str, int]] = []
+        self._arrays: dict[str, Array] = {}
+        self._first: dict[str, int] = {}  # the number of the first task of each array
+        self._others: list[int] = []  # those of all other tasks, ascending: they have no record of their own
+        self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
+        self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
+        self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._ends: _Ends | None = None
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
         self._versions: list[int] = []  # of the places, at the last cycle
+        self._last_cycle = 0.0, True  # of the backfill loop: how long it took (s), and whether it planned or started
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -154,14 +197,51 @@ class Slurm(Policy):
         options = {name: str(value) for name, value in given.items()}
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
-        partitions = partitions_of(options.pop("partitions", "").removeprefix("(").removesuffix(")"))
+        partitions, nodes, switches = (
+            options.pop(name, "").removeprefix("(").removesuffix(")") for name in ("partitions", "nodes", "switches")
+        )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
         settings = SlurmConf.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
-            raise unknown("parameter", name, [*sorted(known), "partitions", *_TIMES])
-        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing))
+            raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
+        return cls(
+            attrs.evolve(settings, **fields),
+            partitions_of(partitions),
+            SlurmTiming(**timing),
+            nodes_of(nodes),
+            switches_of(switches),
+        )
+
+    def evolve(
+        self,
+        settings: SlurmConf | None = None,
+        timing: SlurmTiming | None = None,
+        accounts: Accounts | None = None,
+    ) -> Slurm:
+        """Return this policy with other settings, timing or accounts.
+
+        >>> Slurm.of(bf_interval=10, partitions="a").evolve(SlurmConf(bf_interval=60)).text
+        'slurm(bf_interval=60, partitions=(a))'
+        """
+        return Slurm(
+            self.settings if settings is None else settings,
+            self.partitions,
+            self.timing if timing is None else timing,
+            self.nodes,
+            self.switches,
+            self.accounts if accounts is None else accounts,
+        )
+
+    def asked_at(self, instants: Sequence[float]) -> Slurm:
+        """Return this policy with both loops over the whole queue at given instants (s), without scans or preemption.
+
+        >>> Slurm.of(bf_interval=10).asked_at([5.0]).timing.full
+        [5.0]
+        """
+        timing = SlurmTiming(full=instants, backfill=instants, scans=False)
+        return self.evolve(attrs.evolve(self.settings, preempt=""), timing)
 
     @property
     def text(self) -> str:
@@ -172,19 +252,29 @@ class Slurm(Policy):
             value = getattr(self.timing, name)
             if value != getattr(usual, name):
                 parts.append(f"{name}={value}")
-        if self.partitions:
-            parts.append(f"partitions=({';'.join(each.text for each in self.partitions)})")
+        for name, several in (("partitions", self.partitions), ("nodes", self.nodes), ("switches", self.switches)):
+            if several:
+                parts.append(f"{name}=({';'.join(each.text for each in several)})")
         return f"slurm({', '.join(parts)})" if parts else "slurm"
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
-        """Return the settings of slurm.conf that are not modelled."""
-        return tuple(f"policy slurm leaves out {each}" for each in self.settings.unread)
+        """Return the settings of slurm.conf, and the options of jobs, that are not modelled."""
+        found = [f"policy slurm leaves out {each}" for each in self.settings.unread]
+        if self.accounts is None:
+            for name, what in _NEED_ACCOUNTS.items():
+                if getattr(self.settings, name):
+                    found.append(f"policy slurm knows no accounts and leaves out {what}")
+        elif self.settings.enforce_limits:
+            found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
+        for option, jobs in self._unread.items():
+            found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
+        return tuple(found)
 
     # ------------------------------------------------------------------ the system
 
     def attach(self, system: Batch) -> None:
         """Note the ends of the jobs of the system from now on."""
-        if system.options.overrun == "continue" and self.settings.over_time_limit < inf:
+        if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
         self._ends = _Ends(system.env)
         system.env.observe(self._ends)
@@ -193,13 +283,28 @@ class Slurm(Policy):
         """Return the board of a place: of its nodes, or of as many nodes of one core as it has processors."""
         board = self._boards.get(place)
         if board is None:
-            board = self._boards[place] = Board(_table_of(place), self.settings)
+            board = self._boards[place] = Board(_table_of(place), self.settings, self._layout(place))
             if isinstance(place, NodePool):
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
                 board.accepts = lambda job, allocation: place.fits(job.job)
+            board.preemption = self._preemption
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
+
+    def _layout(self, place: Pool) -> Layout:
+        """Return the weights, features and switches of the nodes of a place."""
+        table, names = _table_of(place), place.nodes if isinstance(place, NodePool) else ()
+        switches = self.switches if self.settings.tree else ()
+        if self.settings.tree and not switches and table.switches is not None:
+            below: dict[int, list[str]] = {}
+            for name, number in zip(names, table.switches.tolist(), strict=True):
+                below.setdefault(number, []).append(name)
+            switches = tuple(
+                SlurmSwitch(name=f"leaf{i}", nodes=",".join(each)) for i, each in enumerate(below.values())
+            )
+            switches += (SlurmSwitch(name="top", switches=",".join(each.name for each in switches)),)
+        return Layout(names, len(table), self.nodes, switches)
 
     def _sites_of(self, place: Pool) -> Iterator[Site]:
         own = place.nodes if isinstance(place, NodePool) else []
@@ -228,7 +333,22 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        return {"clocks": clocks, "completing": [list(each) for each in self._completing], "idle": self._idle}
+        found: dict[str, Any] = {
+            "clocks": clocks,
+            "completing": [list(each) for each in self._completing],
+            "idle": self._idle,
+            "arrays": dict(self._first),
+            "others": list(self._others),
+        }
+        begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
+        begins |= self._begins
+        if self._charges is not None:
+            found["charges"] = self._charges.state()
+        if begins or self._graces or self._at_once:
+            found["at_once"] = list(self._at_once)
+            found["begins"] = [[job, at] for job, at in begins.items()]
+            found["graces"] = [[number, at] for number, at in self._graces.items()]
+        return found
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -239,7 +359,14 @@ class Slurm(Policy):
         for clock in self._all():
             clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
         self._idle = bool(values["idle"])
-        self._completing = [(end, name, nodes) for end, name, nodes in values["completing"]]
+        self._first = {str(name): int(number) for name, number in values["arrays"].items()}
+        self._others = [int(number) for number in values["others"]]
+        self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
+        self._at_once = list(values.get("at_once", ()))
+        if self._charges is not None and "charges" in values:
+            self._charges.restore(values["charges"])
+        self._begins = dict(values.get("begins", ()))
+        self._graces = dict(values.get("graces", ()))
 
     # ------------------------------------------------------------------ decisions
 
@@ -249,12 +376,18 @@ class Slurm(Policy):
         self._note(view, now)
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
+        if any(at <= now for at in self._at_once):
+            self._at_once = [at for at in self._at_once if at > now]
+            yield from self._cycle(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
             yield from self._cycle(view, turn)
+            if view.waiting.count:  # it notes why jobs wait, which is a change
+                self._backfill.ask(now)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
             yield from self._cycle(view, None)
+            self._backfill.over(*self._last_cycle)
         self._idle = not view.waiting.count
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
@@ -266,6 +399,9 @@ class Slurm(Policy):
             scans.ran(turn)
             for run in [run for run, end in self._limits() if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
+            for run, held in list(self._held.items()):
+                if held.stake is not None and self._graces.get(held.stake.number, inf) <= int(now):
+                    yield from self._stop(run, held, "its GraceTime has passed", now)
 
     def _limits(self) -> list[tuple[Run, float]]:
         """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
@@ -275,9 +411,9 @@ class Slurm(Policy):
 
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
-        found = min(self._main.next(True).at, self._backfill.next(True).at) if waiting else inf
+        found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
         if self._scans is not None:
-            first = min([end for _, end in self._limits()], default=inf)
+            first = min([end for _, end in self._limits()] + list(self._graces.values()), default=inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -291,9 +427,21 @@ class Slurm(Policy):
                 if idle:
                     clock.pass_to(at)
                 clock.ask(at)
+            if self._charges is not None:
+                self._calculate(at)
+                self._charges.ended(int(run.work.seq), at)
+            if self._quotas is not None:
+                self._quotas.ended(int(run.work.seq))
             held = self._held.pop(run, None)
-            if held is not None and (self.timing.completing or self.settings.complete_wait):
-                self._completing.append((at, run.place.name, held.nodes))
+            if held is None:
+                continue
+            stopped = held.stake is not None and held.stake.number in self._stopped
+            if stopped and not isinstance(self._main, GivenClock):
+                self._at_once.append(at + self.timing.stopping)
+            lasts = self.timing.stopping if stopped else self.timing.completing
+            if lasts or self.settings.complete_wait:
+                self._completing.append((at, at + lasts, run.place.name, held.nodes))
+        self._stopped.clear()
         ends.clear()
         if idle:
             for clock in clocks:
@@ -317,60 +465,167 @@ class Slurm(Policy):
     def _add(self, job: LiveJob, now: float) -> None:
         place: Pool = job.place
         board = self._board(place)
-        site = self._site(place, job)
-        limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
-        limit = ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60
+        wishes = _wishes_of(job)
+        for option in wishes.unread:
+            self._unread.setdefault(option, []).append(job.id)
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
-        pending = Pending(job, request, board, site, max(limit, 60), 0.0, job.submit, int(job.seq))
-        pending.user = job.user
-        pending.priority = self._priority(pending, now)
-        self._known[job] = pending
-        insort(self._queue, pending, key=Pending.key)
+        number, array = self._number(job, wishes)
+        submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.past
+        if past is not None and past.last_start is not None and not past.resumes:  # requeued
+            begin = self._begins.pop(job.id, int(now) + BEGINS)
+            submitted = begin - BEGINS
+        for site in self._sites_for(place, job, wishes):
+            limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
+            limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
+            pending = Pending(
+                job,
+                request,
+                board,
+                site,
+                limit,
+                0.0,
+                submitted,
+                int(job.seq),
+                user=job.user,
+                wishes=wishes,
+                array=array,
+                record=number,
+                begin=begin,
+            )
+            if self.accounts is not None:
+                pending.counted = self._counted(job, site, request, float(limit))
+                pending.qos = pending.counted.qos
+                pending.quotas = self._quotas
+            pending.priority = self._priority(pending, now)
+            insort(self._queue, pending, key=Pending.key)
+            self._known[job] = pending
+
+    def _number(self, job: LiveJob, wishes: Wishes) -> tuple[int, Array | None]:
+        """Return the number of the record of a job, by which its priority is lower, and its array.
+
+        The tasks of an array, jobs with ids such as ``17_3``, have one record.
+        """
+        first, array = int(job.seq), None
+        if wishes.array:
+            name = _array_of(job)
+            array = self._arrays.get(name)
+            if array is None:
+                array = self._arrays[name] = Array(wishes.array_limit)
+            others, number = self._others, first
+            first = self._first.setdefault(name, number)
+            if first != number and others[bisect_left(others, number) :][:1] != [number]:
+                insort(others, number)
+        return first - bisect_left(self._others, first), array
+
+    def _sites_for(self, place: Pool, job: LiveJob, wishes: Wishes) -> list[Site]:
+        """Return the partitions of a job: those of its options, or that of its queue, or else the default one."""
+        sites = self._sites[place]
+        names = wishes.partitions or (str(job.queue),)
+        found = [sites[name] for name in names if name in sites]
+        usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
+        return found or usual[:1]
 
     def _site(self, place: Pool, job: LiveJob) -> Site:
-        """Return the partition of a job: that of its queue, or else the default one."""
-        sites = self._sites[place]
-        found = sites.get(str(job.queue))
-        if found is None:
-            found = next((each for each in sites.values() if each.spec.default), None)
-        return found or next(iter(sites.values()))
+        """Return the first partition of a job."""
+        return self._sites_for(place, job, Wishes.of("" if job.spec is None else job.spec.options))[0]
 
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
         if not self.settings.multifactor:
-            return basic(job.number, nice)
+            return basic(job.record, nice)
         nodes = sum(len(board.table) for board in self._boards.values())
         cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
         past = job.job.past
         eligible = job.submitted if past is None or past.eligible is None else past.eligible
+        eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / largest_factor(self.partitions)
         asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
+        if self.settings.weight_tres:
+            totals = job.board.totals(job.site.nodes)
+            parts = {name: value / totals[name] for name, value in tres_of(job.request).items() if totals.get(name)}
+            asked = asked._replace(tres=parts)
+        if self.accounts is not None:
+            asked = asked._replace(
+                fair_share=self._share_of(job),
+                association=self.accounts.priority_of(None if job.counted is None else job.counted.association),
+                qos=0.0 if job.qos is None else self.accounts.rank_of(job.qos),
+            )
         return multifactor(asked, self.settings)
+
+    def _share_of(self, job: Pending) -> float:
+        """Return the factor of fair share of a job."""
+        of = None if job.counted is None else job.counted.association
+        if self._charges is None or of is None or of.user is None:
+            return 0.0
+        return self._charges.share.factor(of.account, of.user, of.partition)
+
+    def _charging(self) -> Charges | None:
+        """Return the charges of jobs, if fair share counts."""
+        settings = self.settings
+        if self.accounts is None or not settings.multifactor or not settings.weight_fair_share:
+            return None
+        half_life, damping = settings.decay_half_life, settings.damping
+        share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
+        return Charges(share, self.timing.main_first, settings.calc_period)
+
+    def _counted(self, job: LiveJob, site: Site, request: Request, limit: float) -> Counted:
+        """Return what limits and charges count of a job."""
+        accounts = self.accounts or Accounts()
+        of = accounts.association(job.user, job.group, site.spec.name)
+        account = of.account if of is not None else "" if job.group is None else str(job.group)
+        qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
+        return Counted(int(job.seq), str(job.user), account, of, qos, tres_of(request), limit)
+
+    def _charge(self, site: Site, run: Run, counted: Counted | None) -> None:
+        """Count a running job, and note what it is charged."""
+        if counted is None:
+            return
+        of = counted.association
+        if self._quotas is not None:
+            self._quotas.started(counted)
+        if self._charges is not None and of is not None and of.user is not None:
+            amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
+            bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
+            self._charges.started(counted.number, bill)
 
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
-        if not (self.settings.multifactor and self.settings.weight_age):
+        if not self.settings.multifactor:
             return
-        number = int((now - self.timing.main_first) // self.settings.calc_period)
-        if number != self._calculated:
-            self._calculated = number
-            for job in self._queue:
-                job.priority = self._priority(job, now)
+        changed = False
+        if self._charges is not None:
+            changed = self._charges.pass_to(now, self._to_calculate)
+        elif self.settings.weight_age:
+            number = int((now - self.timing.main_first) // self.settings.calc_period)
+            changed = number != self._calculated
+            if changed:
+                self._calculated = number
+                for _, call in self._to_calculate(self.timing.main_first + number * self.settings.calc_period):
+                    call()
+        if changed:
             self._queue.sort(key=Pending.key)
             self._settled.clear()
+
+    def _to_calculate(self, at: float) -> list[tuple[int, Callable[[], None]]]:
+        """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
+
+        def calculate(job: Pending) -> None:
+            job.priority = self._priority(job, at)
+
+        return [(job.number, partial(calculate, job)) for job in self._queue if job.waits and job.submitted <= at]
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
         now = view.now
         self._queue = [job for job in self._queue if job.waits]
-        if len(self._known) > len(self._queue):  # some have been cancelled
+        if len(self._known) != len(self._queue):  # some have been cancelled
             self._known = {job.job: job for job in self._queue}
         if not self._queue or self._waits_for_completion(now):
             return
         self._calculate(now)
         versions = [place.version for place in view.places]
-        if versions != self._versions:
+        if versions != self._versions or self._graces or any(0 < job.begin <= now for job in self._queue):
             self._settled.clear()
         if self.settled(now, turn):
             return
@@ -380,21 +635,63 @@ class Slurm(Policy):
             if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
                 yield Start(job.job, job.job.place, reason)
         queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
-        if turn is None:
-            loop = BackfillCycle(queue, self.settings, now).starts()
-        else:
-            loop = main_cycle(queue, self.settings, full=turn.full)
-        for job, allocation in loop:
+        if self._preemption is not None:
+            queue = self._preemption.sorted(queue)
+        cycle = BackfillCycle(queue, self.settings, now)
+        loop = cycle.starts() if turn is None else main_cycle(queue, self.settings, full=turn.full)
+        for job, given in loop:
+            if isinstance(given, Victims):
+                yield from self._make_way(job, given, now)
+                continue
+            allocation = given
             first = view.choices.get(job.job, (job.job,))[0]
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
             self._started(job, first.run, now, allocation)
+        if turn is None:
+            self._last_cycle = cycle.tested * self.timing.test, bool(cycle.planned or cycle.started)
         after = [place.version for place in view.places]
         if after != versions or self._completing:
             self._settled.clear()
         else:
             self._settled.add(turn is not None)
         self._versions = after
+
+    def _make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
+        """Preempt jobs for a waiting one, or let their GraceTime begin."""
+        runs = {held.stake.number: run for run, held in self._held.items() if held.stake is not None}
+        for held in victims.held:
+            if held.stake is None or self._preemption is None:
+                continue
+            run, number = runs[held.stake.number], held.stake.number
+            grace = self._preemption.grace_of(held.stake)
+            if grace and self._preemption.mode_of(held.stake) != "suspend":
+                until = self._graces.setdefault(number, int(now) + grace)
+                if now < until:
+                    continue
+            yield from self._stop(run, held, f"makes way for job {job.job.id}", now)
+            job.board.stopped(held, completing=not victims.suspended)
+            if not isinstance(job.job.place, NodePool):
+                job.board.table.release(held.allocation)
+
+    def _stop(self, run: Run, held: Held, reason: str, now: float) -> Iterator[Decision]:
+        """Preempt a running job in its mode."""
+        stake = held.stake
+        if stake is None or self._preemption is None:
+            return
+        self._graces.pop(stake.number, None)
+        if self._preemption.mode_of(stake) != "suspend":
+            self._stopped.add(stake.number)
+        mode = self._preemption.mode_of(stake)
+        if mode == "requeue":
+            self._begins[run.work.id] = int(now) + BEGINS
+            yield Preempt(run.work, "requeue", reason)
+        elif mode == "cancel":
+            yield Preempt(run.work, "cancel", reason)
+        else:
+            if self._charges is not None:
+                self._charges.ended(stake.number, now)
+            yield Preempt(run.work, "suspend", reason)
 
     def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
@@ -404,13 +701,15 @@ class Slurm(Policy):
         """
         if turn is None and any(held.end <= now for held in self._held.values()):
             return False
-        reserves = self.settings.bf_min_age_reserve > 0
-        return not reserves and not (turn is not None and turn.full) and (turn is not None) in self._settled
+        if self._preemption is not None and self._preemption.exempts:
+            return False
+        if self.settings.bf_min_age_reserve > 0 or any(job.wishes.timed for job in self._queue):
+            return False
+        return not (turn is not None and turn.full) and (turn is not None) in self._settled
 
     def _waits_for_completion(self, now: float) -> bool:
         """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
-        last = self.timing.completing
-        self._completing = [each for each in self._completing if each[0] + last > now]
+        self._completing = [each for each in self._completing if each[1] > now]
         return any(each[0] + self.settings.complete_wait > now for each in self._completing)
 
     def _renew(self, now: float) -> None:
@@ -418,12 +717,17 @@ class Slurm(Policy):
         held: dict[Run, Held] = {}
         for place, board in self._boards.items():
             mask = 0
-            for _, name, nodes in self._completing:
+            for _, _, name, nodes in self._completing:
                 mask |= nodes if name == place.name else 0
             mine = self._held_at(place, board)
             held |= mine
             board.renew(now, mine.values(), mask)
         self._held = held
+        for array in self._arrays.values():
+            array.running = 0
+        for run in held if self._arrays else ():
+            if (name := _array_of(run.work)) in self._arrays:
+                self._arrays[name].running += 1
         for job in self._queue:
             if job.request.consumables:
                 job.ready = job.job.place.consumables.fits(job.request.consumables)
@@ -443,7 +747,7 @@ class Slurm(Policy):
             board.table = place.table
             known = {run: self._held.get(run) for _, _, _, run in entries}
             return {
-                run: known[run] or Held.of(self._end(run), number, run.grant.allocation)
+                run: known[run] or self._found(place, run, number, run.grant.allocation)
                 for _, number, _, run in entries
             }
         table = board.table = _table_of(place)
@@ -454,19 +758,40 @@ class Slurm(Policy):
         for _, number, processors, run in entries:
             if run not in found:
                 nodes = (table.free[0] > 0).nonzero()[0][:processors]
-                found[run] = Held.of(self._end(run), number, Allocation.alike(tuple(nodes.tolist()), 1))
+                found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes.tolist()), 1))
                 table.take(found[run].allocation)
         spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
         table.take(Allocation.away(spare.tolist()))
         return found
+
+    def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
+        """Return what a running job holds that the policy has not started, and charge it."""
+        job = run.work
+        site = self._sites_for(place, job, _wishes_of(job))[0]
+        counted = None
+        if self.accounts is not None:
+            request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+            counted = self._counted(job, site, request, float(self._end(run) - int(run.started)))
+        self._charge(site, run, counted)
+        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
+
+    def _stake(self, site: Site, run: Run, counted: Counted | None) -> Stake | None:
+        """Return what decides whether a running job makes way for others; ``None``: nothing does."""
+        job = run.work
+        if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
+            return None
+        return Stake(int(job.seq), float(run.started), site.spec, None if counted is None else counted.qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
         self._known.pop(job.job, None)
         if run is None:  # it has ended at once
             return
-        held = Held.of(int(now) + job.limit, len(self._held), allocation)
+        if job.array is not None:
+            job.array.running += 1
+        held = Held.of(int(now) + job.limit, len(self._held), allocation, self._stake(job.site, run, job.counted))
         self._held[run] = held
+        self._charge(job.site, run, job.counted)
         job.board.started(held)
         if not isinstance(job.job.place, NodePool):
             job.board.table.take(allocation)
@@ -476,14 +801,34 @@ class Slurm(Policy):
                     other.ready = other.job.place.consumables.fits(other.request.consumables)
 
 
+def _array_of(job: LiveJob) -> str:
+    """Return the name of the array of a task, which is a job such as ``17_3``."""
+    name = str(job.id)
+    return name.rpartition("_")[0] or name
+
+
+def _wishes_of(job: LiveJob) -> Wishes:
+    return Wishes.of("" if job.spec is None else job.spec.options)
+
+
 def _table_of(place: Pool) -> NodeTable:
     """Return the table of the nodes of a place, or of as many free nodes of one core as it has processors."""
     return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
 
-_TIMES = ("main_first", "turn", "backfill_first", "completing")
+_NEED_ACCOUNTS = {
+    "weight_fair_share": "PriorityWeightFairshare",
+    "weight_assoc": "PriorityWeightAssoc",
+    "weight_qos": "PriorityWeightQOS",
+    "enforce_limits": "the limits of AccountingStorageEnforce",
+}
+"""The settings that change nothing without accounts."""
+
+_TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""
 
 
-def _shown(value: float | bool) -> str:
+def _shown(value: float | bool | str) -> str:
+    if isinstance(value, str):
+        return f"({value})" if set(value) & {",", "="} else value
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"

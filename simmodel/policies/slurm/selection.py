@@ -1,26 +1,42 @@
-"""Which nodes a job gets: select/cons_tres without a topology, on sets of nodes as bits of whole numbers.
+"""Which nodes a job gets: select/cons_tres, on sets of nodes as bits of whole numbers.
 
-Source: ``_eval_nodes`` of select/cons_tres, by its behaviour: nodes stand in maximal runs of consecutive usable nodes.
-The smallest run that is large enough is taken from its lowest node on; if none is, the largest one, and so on.
+Source: select/cons_tres of Slurm 22.05, by its behaviour. Without a topology, nodes stand in maximal runs of
+consecutive usable nodes of one weight: of the lowest weight, the smallest run that is large enough is taken from its
+lowest node on; if none is, the largest one, and so on. In a tree of switches, leaf switches stand in their place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from simmodel.policies.slurm.layout import FAR
 from simmodel.resources.pools.allocation import Allocation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.policies.slurm.layout import Layout
     from simmodel.resources.pools.allocation import NodeTable, Request
 
+    Each = tuple[int, int, float, bool, bool]
     Free = NDArray[np.float64]  # shape (3, nodes): cores, GPUs and bytes of memory
 
-__all__ = ["able", "allocation_of", "choose", "enough", "flags_of", "mask_of", "nodes_in", "runs"]
+__all__ = [
+    "Choice",
+    "Shape",
+    "able",
+    "allocation_of",
+    "choose",
+    "enough",
+    "flags_of",
+    "mask_of",
+    "nodes_in",
+    "runs",
+    "usable_cores",
+]
 
 
 def mask_of(flags: NDArray[np.bool_]) -> int:
@@ -70,88 +86,324 @@ def runs(mask: int) -> Iterator[tuple[int, int]]:
         base += skipped + count
 
 
-def able(free: Free, capacity: Free, request: Request) -> int:
-    """Return the nodes that meet what a request asks of each node."""
-    cores = free[0]
-    flags = cores >= (1 if request.nodes is None else request.cores_per_node)
-    if request.exclusive:
-        flags &= cores == capacity[0]
-    if request.gpus_per_node:
-        flags &= free[1] >= request.gpus_per_node
-    if request.memory_per_node:
-        flags &= free[2] >= request.memory_per_node
+class Shape:
+    """What a job asks of its nodes; jobs of one shape share it.
+
+    Parameters
+    ----------
+    request
+        nodes, cores, GPUs and memory of each node
+    memory_per_cpu
+        bytes of each core
+    whole_memory
+        whether it gets all memory of its nodes
+
+    Attributes
+    ----------
+    count, each
+        the number of its nodes, if it asks for nodes; cores, GPUs and bytes of each, and whether all cores and memory
+    """
+
+    __slots__ = ("count", "each", "exclusive", "memory_per_cpu", "request", "whole_memory")
+
+    def __init__(self, request: Request, memory_per_cpu: float = 0.0, *, whole_memory: bool = False) -> None:
+        self.request = request
+        self.memory_per_cpu = memory_per_cpu
+        self.whole_memory = whole_memory
+        self.exclusive = request.exclusive
+        self.count = request.nodes
+        least = 1 if request.nodes is None else request.cores_per_node
+        self.each: Each = (least, request.gpus_per_node, self.memory(least), request.exclusive, whole_memory)
+
+    def memory(self, cores: float) -> float:
+        """Return the bytes of a node that it needs with a number of cores of it."""
+        return max(self.request.memory_per_node, self.memory_per_cpu * cores)
+
+
+def able(free: Free, capacity: Free, shape: Shape) -> int:
+    """Return the nodes that meet what a shape asks of each node."""
+    cores, gpus, memory, exclusive, whole_memory = shape.each
+    flags = free[0] >= cores
+    if exclusive:
+        flags &= free[0] == capacity[0]
+    if gpus:
+        flags &= free[1] >= gpus
+    if whole_memory:
+        flags &= free[2] == capacity[2]
+    elif memory:
+        flags &= free[2] >= memory
     return mask_of(flags)
 
 
-def enough(free: Free, request: Request, usable: int) -> bool:
-    """Whether these nodes, each of which meets the request, meet it together."""
+def usable_cores(free: Free, shape: Shape) -> NDArray[np.float64]:
+    """Return the cores of each node that a job of a shape could have."""
+    cores: NDArray[np.float64] = free[0]
+    if shape.memory_per_cpu and shape.request.nodes is None and not shape.exclusive:
+        return np.minimum(cores, free[2] // shape.memory_per_cpu)
+    return cores
+
+
+def enough(free: Free, shape: Shape, usable: int) -> bool:
+    """Whether these nodes, each of which meets the shape, meet it together."""
+    request = shape.request
     if request.nodes is not None:
         return usable.bit_count() >= request.nodes
-    return bool(free[0, flags_of(usable, free.shape[1])].sum() >= request.processors)
+    return bool(usable_cores(free, shape)[flags_of(usable, free.shape[1])].sum() >= request.processors)
 
 
-def choose(free: Free, request: Request, usable: int, *, least_loaded: bool = False) -> list[tuple[int, int]]:
+class _Run(NamedTuple):
+    """A run of consecutive nodes: its free cores, its first node, negated so that the first sorts last, its length."""
+
+    cores: float
+    negative: int
+    length: int
+
+
+class Choice:
+    """The nodes that a job gets, as they are chosen.
+
+    Parameters
+    ----------
+    free
+        the free capacity of each node
+    shape
+        what the job asks of its nodes
+    usable
+        the nodes that it may get, of which there are enough
+
+    Attributes
+    ----------
+    found
+        the chosen nodes, and the cores of each
+    nodes, cores
+        how many nodes and cores are still missing
+    """
+
+    def __init__(self, free: Free, shape: Shape, usable: int) -> None:
+        self.shape = shape
+        self.usable = usable
+        self.available = usable_cores(free, shape)
+        self.largest = float(self.available.max())
+        self.found: list[tuple[int, int]] = []
+        self.taken = 0
+        self.nodes = shape.request.nodes or 1
+        self.cores = float(shape.request.processors)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return self.nodes <= 0 and self.cores <= 0
+
+    def take(self, node: int) -> None:
+        """Take a node."""
+        request = self.shape.request
+        if request.nodes is None:
+            # a core is left for each node that is still missing
+            count = max(min(int(self.available[node]), int(self.cores) - max(self.nodes - 1, 0)), 1)
+        else:
+            count = request.cores_per_node
+        self.found.append((node, count))
+        self.taken |= 1 << node
+        self.nodes -= 1
+        self.cores -= count
+
+    def take_from(self, nodes: Sequence[int]) -> bool:
+        """Take nodes in order until nothing is missing; return whether that is so."""
+        for node in nodes:
+            if self.complete:
+                return True
+            self.take(node)
+        return self.complete
+
+    def fitting(self, nodes: Sequence[int]) -> int | None:
+        """Return the node that alone is enough, with the fewest free cores, the first of these; ``None``: none is."""
+        if self.nodes > 1 or self.cores > self.largest:
+            return None
+        cores, wanted = self.available, self.cores
+        best = [node for node in nodes if cores[node] >= wanted]
+        return min(best, key=lambda node: (cores[node], node), default=None)
+
+    def by_runs(self, weights: Sequence[int]) -> None:
+        """Choose by runs of consecutive nodes: those that have nodes already taken first, and outward from these."""
+        sums = np.concatenate(([0.0], np.cumsum(np.maximum(self.available, 0.0)))).tolist()
+        must = self.taken
+        for weight in weights:
+            there = [
+                _Run(sums[first + count] - sums[first], -first, count) for first, count in runs(self.usable & weight)
+            ]
+            there.sort()  # the largest one last, the first of several
+            while there and not self.complete:
+                run = there.pop(self._best(there, must))
+                nodes = range(-run.negative, run.length - run.negative)
+                begun = next((node for node in nodes if must >> node & 1), None) if must else None
+                if begun is not None:
+                    order = [*range(begun, nodes.stop), *range(begun - 1, nodes.start - 1, -1)]
+                    self.take_from([node for node in order if not self.taken >> node & 1])
+                elif (alone := self.fitting(nodes)) is not None:
+                    self.take(alone)
+                else:
+                    self.take_from(nodes)
+            if self.complete:
+                return
+
+    def _best(self, there: Sequence[_Run], must: int) -> int:
+        """Return the place of the run to take: with taken nodes, else the smallest that is enough, else the largest."""
+        if must:
+            for i, run in enumerate(there):
+                if must >> -run.negative & ((1 << run.length) - 1):
+                    return i
+        best = len(there) - 1
+        if there[best].cores < self.cores or max(run.length for run in there) < self.nodes:
+            return best
+        fits = False
+        for i, run in enumerate(there):
+            if run.cores >= self.cores and run.length >= self.nodes:
+                if fits and run.cores > there[best].cores:
+                    break
+                best, fits = i, True
+        return best
+
+    def least_loaded(self, weights: Sequence[int], capacity: NDArray[np.float64]) -> None:
+        """Choose the nodes with the largest part of their cores free (``CR_LLN``)."""
+        cores = self.available
+        for weight in weights:
+            nodes = nodes_in(self.usable & weight & ~self.taken)
+            if self.take_from(sorted(nodes, key=lambda node: (-cores[node] / capacity[node], node))):
+                return
+
+    def by_switches(self, layout: Layout) -> bool:
+        """Choose by leaf switches; return whether all nodes have one, which is not so if there are none.
+
+        Nodes of the lowest weights that together are enough are looked at, and all of these but the last weight are
+        taken. Then come leaf switches: near ones first, and of these the one with the fewest nodes that is enough; if
+        none is, that below the switch for which this holds, and at last that with most nodes.
+        """
+        switches = layout.switches
+        usable = self._of_one_tree(layout)
+        best = self.taken
+        for weight in layout.weights:
+            if best & ~self.taken and self._suffices(best):
+                break
+            for node in nodes_in(best & ~self.taken):
+                self.take(node)
+            best |= usable & weight
+        counts = [(switch.nodes & best).bit_count() for switch in switches]
+        leaves = [i for i, switch in enumerate(switches) if not switch.level]
+        begun = [i for i, switch in enumerate(switches) if switch.nodes & self.taken]
+        for i in [i for i in begun if not switches[i].level]:
+            if self.take_from(nodes_in(switches[i].nodes & best & ~self.taken)):
+                break
+        distances = [sum(layout.distances[j][i] for j in begun) for i in range(len(switches))]
+        rest = [i for i in leaves if i not in begun]
+        while rest and not self.complete:
+            chosen = -1
+            for i in rest:
+                if (
+                    counts[i]
+                    and distances[i] < FAR
+                    and (chosen < 0 or self._nearer(i, chosen, distances, counts, layout))
+                ):
+                    chosen = i
+            if chosen < 0:
+                return False
+            rest.remove(chosen)
+            self.take_from(nodes_in(switches[chosen].nodes & best & ~self.taken))
+            counts[chosen] = 0
+            distances = [far + more for far, more in zip(distances, layout.distances[chosen], strict=True)]
+        return self.complete
+
+    def _of_one_tree(self, layout: Layout) -> int:
+        """Return the usable nodes below the highest switch that has enough of them, or those already taken."""
+        top: tuple[int, int, int] | None = None
+        for i, switch in enumerate(layout.switches):
+            mine = switch.nodes & self.usable
+            if self.taken & mine or (not self.taken and mine.bit_count() >= self.nodes):
+                weight = next(j for j, each in enumerate(layout.weights) if each & mine)
+                rank = (switch.level, -weight if not self.taken else 0, i if not self.taken else -i)
+                top = rank if top is None else max(top, rank)
+        if top is None:
+            return 0
+        return layout.switches[abs(top[2])].nodes & self.usable
+
+    def _suffices(self, nodes: int) -> bool:
+        free = nodes & ~self.taken
+        cores = self.available[flags_of(free, len(self.available))].sum()
+        return free.bit_count() >= self.nodes and bool(cores >= self.cores)
+
+    def _nearer(self, i: int, j: int, distances: list[int], counts: list[int], layout: Layout) -> bool:
+        fit = self._compare(i, j, counts, layout)
+        return fit >= 0 if distances[i] < distances[j] else distances[i] == distances[j] and fit > 0
+
+    def _compare(self, i: int, j: int, counts: list[int], layout: Layout) -> int:
+        """Return 1 if a switch fits better than another, -1 if worse, and else 0."""
+        switches, wanted = layout.switches, self.nodes
+        while True:
+            fits = counts[i] >= wanted, counts[j] >= wanted
+            if all(fits):
+                if counts[i] != counts[j]:
+                    return 1 if counts[i] < counts[j] else -1
+                break
+            if any(fits):
+                return 1 if fits[0] else -1
+            above = switches[i].parent, switches[j].parent
+            if above[0] == above[1] or above == (i, j):
+                break
+            i, j = above
+        if counts[i] != counts[j]:
+            return 1 if counts[i] > counts[j] else -1
+        levels = switches[i].level, switches[j].level
+        return (levels[0] < levels[1]) - (levels[0] > levels[1])
+
+
+def choose(
+    free: Free,
+    shape: Shape,
+    usable: int,
+    *,
+    layout: Layout | None = None,
+    must: int = 0,
+    least_loaded: NDArray[np.float64] | None = None,
+) -> list[tuple[int, int]] | None:
     """Return the nodes that a job gets of these usable nodes, of which there are enough, and its cores on each.
 
     Parameters
     ----------
+    layout
+        the weights and switches of nodes; with switches, nodes are chosen by them; ``None``: neither
+    must
+        nodes that it gets in any case
     least_loaded
-        whether the nodes with most free cores come first (``CR_LLN``), instead of runs
+        the cores of each node, if those with most free cores come first (``CR_LLN``), instead of runs
+
+    Returns
+    -------
+    list of tuple or None
+        ``None``: no tree of switches has enough of these nodes
 
     >>> from simmodel.resources.pools.allocation import Request
     >>> free = np.ones((3, 8))
-    >>> choose(free, Request(2, nodes=2), 0b11101101), choose(free, Request(4, nodes=4), 0b11101101)
+    >>> choose(free, Shape(Request(2, nodes=2)), 0b11101101), choose(free, Shape(Request(4, nodes=4)), 0b11101101)
     ([(2, 1), (3, 1)], [(5, 1), (6, 1), (7, 1), (0, 1)])
     """
-    cores = free[0]
-    wanted = request.nodes or 1
-    left = request.processors
-    found: list[tuple[int, int]] = []
-    for node in _least_loaded(cores, usable) if least_loaded else _by_runs(cores, request, usable):
-        if len(found) >= wanted and left <= 0:
-            break
-        count = request.cores_per_node if request.nodes is not None else min(int(cores[node]), left)
-        found.append((node, count))
-        left -= count
-    return found
+    choice = Choice(free, shape, usable)
+    weights = [usable] if layout is None else layout.weights
+    if choice.take_from(nodes_in(must)):
+        return choice.found
+    if layout is not None and layout.switches:
+        return choice.found if choice.by_switches(layout) else None
+    if least_loaded is not None:
+        choice.least_loaded(weights, least_loaded)
+    else:
+        choice.by_runs(weights)
+    return choice.found
 
 
-def allocation_of(table: NodeTable, request: Request, chosen: list[tuple[int, int]]) -> Allocation:
+def allocation_of(table: NodeTable, shape: Shape, chosen: list[tuple[int, int]]) -> Allocation:
     """Return the parts of chosen nodes that a job takes: whole nodes if it asks for them."""
     rows = []
     for node, count in chosen:
-        cores, gpus = table.capacity[:2, node].tolist() if request.exclusive else (count, request.gpus_per_node)
-        rows.append((node, cores, gpus, request.memory_per_node))
+        cores, gpus, memory = table.capacity[:, node].tolist()
+        if not shape.exclusive:
+            cores, gpus = count, shape.request.gpus_per_node
+        rows.append((node, cores, gpus, memory if shape.whole_memory else min(memory, shape.memory(cores))))
     return Allocation.of(rows)
-
-
-def _least_loaded(cores: NDArray[np.float64], usable: int) -> list[int]:
-    return sorted(nodes_in(usable), key=lambda node: (-cores[node], node))
-
-
-def _by_runs(cores: NDArray[np.float64], request: Request, usable: int) -> Iterator[int]:
-    """Yield nodes in the order in which they are taken; what a job still needs shrinks as it takes them."""
-    sums = np.concatenate(([0.0], np.cumsum(np.maximum(cores, 0.0)))).tolist()
-    there = [(sums[first + count] - sums[first], -first, count) for first, count in runs(usable)]
-    there.sort()  # the largest one last, the first of several
-    longest = max([count for _, _, count in there], default=0)
-    nodes, processors = request.nodes or 1, float(request.processors)
-    while there:
-        best = len(there) - 1
-        if there[best][0] >= processors and longest >= nodes:
-            best = _tightest(there, nodes, processors)
-        size, first, count = there.pop(best)
-        yield from range(-first, count - first)
-        nodes, processors = nodes - count, processors - size
-
-
-def _tightest(there: list[tuple[float, int, int]], nodes: int, processors: float) -> int:
-    """Return the place of the smallest run that is large enough, the first of several; else that of the largest."""
-    found = len(there) - 1
-    fits = False
-    for i, (size, _, count) in enumerate(there):
-        if size >= processors and count >= nodes:
-            if fits and size > there[found][0]:
-                break
-            found, fits = i, True
-    return found

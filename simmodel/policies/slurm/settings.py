@@ -12,8 +12,9 @@ import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.policies.slurm.priority import weights_of
 
-__all__ = ["SlurmConf", "SlurmPartition", "partitions_of"]
+__all__ = ["SlurmConf", "SlurmPartition", "partitions_of", "preempt_mode_of"]
 
 YEAR = 365 * 86400
 _DATABASE = "accounting_storage/slurmdbd"
@@ -46,8 +47,28 @@ class SlurmConf(Fields):
         whether priorities are those of priority/multifactor
     weight_age, weight_size, weight_partition, max_age, calc_period, favor_small
         of priority/multifactor: ``PriorityWeightAge`` and so on; seconds; seconds; whether small jobs come first
+    bf_max_job_array_resv
+        tasks of an array for which a cycle of the backfill loop reserves nodes
+    weight_fair_share, weight_assoc, weight_qos, weight_tres
+        of priority/multifactor, which need accounts: ``PriorityWeightFairshare`` and so on; ``CPU=1000,Mem=500``
+    decay_half_life, fair_tree, damping
+        ``PriorityDecayHalfLife`` (s; 0: usage does not decay); whether Fair Tree ranks users, without
+        ``NO_FAIR_TREE``; ``FairShareDampeningFactor``
+    enforce_limits
+        whether the limits of associations and QOS hold (``AccountingStorageEnforce``)
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
+    def_mem_per_cpu, def_mem_per_node
+        ``DefMemPerCPU``, ``DefMemPerNode`` (bytes); without both, jobs that name no memory get that of whole nodes
+    tree
+        whether nodes are chosen by their switches (``TopologyPlugin=topology/tree``)
+    max_switch_wait
+        the longest that a job waits for one leaf switch (s)
+    preempt, preempt_mode, preempt_exempt_time
+        ``partition_prio``, ``qos`` or nothing (``PreemptType``); what happens to preempted jobs: ``requeue``,
+        ``cancel``, ``suspend`` or ``off``; seconds from a start before which jobs are not preempted
+    preempt_youngest_first, preempt_strict_order, preempt_reorder_count
+        of ``PreemptParameters``: how the jobs that are preempted are chosen
     complete_wait, kill_wait, over_time_limit
         ``CompleteWait``, ``KillWait``, ``OverTimeLimit`` (s; ``inf``: jobs are not stopped)
     unread
@@ -79,11 +100,30 @@ class SlurmConf(Fields):
     weight_age: float = 0.0
     weight_size: float = 0.0
     weight_partition: float = 0.0
+    weight_fair_share: float = 0.0
+    weight_assoc: float = 0.0
+    weight_qos: float = 0.0
+    weight_tres: str = ""
+    decay_half_life: float = 7 * 86400.0
+    fair_tree: bool = True
+    damping: float = 1.0
+    enforce_limits: bool = False
     max_age: float = 7 * 86400.0
     calc_period: float = 300.0
     favor_small: bool = False
+    bf_max_job_array_resv: int = 20
     least_loaded: bool = False
     memory: bool = False
+    def_mem_per_cpu: float = 0.0
+    def_mem_per_node: float = 0.0
+    tree: bool = False
+    max_switch_wait: float = 300.0
+    preempt: str = ""
+    preempt_mode: str = "off"
+    preempt_exempt_time: float = 0.0
+    preempt_youngest_first: bool = False
+    preempt_strict_order: bool = False
+    preempt_reorder_count: int = 1
     complete_wait: float = 0.0
     kill_wait: float = 30.0
     over_time_limit: float = 0.0
@@ -104,7 +144,11 @@ class SlurmConf(Fields):
         for key, (field, read) in _CONF.items():
             if key in named and named[key][1]:
                 given[field] = _value(*named[key], read)
+        chosen = named.get("selecttypeparameters", ("", ""))[1].upper()
+        given |= {field: True for field, word in (("least_loaded", "LLN"), ("memory", "MEMORY")) if word in chosen}
         parameters = named.get("schedulerparameters", ("", ""))[1]
+        for name, value in _parameters(named.get("preemptparameters", ("", ""))[1]):
+            parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
         for name, value in _parameters(parameters):
             if name in _SCHEDULER:
                 given[name] = _value(name, value, _SCHEDULER[name])
@@ -112,8 +156,10 @@ class SlurmConf(Fields):
                 unread.append(f"SchedulerParameters {name}{'=' if value else ''}{value}")
         bare = {key: value for key, (_, value) in named.items()}
         unread += _unread(bare)
-        if given.get("weight_age") and bare.get("accountingstoragetype", _DATABASE) != _DATABASE:
-            given["weight_age"] = 0.0  # slurmctld ignores it without its database
+        if bare.get("accountingstoragetype", _DATABASE) != _DATABASE:
+            for name in ("weight_age", "weight_fair_share"):  # slurmctld ignores them without its database
+                if given.get(name):
+                    given[name] = 0.0
         return cls(**given, unread=tuple(unread))
 
     def changed(self) -> dict[str, Any]:
@@ -136,6 +182,8 @@ class SlurmConf(Fields):
             it is not of its type
         """
         usual = getattr(cls(), name)
+        if isinstance(usual, str):
+            return text.removeprefix("(").removesuffix(")")
         return _value(name, text, _yes if isinstance(usual, bool) else _whole if isinstance(usual, int) else float)
 
     @property
@@ -188,6 +236,40 @@ def _minutes(text: str) -> float:
     return _seconds(text) * (60 if text.isdecimal() else 1)
 
 
+def _mebibytes(text: str) -> float:
+    """Return the bytes of a number of MiB."""
+    return 0.0 if text.upper() == "UNLIMITED" else float(text) * 2**20
+
+
+def _preempt_type(text: str) -> str:
+    kind = text.lower().removeprefix("preempt/")
+    if kind not in ("none", "partition_prio", "qos"):
+        raise ValueError(text)
+    return "" if kind == "none" else kind
+
+
+def preempt_mode_of(text: str) -> str:
+    """Return what happens to preempted jobs by a ``PreemptMode``; ``GANG`` goes with ``SUSPEND``.
+
+    Raises
+    ------
+    ValueError
+        it is not what Slurm accepts
+
+    >>> preempt_mode_of("SUSPEND,GANG"), preempt_mode_of("REQUEUE")
+    ('suspend', 'requeue')
+    """
+    words = [word.strip().lower() for word in text.split(",") if word.strip().lower() not in ("", "gang", "within")]
+    if not {*words} <= {"off", "requeue", "cancel", "suspend"} or len(words) > 1:
+        raise ValueError(text)
+    return words[0] if words else "off"
+
+
+def _weights(text: str) -> str:
+    weights_of(text)
+    return text
+
+
 def _yes(text: str) -> bool:
     return text.lower() in ("yes", "1", "true")
 
@@ -195,18 +277,23 @@ def _yes(text: str) -> bool:
 _SCHEDULER: dict[str, Any] = {
     **dict.fromkeys(("default_queue_depth", "partition_job_depth", "bf_resolution", "bf_max_job_test"), _whole),
     **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), _whole),
-    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve"), _whole),
+    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve", "bf_max_job_array_resv"), _whole),
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
-    **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale"), _seconds),
+    **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale", "max_switch_wait"), _seconds),
     "assoc_limit_stop": lambda text: True,
+    "preempt_youngest_first": lambda text: True,
+    "preempt_strict_order": lambda text: True,
+    "preempt_reorder_count": _whole,
 }
 """The SchedulerParameters that are modelled."""
 
 _IDLE = {
     *("bf_max_time", "bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
-    *("sched_min_interval", "max_sched_time", "bf_max_job_array_resv", "bf_job_part_count_reserve", "defer"),
+    *("sched_min_interval", "max_sched_time", "bf_job_part_count_reserve", "defer"),
 }
 """Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
+
+_ENFORCED = {"limits", "safe", "all"}
 
 _CONF: dict[str, tuple[str, Any]] = {
     "schedulertype": ("backfill", lambda text: text.removeprefix("sched/") != "builtin"),
@@ -214,10 +301,23 @@ _CONF: dict[str, tuple[str, Any]] = {
     "priorityweightage": ("weight_age", float),
     "priorityweightjobsize": ("weight_size", float),
     "priorityweightpartition": ("weight_partition", float),
+    "priorityweightfairshare": ("weight_fair_share", float),
+    "priorityweightassoc": ("weight_assoc", float),
+    "priorityweightqos": ("weight_qos", float),
+    "priorityweighttres": ("weight_tres", _weights),
+    "prioritydecayhalflife": ("decay_half_life", _minutes),
+    "priorityflags": ("fair_tree", lambda text: "NO_FAIR_TREE" not in text.upper()),
+    "fairsharedampeningfactor": ("damping", float),
+    "accountingstorageenforce": ("enforce_limits", lambda text: bool(_ENFORCED & {*text.lower().split(",")})),
     "prioritymaxage": ("max_age", _minutes),
     "prioritycalcperiod": ("calc_period", _minutes),
     "priorityfavorsmall": ("favor_small", _yes),
-    "selecttypeparameters": ("least_loaded", lambda text: "LLN" in text.upper()),
+    "topologyplugin": ("tree", lambda text: text.removeprefix("topology/") == "tree"),
+    "defmempernode": ("def_mem_per_node", _mebibytes),
+    "defmempercpu": ("def_mem_per_cpu", _mebibytes),
+    "preempttype": ("preempt", _preempt_type),
+    "preemptmode": ("preempt_mode", preempt_mode_of),
+    "preemptexempttime": ("preempt_exempt_time", _minutes),
     "completewait": ("complete_wait", _seconds),
     "killwait": ("kill_wait", _seconds),
     "overtimelimit": ("over_time_limit", _minutes),
@@ -227,15 +327,13 @@ _CONF: dict[str, tuple[str, Any]] = {
 
 def _unread(conf: Mapping[str, str]) -> Iterator[str]:
     """Yield the settings that would change a start and are not modelled."""
-    for name in ("PriorityWeightFairshare", "PriorityWeightAssoc", "PriorityWeightQOS", "PriorityWeightTRES"):
-        if conf.get(name.lower(), "0") not in ("", "0"):
-            yield f"{name}={conf[name.lower()]}"
+    flags = {flag.strip().upper() for flag in conf.get("priorityflags", "").split(",")}
+    if flags - {"", "FAIR_TREE", "NO_FAIR_TREE", "CALCULATE_RUNNING"}:
+        yield f"PriorityFlags={conf['priorityflags']}"
     usual = {
-        "PreemptType": ("", "preempt/none"),
-        "TopologyPlugin": ("", "topology/none", "topology/default"),
-        "PriorityFlags": ("",),
+        "TopologyPlugin": ("", "topology/none", "topology/default", "topology/tree"),
+        "PriorityUsageResetPeriod": ("", "none", "NONE"),
         "SelectType": ("", "select/cons_tres", "select/cons_res"),
-        "AccountingStorageEnforce": ("",),
         "SchedulerTimeSlice": ("", "30"),
     }
     for name, values in usual.items():
@@ -259,6 +357,11 @@ class SlurmPartition(Fields):
         the longest limit (s), and that of jobs without one; ``None``: no limit
     default
         whether jobs that name no partition get it
+    billing
+        ``TRESBillingWeights``; empty: a CPU counts 1
+    preempt_mode, grace_time
+        what happens to its jobs when they are preempted (``None``: the ``PreemptMode`` of the cluster), and seconds
+        that they still have then
     """
 
     name: str
@@ -268,6 +371,9 @@ class SlurmPartition(Fields):
     max_time: float | None = None
     default_time: float | None = None
     default: bool = False
+    billing: str = ""
+    preempt_mode: str | None = None
+    grace_time: float = 0.0
 
     @property
     def text(self) -> str:
@@ -313,4 +419,12 @@ def partitions_of(text: str) -> tuple[SlurmPartition, ...]:
     return tuple(found)
 
 
-_PARTITION = {"tier": _whole, "job_factor": _whole, "max_time": float, "default_time": float}
+_PARTITION = {
+    "tier": _whole,
+    "job_factor": _whole,
+    "max_time": float,
+    "default_time": float,
+    "billing": _weights,
+    "preempt_mode": preempt_mode_of,
+    "grace_time": float,
+}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.named_calls import call_with, split_call
-from simmodel.platform.evictions import EVICTIONS
+from simmodel.platform.models import EVICTIONS
 
 __all__ = [
     "Candidate",

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 from simmodel.environment import Environment
 from simmodel.platform.machine import MemoryPoolSpec
-from simmodel.resources.data.data_arrival import DataArrival, RoomClaim
-from simmodel.resources.data.data_holder import DataHolder
+from simmodel.resources.data.data_holder import DataArrival, DataHolder, RoomClaim
 from simmodel.work.livetask import LiveData, LiveTask
 
 __all__ = ["MemoryPool", "nearest"]

@@ -44,7 +44,7 @@ class ChangingLinks(Fluid):
 
     def _follow(self, link: Link) -> None:
         """Give a link its alarm if it changes by itself, and hear of its load if its model does."""
-        if link.spec.profile or link.varies or link.turning:
+        if link.like.profile or link.varies or link.turning:
             link.alarm = Alarm(self.env, lambda: self._follow_profile(link))
         if link.turning and not self._turning:
             self._turning = (self._turn,)

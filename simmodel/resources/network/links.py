@@ -14,7 +14,7 @@ from simmodel.resources.network.channels import Channel
 from simmodel.resources.network.flow import Bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
 __all__ = ["Link", "Moving", "Route", "make_link", "profile_at"]
 
@@ -48,8 +48,8 @@ class Link(Channel, Model):
     """
 
     __slots__ = (
-        *("alarm", "bandwidth", "down", "failures", "latency", "options", "routes"),
-        *("set_at", "spec", "stopped", "transfers", "turn_at", "turned", "used_by", "withheld"),
+        *("_describe", "_own", "alarm", "bandwidth", "down", "failures", "latency", "like", "options", "routes"),
+        *("set_at", "stopped", "transfers", "turn_at", "turned", "used_by", "withheld"),
     )
 
     counts: ClassVar[bool] = False
@@ -65,10 +65,16 @@ class Link(Channel, Model):
         cls.varies = cls.until is not Link.until
         cls.turning = cls.turns is not Link.turns
 
-    def __init__(self, spec: LinkSpec) -> None:
-        super().__init__(spec.name, spec.bandwidth)
-        self.spec = spec
-        self.options = read_options(type(self), spec.options, f"options of link {spec.name}")
+    def __init__(
+        self, spec: LinkSpec, name: str | None = None, describe: Callable[[str], LinkSpec] | None = None
+    ) -> None:
+        super().__init__(spec.name if name is None else name, spec.bandwidth)
+        self.like = spec  # with its values; its name and its reverse may be those of another link
+        self._describe = describe  # returns its own spec by its name
+        self._own = spec if describe is None else None
+        self.options = spec.options
+        if spec.options or self.takes is not None:
+            self.options = read_options(type(self), spec.options, f"options of link {self.name}")
         self.bandwidth = spec.bandwidth
         self.latency = spec.latency
         self.down = False
@@ -82,6 +88,14 @@ class Link(Channel, Model):
         self.turn_at = inf  # when its model is told of the load again, at the latest
         self.turned = (-inf, 0)  # an instant, and how often its capacity has changed at it because of its load
         self.alarm: Alarm | None = None
+
+    @property
+    def spec(self) -> LinkSpec:
+        """Its spec."""
+        if self._own is None:
+            assert self._describe is not None
+            self._own = self._describe(self.name)
+        return self._own
 
     def __repr__(self) -> str:
         return f"<Link {self.name} of {self.bandwidth:g} B/s, {self.load:g} used{', down' if self.down else ''}>"
@@ -209,17 +223,17 @@ class Route:
     def __init__(self, links: Sequence[Link], back: Sequence[Link], model: SharingModel) -> None:
         self.links = tuple(links)
         self.model = model
-        self.fails = any(link.spec.when_down == "fail" for link in links)  # whether its transfers fail with their links
+        self.fails = "fail" in [link.like.when_down for link in links]  # whether its transfers fail with their links
         factors = dict.fromkeys(links, 1.0)
         if len(factors) < len(links):  # it passes a link twice
             factors = {link: float(links.count(link)) for link in factors}
         for link in back:
             factors[link] = factors.get(link, 0.0) + CROSSTRAFFIC
-        self.uses = tuple((link, factor) for link, factor in factors.items() if link.spec.sharing == "shared")
+        self.uses = tuple([each for each in factors.items() if each[0].like.sharing == "shared"])
         # A fatpipe on the way back only would bind at 20 times its bandwidth: ignored.
-        self.pipes = tuple(link for link in links if link.spec.sharing == "fatpipe")
-        self.modelled = tuple(link for link in links if type(link) is not Link)
-        self.changing = tuple(link for link in factors if link.spec.profile or type(link) is not Link)
+        self.pipes = tuple([link for link in links if link.like.sharing == "fatpipe"])
+        self.modelled = tuple([link for link in links if type(link) is not Link])
+        self.changing = tuple([link for link in factors if link.like.profile or type(link) is not Link])
         self.payload = model.bandwidth_factor  # the share of a rate that is payload
         self.bundles: dict[tuple[float, float], Bundle] = {}
         self.plain: Bundle | None = None
@@ -228,7 +242,7 @@ class Route:
 
     def follow_latency(self) -> None:
         """Compute the wait and the cap from the current latencies of the links."""
-        self.latency = sum(link.latency for link in self.links)
+        self.latency = sum([link.latency for link in self.links])
         self.wait = self.latency * self.model.latency_factor
         if self.modelled:
             self.wait += sum(link.delay() for link in self.modelled)
@@ -237,7 +251,7 @@ class Route:
     def weigh(self) -> None:
         """Compute the weight from the current latencies and bandwidths of the links."""
         # A bandwidth of 0 in a profile means down, and gives no weight.
-        bandwidths = [link.bandwidth or link.spec.bandwidth for link in self.links]
+        bandwidths = [link.bandwidth or link.like.bandwidth for link in self.links]
         self.scale = self.model.weight(self.latency, bandwidths)
 
     def bandwidth(self, now: float) -> float:

@@ -371,7 +371,8 @@ class Network(ModelledLinks):
         key: object = names if back is None else (names, tuple(back))
         way = self._by_links.get(key)
         if way is None:
-            links = [self.links[name] for name in names]
+            made = self.links
+            links = made.along(names) if isinstance(made, MadeLinks) else [made[name] for name in names]
             reverse: list[Link] = []
             if self.spec.crosstraffic:
                 if back is None:

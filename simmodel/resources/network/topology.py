@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 from simmodel.foundation.errors import InputError
-from simmodel.platform.topology import Dragonfly, FatTree, Star, Topology, Torus, Tree, Valiant
+from simmodel.platform.links import LinkSpec
+from simmodel.platform.topology import Dragonfly, FatTree, Interconnect, Star, Topology, Torus, Tree, Valiant
 from simmodel.resources.network.links import Link, make_link
 
 __all__ = ["Dragonfly", "FatTree", "MadeLinks", "Star", "Topology", "TopologyRouter", "Torus", "Tree", "Valiant"]
@@ -30,12 +31,33 @@ class MadeLinks(dict[str, Link]):
     def __init__(self, topology: Topology, made: Callable[[Link], object]) -> None:
         super().__init__()
         self._describe = topology.link
+        self._like: Callable[[str], LinkSpec] | None = None
+        if isinstance(topology, Interconnect) and type(topology).link is Interconnect.link:
+            self._like = topology.like
         self._made = made
 
     def __missing__(self, name: str) -> Link:
         link = self[name] = make_link(self._describe(name))
         self._made(link)
         return link
+
+    def along(self, names: Sequence[str]) -> list[Link]:
+        """Return the links of a route of the topology, each made if need be, without checking their names.
+
+        >>> MadeLinks(Star(nodes=100, bandwidth="1GBps"), id).along(["7-1.0:up"])[0].spec.reverse
+        '7-1.0:down'
+        """
+        like = self._like
+        if like is None:
+            return [self[name] for name in names]
+        found: list[Link] = []
+        for name in names:
+            link = self.get(name)
+            if link is None:
+                link = self[name] = Link(like(name), name, self._describe)
+                self._made(link)
+            found.append(link)
+        return found
 
 
 class TopologyRouter:

@@ -22,7 +22,7 @@ import numpy as np
 from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.named_calls import call_with, split_call
-from simmodel.platform.placements import PLACEMENTS
+from simmodel.platform.models import PLACEMENTS
 from simmodel.resources.models import Model
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Request:
             max(1, job.cores_per_node),
             job.gpus_per_node,
             float(ceil(job.memory_per_node)),
-            exclusive or whole_switches,
+            exclusive or whole_switches or job.exclusive,
             whole_switches,
             job.amounts,
         )

@@ -16,8 +16,7 @@ from simpy.exceptions import Interrupt
 from simmodel.platform.machine import ProcessorSpec
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.models import Model, read_options
-from simmodel.resources.processors.cores import Core, CoreTicket, take_core
-from simmodel.resources.processors.services import ProcessorServices
+from simmodel.resources.processors.services import Core, CoreTicket, ProcessorServices, take_core
 from simmodel.resources.processors.taskplace import TaskPlace
 from simmodel.work.livetask import LiveData, LiveTask
 

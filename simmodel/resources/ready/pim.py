@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from simpy.events import Timeout
 
 from simmodel.resources.models import Option
-from simmodel.resources.processors.cores import CoreTicket, take_core
 from simmodel.resources.processors.processor import Data, Phase, Processor
+from simmodel.resources.processors.services import CoreTicket, take_core
 from simmodel.work.livetask import LiveData, LiveTask
 
 __all__ = ["PIMRank"]

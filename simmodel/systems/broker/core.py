@@ -31,10 +31,13 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from simpy.events import Event
 
     from simmodel.environment import Call, ToCome
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.results.result import Result
     from simmodel.scheduling.policy_base import Decides
+    from simmodel.systems.system import Live
     from simmodel.work.live import LiveWork
     from simmodel.work.table import Table
 
@@ -83,8 +86,9 @@ class BrokerQueue(WaitingQueue):
 
     __slots__ = ()
 
-    def add(self, job: Any) -> None:
+    def add(self, job: LiveJob) -> None:
         """Add a job, whose requested time and home its policy cannot change from now on."""
+        assert isinstance(job, BrokeredJob)
         job._limit, job._origin = job.limit, job.home
         super().add(job)
 
@@ -133,7 +137,7 @@ class Source(Arrivals[Coming]):
             job.user, job.home, job.unrequested = user, home, unrequested
         return job
 
-    def _fire(self, _event: object) -> None:
+    def _fire(self, _event: Event) -> None:
         broker, jobs, i = self.broker, self._jobs, self._i
         at = jobs[i].submit
         each = broker.timing.by_event
@@ -167,7 +171,7 @@ class Later(Source):
         coming = Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)
         super().__init__(broker, [[coming]], job.family)
 
-    def _fire(self, _event: object) -> None:
+    def _fire(self, _event: Event) -> None:
         self._i = 1
         if self.job.state not in OVER:  # else it was cancelled before it came
             self.broker.take_in(self.job)
@@ -467,11 +471,11 @@ class BrokerCore(System[BrokeredJob]):
             job.estimates[place] = estimate
         return estimate
 
-    def place_of(self, system: System[Any]) -> Destination:
+    def place_of(self, system: System[Live]) -> Destination:
         """Return a system as a place."""
         return destination_of(system, self.by)
 
-    def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
+    def start(self, work: BrokeredJob, place: Destination, allocation: Allocation | None = None) -> None:
         """Hand a job to a system; raises ``PolicyError`` if an allocation is named, which no broker does.
 
         A grid overrides this: its sites have hosts.

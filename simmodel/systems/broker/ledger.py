@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simmodel.records.broker_record import joined
-from simmodel.records.job_columns import job_columns
+from simmodel.records.job_record import job_columns
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import numpy as np
 
 from simmodel.records.broker_record import joined, renamed
 from simmodel.records.tables import reason_table
-from simmodel.results.broker import BrokerResult
-from simmodel.results.task_broker import TaskBrokerResult
+from simmodel.results.broker import BrokerResult, TaskBrokerResult
 from simmodel.systems.broker.ledger import CARRIED
 from simmodel.work.table import Table
 from simmodel.work.workload import Report

@@ -25,8 +25,7 @@ from simmodel.systems.arrivals import (
 from simmodel.systems.broker.core import Coming
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob
-from simmodel.work.given_work import as_workload
-from simmodel.work.prepare import distinct_jobs, prepare
+from simmodel.work.prepare import as_workload, distinct_jobs, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +33,8 @@ if TYPE_CHECKING:
     from simmodel.systems.broker.core import BrokerCore
     from simmodel.systems.destination import Destination
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import Job
-    from simmodel.work.prepare import Prepared
+    from simmodel.work.prepare import JobsGiven, Prepared
     from simmodel.work.workload import Workload
 
 __all__ = ["ChunkedReplay", "replay_workload"]

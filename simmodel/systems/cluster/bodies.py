@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from simpy.events import URGENT, Event, Process
 from simpy.exceptions import Interrupt
 
-from simmodel.foundation.errors import JobFailed
+from simmodel.environment import Environment
+from simmodel.foundation.errors import InputError, JobFailed
+from simmodel.platform.machine import MachineSpec
 from simmodel.resources.pools.allocation import probe
 from simmodel.resources.pools.claims import Grant, Growth, Holder, LiveGrant, Lost, Preempted
 from simmodel.resources.processors.processor import kill
-from simmodel.systems.cluster.workflows_in_jobs import run_inside
+from simmodel.systems.machine.system import Machine
+from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
+    from simpy.events import Event
+
     from simmodel.environment import Call, Environment
     from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
-    from simmodel.work.job import Job, Run
+    from simmodel.work.job import Job, LiveJob, Run
 
-__all__ = ["Bodies"]
+__all__ = ["Bodies", "run_inside", "why_not_inside"]
 
 
 class Bodies:
@@ -181,3 +186,38 @@ class BodyHolder(Holder):
 
 def _name_job(error: BaseException, run: Run) -> None:
     error.add_note(f"in the body of job {run.job.id}")
+
+
+# ---------------------------------------------------------------------- workflows
+
+
+def run_inside(env: Environment, job: LiveJob, spec: Job) -> Generator[Event, Any, None]:
+    """Run the workflow of a job on a machine in its nodes: the body of the job.
+
+    The machine ends with the job. Observers hear ``workflow_started(job, machine)``.
+    """
+    inside, flow = _checked(spec)
+    with Machine(env, inside, spec.workflow_policy, name=f"{inside.name} of job {job.id}") as machine:
+        job.place.tell("workflow_started", job, machine)
+        yield machine.submit(flow)
+
+
+def why_not_inside(spec: Job) -> str | None:
+    """Return why the workflow of a job can never run inside its nodes, or ``None``.
+
+    Raises
+    ------
+    InputError
+        the job names no spec of a machine, or no workflow
+    """
+    inside, flow = _checked(spec)
+    return Machine(Environment(), inside, spec.workflow_policy, record=False, begin=False).why_not(flow)
+
+
+def _checked(spec: Job) -> tuple[MachineSpec, Workflow]:
+    if not isinstance(spec.machine, MachineSpec):
+        message = f"must be a MachineSpec (load_platform reads names and files), got {spec.machine!r}"
+        raise InputError(message, place="machine")
+    if not isinstance(spec.workflow, Workflow):
+        raise InputError(f"must be a Workflow, got {spec.workflow!r}", place="workflow")
+    return spec.machine, spec.workflow

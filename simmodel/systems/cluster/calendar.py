@@ -67,6 +67,8 @@ class Calendar:
         parts = self._failing_parts
         self.failures = Failures(core.env, core.name, core.spec.failures, parts, self.plan, self._failed)
         self._taken = [core.spec.failing(each) if each.of != "nodes" else {} for each in core.spec.failures]
+        cuts = any(each.of == "switches" for each in core.spec.failures)
+        self._below = {each.name: each.nodes_below for each in core.spec.partitions if cuts}
         self._reserved: dict[Pool, list[Any]] = {}
         self._pending: dict[Reserved, str] = {}  # reservations whose part still has to change hands: open or return
         self._coming: dict[Call, tuple[str, tuple[Any, ...]]] = {}
@@ -103,7 +105,12 @@ class Calendar:
 
     def to_come(self) -> list[ToCome]:
         """List the planned actions, including the capacity windows of the pools."""
-        windows = [each for pool in self._core.places for each in pool.to_come()]
+        windows = [
+            each
+            for pool in self._core.places
+            for number, window in enumerate(pool.windows)
+            for each in window.to_come(number)
+        ]
         return windows + [call.to_come(what, *about) for call, (what, about) in self._coming.items()]
 
     # ------------------------------------------------------------------ snapshots
@@ -140,7 +147,7 @@ class Calendar:
                 pool.take_away(state.down)
                 pool.drained = state.drained or pool.drained
             for start, end, what, begun, why in state.windows:
-                window = CapacityWindow(start, end, what, self.purpose(pool, why) if why else Purpose())
+                window = CapacityWindow(pool, start, end, what, self.purpose(pool, why) if why else Purpose())
                 window.begun = begun
                 insort(pool.windows, window)
             if state.windows:
@@ -152,7 +159,7 @@ class Calendar:
         """Plan an event of a snapshot, of a window or one of :meth:`plan`, for an instant (s)."""
         if what in ("begin", "over", "told") and isinstance(about[1], int):
             pool = self._core.pools[about[0]]
-            pool.plan_window(pool.windows[about[1]], what, at)
+            pool.windows[about[1]].plan(what, at)
         else:
             if what in ("repair", "back"):
                 self._down_already(*about)
@@ -160,8 +167,11 @@ class Calendar:
 
     def _down_already(self, number: int, part: FailingPart) -> None:
         self.failures.resume(number, part)
-        if self._core.spec.failures[number].of == "links":  # the places have their own state
+        model = self._core.spec.failures[number]
+        if model.of == "links":  # the places have their own state
             self._failed(number, part, 1)
+        elif model.of == "switches":
+            self._cut(model.partition, str(part), 1)
 
     # ------------------------------------------------------------------ failures, maintenance, drains
 
@@ -251,10 +261,17 @@ class Calendar:
             names = dict.fromkeys(name for name, _ in taken)
             each = [(self._pool(name), [node for of, node in taken if of == name]) for name in names]
             parts = [both for pool, nodes in each for both in self._parts(pool, nodes)]
+            self._cut(model.partition, str(part), more)
         if more > 0:
             self._take(parts, "failure")
         else:
             self._bring(parts, "repair")
+
+    def _cut(self, partition: str | None, switch: str, more: int) -> None:
+        """Take the links at a switch of the networks of partitions down for jobs with traffic, or end that."""
+        for name, below in self._below.items():
+            if partition in (None, name) and switch in below:
+                self._execution.traffic.cut(self._pool(name), switch, more)
 
     def _fail(self, number: int, part: FailingPart) -> None:
         model = self._core.spec.failures[number]
@@ -314,15 +331,14 @@ class Calendar:
             self._pending.pop(place, None)
         else:
             self._pending[place] = what
-            pool, window = self._awaited(place)
-            pool.extend_window(window, self._vacant_at(place, what))
+            self._awaited(place).extend(self._vacant_at(place, what))
         return ready
 
-    def _awaited(self, place: Reserved) -> tuple[Pool, CapacityWindow]:
-        """Return the pool that waits for the part of a reservation that is pending, and the window that goes on."""
+    def _awaited(self, place: Reserved) -> CapacityWindow:
+        """Return the window that goes on until the part of a reservation that is pending changes hands."""
         opens = self._pending[place] == "open"
         pool, why = (place, "not yet open") if opens else (place.part_of, f"reservation {place.name}")
-        return pool, next(window for window in pool.windows if window.why == why and window.begun)
+        return next(window for window in pool.windows if window.why == why and window.begun)
 
     def _vacant_at(self, place: Reserved, what: str) -> float:
         leaves = self._execution.leaves
@@ -335,13 +351,13 @@ class Calendar:
         for what in ("return", "open"):
             for place in [place for place, pending in self._pending.items() if pending == what]:
                 if self.pending(place) == what:
-                    pool, window = self._awaited(place)
+                    window = self._awaited(place)
                     if self._hands_over(place, what):
-                        pool.end_window(window)
+                        window.close()
 
     def _close(self, place: Reserved) -> None:
         if self.pending(place):
-            place.windows.remove(self._awaited(place)[1])
+            place.windows.remove(self._awaited(place))
             del self._pending[place]  # it never opened
         self._execution.stop_all(list(place.running), "timeout")
         for job in list(self._dependencies.known.values()):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Ending", "JobExecution"]
 
 _COMES_BACK = ("preempted", "requeued")
+_STOPPED = {"timeout": "timeout", "cancel": "cancelled"}
 
 
 class Ending(NamedTuple):
@@ -200,7 +201,9 @@ class JobExecution:
         speed = place.speed_of(job, grant.nodes) if paced else 1.0
         job.run = run = Run(job, place, now, now + job.expected / speed, grant)
         place.running.replace(former, run, job.width)
-        if self.plans:
+        if self.talks and self.traffic.runs(former):
+            self.traffic.resize(former, run)
+        elif self.plans:
             self.plan_end(run, now + job._duration / speed)
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)
@@ -369,8 +372,8 @@ class JobExecution:
 
     def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
         """Return why a running job cannot be preempted in this mode, or ``None``."""
-        if mode not in ("requeue", "suspend", "timeout"):
-            return f"mode: must be 'requeue', 'suspend' or 'timeout', got {mode!r}"
+        if mode not in ("requeue", "suspend", *_STOPPED):
+            return f"mode: must be 'requeue', 'suspend', 'timeout' or 'cancel', got {mode!r}"
         if job.run is None:
             return "it is not running"
         if job.run.released:
@@ -385,12 +388,12 @@ class JobExecution:
         return None
 
     def preempt(self, job: LiveJob, mode: str = "requeue") -> None:
-        """Preempt a running job, which starts again, continues later (``suspend``), or ends (``timeout``)."""
+        """Preempt a running job: it starts again, continues later (``suspend``), or ends (``timeout``, ``cancel``)."""
         run = job.run
         if run is None:
             raise ValueError(f"cannot preempt {job}: it does not run")
         if mode != "suspend":
-            self.stop(run, "preempted" if mode == "requeue" else "timeout")
+            self.stop(run, _STOPPED.get(mode, "preempted"))
             return
         if run.callbacks is not None:
             self.env.withdraw(run)

@@ -18,8 +18,8 @@ from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.queueing import places_to_wait
 from simmodel.systems.cluster.snapshots import capture
 from simmodel.systems.cluster.system import Cluster
-from simmodel.work.given_work import Frame
 from simmodel.work.job import Job, LiveJob, Run
+from simmodel.work.prepare import Frame
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool

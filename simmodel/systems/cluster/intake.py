@@ -28,6 +28,8 @@ from simmodel.work.prepare import Prepared, planned_seconds, prepare
 from simmodel.work.rows import elastics_of
 
 if TYPE_CHECKING:
+    from simpy.events import Event
+
     from simmodel.environment import Call, ToCome
     from simmodel.records.streamed_recorder import StreamedRecorder
     from simmodel.resources.pools.pool import Pool
@@ -72,7 +74,7 @@ class PlainArrivals(Arrivals[PlainJob]):
         self._fixed = (core, queueing.only_queue.add, core.only_pool, each, numbers)  # for each event
         super().__init__(core.env, blocks, core.submit_priority)
 
-    def _fire(self, _event: object) -> None:
+    def _fire(self, _event: Event) -> None:
         core, admit, pool, each, numbers = self._fixed
         one_by_one = core.by_event or core.on_submitted
         if one_by_one:
@@ -237,7 +239,7 @@ class Intake:
         job.priority += pool.priority
         reason = reason or (job.rules.why_not(job) if job.rules is not None else None)
         if reason is None and spec.workflow is not None:
-            from simmodel.systems.cluster.workflows_in_jobs import why_not_inside
+            from simmodel.systems.cluster.bodies import why_not_inside
 
             reason = why_not_inside(spec)
         if reason is None and spec.traffic is not None:

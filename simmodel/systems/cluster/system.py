@@ -24,9 +24,8 @@ from simmodel.systems.cluster.intake import ChunkedReplay, Intake, columns_of_lo
 from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
-from simmodel.work.given_work import as_workload
 from simmodel.work.job import OVER, Job, LiveJob
-from simmodel.work.prepare import Estimates, Overrun, Prepared, Sharing, distinct_jobs
+from simmodel.work.prepare import Estimates, Overrun, Prepared, Sharing, as_workload, distinct_jobs
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.run_times import Predictions
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given_work import JobsGiven
+    from simmodel.work.prepare import JobsGiven
 
 __all__ = ["Cluster"]
 
@@ -330,7 +329,7 @@ class Cluster(System[LiveJob]):
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.
 
         A list of jobs, a data frame and a workflow are workloads too: see
-        :func:`~simmodel.work.given_work.as_workload`. Jobs that can never run are recorded as rejected and counted. A
+        :func:`~simmodel.work.prepare.as_workload`. Jobs that can never run are recorded as rejected and counted. A
         job with a preceding job waits for the end of that job and then for its think time.
         """
         if home is not None:

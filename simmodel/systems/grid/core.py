@@ -4,46 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.grid import DelaySpec, GridSpec
+from simmodel.scheduling.problem import Problem
 from simmodel.systems.broker.core import Part
 from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob
-from simmodel.systems.grid.data import DataManager, Hopeless
+from simmodel.systems.grid.data import FAR, DataManager, Hopeless
 from simmodel.systems.grid.data_scheduler import DataScheduler
-from simmodel.systems.grid.disks import Disks
 from simmodel.systems.grid.ledger import GridLedger
 from simmodel.systems.grid.outages import Outages
-from simmodel.systems.grid.problem import problem_of_sites
-from simmodel.systems.grid.site import GridJob, Site, grant_on
+from simmodel.systems.grid.site import Disks, GridJob, Site, grant_on
 from simmodel.systems.grid.staging import Stays
-from simmodel.work.given_work import as_workload
 from simmodel.work.job import OVER, Job
+from simmodel.work.prepare import as_workload
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.tables import Change
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.scheduling.problem import Problem
     from simmodel.scheduling.protocol import Estimate, Place, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
-    from simmodel.systems.destination import Destination
+    from simmodel.systems.destination import BrokeredJob, Destination
+    from simmodel.systems.grid.data import DataManager
+    from simmodel.systems.grid.site import Site
     from simmodel.systems.kinds import GivenPolicies
-    from simmodel.systems.system import EstimateBasis, System
+    from simmodel.systems.system import EstimateBasis, Live, System
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.given_work import JobsGiven
     from simmodel.work.job import LiveJob, Run
-    from simmodel.work.prepare import Prepared
+    from simmodel.work.prepare import JobsGiven, Prepared
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
     from simmodel.work.workload import Workload
 
-__all__ = ["GridCore", "asked_of_sites", "site_policies"]
+__all__ = ["GridCore", "asked_of_sites", "problem_of_sites", "site_policies"]
 
 
 class Draining(Protocol):
@@ -131,7 +133,7 @@ class GridCore(Broker):
         self._on_queued = self.env.hooks("job_queued")
         self._on_finished = self.env.hooks("job_finished")
 
-    def place_of(self, system: System[Any]) -> Destination:
+    def place_of(self, system: System[Live]) -> Destination:
         """Return a site."""
         assert isinstance(system, Cluster)
         number = next(i for i, site in enumerate(self.spec.sites) if site.name == system.name)
@@ -255,7 +257,7 @@ class GridCore(Broker):
 
     # ------------------------------------------------------------------ the life of a job
 
-    def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
+    def start(self, work: BrokeredJob, place: Destination, allocation: Allocation | None = None) -> None:
         """Send a job to a site, and to the host there that the broker names; raises ``PolicyError`` if it cannot be."""
         site: Site = place  # type: ignore[assignment]
         if work.state == "blocked":
@@ -516,3 +518,65 @@ def site_policies(spec: GridSpec, given: GivenPolicies) -> dict[str, PolicyLike]
     for name in given:
         spec.site(str(name))
     return {name: unused(given.get(name, "fcfs")) for name in names}
+
+
+# ---------------------------------------------------------------------- for planners
+
+
+def problem_of_sites(
+    jobs: Iterable[BrokeredJob],
+    sites: Sequence[Site],
+    data: DataManager,
+    planned: Mapping[BrokeredJob, Site],
+    now: float,
+) -> Problem:
+    """Return the planning problem of jobs on the sites that take jobs now; those that none takes are left out.
+
+    A site is a processor with all its cores, of their mean speed. An edge carries the bytes of the files that the
+    parent writes and the child reads, at the rate of idle links; other inputs come from the nearest replica. A site is
+    busy for its backlog, and for the jobs that are planned there, per core.
+    """
+    runs = {job: [_run(job, site) if site.can_run(job) else inf for site in sites] for job in jobs}
+    tasks = [job for job in runs if min(runs[job]) < inf]
+    busy = dict.fromkeys(sites, 0.0)
+    for job, site in planned.items():
+        busy[site] += job.processors * _run(job, site)
+    ways = [[data.way(source, site) for site in sites] for source in sites]
+    return Problem(
+        [runs[job] for job in tasks],
+        _parents(tasks),
+        [[latency for latency, _ in row] for row in ways],
+        [[per_byte for _, per_byte in row] for row in ways],
+        pools=range(len(sites)),
+        now=now,
+        available=[now + min(site.expected_wait(1) + busy[site] / site.capacity, FAR) for site in sites],
+        arrival=[[now + _seconds_of_inputs(data, job, site) for site in sites] for job in tasks],
+        cores=[job.processors for job in tasks],
+        capacity=[site.capacity for site in sites],
+        tasks=tasks,
+        places=sites,
+    )
+
+
+def _run(job: BrokeredJob, site: Site) -> float:
+    return site.nominal_run(job) / site.speed
+
+
+def _parents(tasks: list[BrokeredJob]) -> list[tuple[tuple[int, float], ...]]:
+    """Return the parents of each task among these, with the bytes of the files that move between them."""
+    position = {job: i for i, job in enumerate(tasks)}
+    found: list[tuple[tuple[int, float], ...]] = []
+    for job in tasks:
+        edges: dict[int, float] = {}
+        for each in () if job.spec is None else job.spec.dependencies:
+            parent = job.family.known.get(each.job)
+            if parent in position:
+                moved = [file.size for file in parent.outputs if file.name in job.inputs]
+                edges[position[parent]] = float(sum(moved))
+        found.append(tuple(edges.items()))
+    return found
+
+
+def _seconds_of_inputs(data: DataManager, job: BrokeredJob, site: Site) -> float:
+    """Return how long the inputs that exist take to a site on idle links (s), one after another."""
+    return min(sum([data.seconds(file, site) for file in job.inputs if data.replicas(file)]), FAR)

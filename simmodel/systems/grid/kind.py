@@ -12,6 +12,7 @@ from simmodel.platform.grid import GridSpec
 from simmodel.platform.options import GridOptions, Options
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.scheduling.scheduler import check_decides
+from simmodel.snapshots.grid import GridSnapshot
 from simmodel.systems.grid.core import asked_of_sites
 from simmodel.systems.grid.data_scheduler import chosen_data_policy
 from simmodel.systems.grid.system import Grid
@@ -21,6 +22,7 @@ from simmodel.systems.submissions import read_submissions
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import System
@@ -59,20 +61,22 @@ class GridKind(Kind):
         """Return a live grid."""
         return Grid(env, spec, policy, policies=policies, name=name, **options.values())
 
-    def check_data(self, snapshot: Any, given: PolicyLike | None) -> None:
+    def check_data(self, snapshot: Snapshot, given: PolicyLike | None) -> None:
         """Raise ``InputError`` if the data policy is unknown, or none is given and that of the snapshot has no name."""
+        assert isinstance(snapshot, GridSnapshot)
         check_decides(policy_of(chosen_data_policy(snapshot.data, given)), ("data",), "the data manager of a grid")
 
     def restore(
         self,
         env: Environment,
-        snapshot: Any,
+        snapshot: Snapshot,
         policy: PolicyLike | None = None,
         *,
         policies: GivenPolicies = None,
         data: PolicyLike | None = None,
     ) -> System[Any]:
         """Return a live grid that continues from a snapshot."""
+        assert isinstance(snapshot, GridSnapshot)
         return Grid.from_snapshot(env, snapshot, policy, policies, data)
 
 

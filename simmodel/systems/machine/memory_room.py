@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from simmodel.resources.data.data_arrival import RoomClaim
+from simmodel.resources.data.data_holder import RoomClaim
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
 

@@ -11,7 +11,7 @@ from simpy.events import NORMAL, Event
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError
-from simmodel.resources.data.data_arrival import DataArrival
+from simmodel.resources.data.data_holder import DataArrival
 from simmodel.resources.data.memory import MemoryPool, nearest
 from simmodel.resources.network.links import Link, Route
 from simmodel.resources.network.network import Network

@@ -12,11 +12,11 @@ import numpy as np
 from simpy.events import URGENT
 
 from simmodel.foundation.errors import InputError, SnapshotError, clipped
-from simmodel.resources.data.data_arrival import RoomClaim
+from simmodel.resources.data.data_holder import RoomClaim
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.network.links import Link
 from simmodel.resources.network.transfer import Transfer
-from simmodel.resources.processors.cores import CoreTicket
+from simmodel.resources.processors.services import CoreTicket
 from simmodel.resources.processors.taskplace import Family, QueueState, RunningTask
 from simmodel.snapshots.machine import (
     DataState,
@@ -28,8 +28,10 @@ from simmodel.snapshots.machine import (
     RunningTaskState,
     SetState,
     TaskState,
+    data_in,
+    referred,
+    referring,
 )
-from simmodel.snapshots.references import data_in, referred, referring
 from simmodel.systems.machine.mover import Flight
 from simmodel.systems.machine.state import LiveSet, MachineState
 from simmodel.systems.policy_state import (

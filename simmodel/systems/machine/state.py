@@ -1,17 +1,24 @@
-"""The state of a machine: its parts, its tasks and its record."""
+"""The state of a machine: its parts and how they are built, its tasks, and what planners and reports see of it."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from simpy.events import Event
 
+from simmodel.foundation.errors import InputError
+from simmodel.platform.machine import MachineSpec, MemoryPoolSpec, ProcessorSpec
+from simmodel.records.task_moments import PHASES
 from simmodel.resources.data.memory import MemoryPool
+from simmodel.resources.models import check_model, model_named
+from simmodel.resources.processors.manycore import ManyCores
+from simmodel.resources.processors.processor import Processor
+from simmodel.scheduling.problem import Problem
 from simmodel.systems.system import System
 from simmodel.work.live import LiveWork
 from simmodel.work.livetask import LiveData, LiveTask
@@ -19,17 +26,30 @@ from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Mapping
 
     from simmodel.environment import Environment
     from simmodel.platform.machine import MachineSpec, ProcessorSpec
     from simmodel.platform.options import MachineOptions
+    from simmodel.resources.data.memory import MemoryPool
     from simmodel.resources.network.network import Network
     from simmodel.resources.processors.processor import Processor
-    from simmodel.resources.processors.services import Shares
+    from simmodel.resources.processors.services import ProcessorServices, Shares
     from simmodel.scheduling.ready_tasks import ReadyTasks
     from simmodel.systems.machine.mover import DataMover
+    from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["CoreUse", "CutExecution", "LiveSet", "MachineState", "TaskSpeedKey"]
+__all__ = [
+    "CoreUse",
+    "CutExecution",
+    "LiveSet",
+    "MachineState",
+    "TaskSpeedKey",
+    "build_pools",
+    "build_processors",
+    "problem_of",
+    "waiting_report",
+]
 
 
 class TaskSpeedKey(NamedTuple):
@@ -308,3 +328,212 @@ class LiveSet(LiveWork):
 
         assert claim.callbacks is not None
         claim.callbacks.append(landed)
+
+
+# ---------------------------------------------------------------------- building
+
+
+Made = TypeVar("Made")
+
+
+def build_processors(
+    machine: ProcessorServices, spec: MachineSpec, pools: Mapping[str, MemoryPool], options: MachineOptions
+) -> tuple[dict[str, Processor], list[TaskSpeedKey]]:
+    """Return the processors of a machine by name, and their kinds.
+
+    Parameters
+    ----------
+    machine, spec, pools
+        the services that processors use; the spec; the pools by name
+    options
+        of the machine; a processor's own ``overlap`` takes precedence
+
+    Raises
+    ------
+    InputError
+        if the class of a processor cannot be imported, is not a subclass of Processor, or does not support its spec
+    """
+    found: dict[str, Processor] = {}
+    numbers: dict[TaskSpeedKey, int] = {}
+    for i, each in enumerate(spec.processors):
+        model = _model(each)
+        models_own = i if model.amounts or model.run_time is not Processor.run_time else None
+        kind = TaskSpeedKey(each.architecture, each.type, each.cores, each.pool, models_own)
+        number = numbers.setdefault(kind, len(numbers))
+        for name in each.names:
+            found[name] = model(machine, name, each, pools[each.pool], index=len(found), kind=number)
+    cores = {each.name: each.core for each in found.values() if each.core is not None}
+    first = next(iter(cores.values()), None)
+    for processor in found.values():
+        own = processor.spec
+        processor.overlap = (options.overlap if own.overlap is None else own.overlap) and own.dma
+        processor.holds_core_early = processor.core is not None and options.core_held == "transfer"
+        named = [cores[name] for name in own.setup_on] or ([first] if first is not None else [])
+        processor.setup_cores = [processor.core] if processor.core in named and processor.core is not None else named
+    return found, list(numbers)
+
+
+def _model(spec: ProcessorSpec) -> type[Processor]:
+    """Return the class of a processor."""
+    plain = ManyCores if spec.cores > 1 else Processor
+    return _checked(plain if spec.model is None else spec.model, Processor, spec, f"processor {spec.name}")
+
+
+def build_pools(env: Environment, spec: MachineSpec) -> dict[str, MemoryPool]:
+    """Return the memory pools of a machine by name.
+
+    Raises
+    ------
+    InputError
+        if the class of a pool cannot be imported, is not a subclass of MemoryPool, or does not support its spec
+    """
+    found: dict[str, MemoryPool] = {}
+    for each in spec.pools:
+        model = _checked(each.model or MemoryPool, MemoryPool, each, f"memory pool {each.name}")
+        found[each.name] = model(env, each, len(found))
+    for pool in found.values():
+        pool.spill = found[str(spec.home) if pool.spec.spill is None else pool.spec.spill]
+    return found
+
+
+def _checked(given: str | type[Made], base: type[Made], spec: ProcessorSpec | MemoryPoolSpec, place: str) -> type[Made]:
+    """Return the class of a model that supports a spec."""
+    if spec.model is None and spec.options:
+        raise InputError(f"must be empty without a model, got {dict(spec.options)}", place=f"options of {place}")
+    model = model_named(given, base, f"model of {place}")
+    check_model(model, spec, f"model of {place}")
+    return model
+
+
+# ---------------------------------------------------------------------- for planners
+
+
+def problem_of(machine: MachineState, tasks: Sequence[LiveTask] | None = None) -> Problem:
+    """Return the planning problem of some tasks (default: all that wait) on all places."""
+    planned = list(machine.waiting) if tasks is None else list(tasks)
+    places = machine.places
+    mover = machine.mover
+    mover.follow()
+    kinds = [place.kind for place in places]
+    position = {task: i for i, task in enumerate(planned)}
+    writer = {data: i for i, task in enumerate(planned) for data in task.outputs}
+    parents: list[dict[int, float]] = [{} for _ in planned]
+    for i, task in enumerate(planned):
+        for child in task.children:
+            j = position.get(child)
+            if j is not None:
+                parents[j][i] = 0.0
+    now = machine.env._now
+    arrival: list[list[float]] | None = None
+    for i, task in enumerate(planned):
+        for data in task.inputs:
+            parent = writer.get(data)
+            if parent is not None and parent in parents[i]:
+                parents[i][parent] += data.size
+            elif data.copies or parent is None:
+                if arrival is None:
+                    arrival = [[now] * len(places) for _ in planned]
+                row = arrival[i]
+                for p, place in enumerate(places):
+                    row[p] = max(row[p], now + mover.transfer_time(data, place.pool))
+    owner = {id(place.core): place.index for place in places if place.core is not None}
+    objects = list(dict.fromkeys(each for task in planned for each in (*task.inputs, *task.outputs)))
+    number = {each: i for i, each in enumerate(objects)}
+    return Problem(
+        [[task.speeds[kind] for kind in kinds] for task in planned],
+        [tuple(found.items()) for found in parents],
+        mover.latency,
+        mover.per_byte,
+        pools=[place.pool.index for place in places],
+        now=now,
+        available=[place.available for place in places],
+        arrival=arrival,
+        cores=[task.cores for task in planned],
+        capacity=[place.capacity for place in places],
+        setup=[place.spec.setup for place in places],
+        setup_core=[[owner[id(core)] for core in place.setup_cores] for place in places],
+        reconfiguration=[_longest_load(machine, task) for task in planned],
+        family=[task.family for task in planned],
+        loaded=[place.last_family for place in places],
+        reconfigures=[place.reconfigures for place in places],
+        dma=[place.spec.dma or place.core is not None for place in places],
+        overlap=[place.overlap for place in places],
+        parallel=mover.parallel,
+        sizes=[each.size for each in objects],
+        reads=[[number[each] for each in task.inputs] for task in planned],
+        writes=[[number[each] for each in task.outputs] for task in planned],
+        copies=[_where(each, now) for each in objects],
+        tasks=planned,
+        places=places,
+    )
+
+
+def _where(data: LiveData, now: float) -> dict[int, float]:
+    """Return the pools that hold data, or will hold them once written, each with the instant (s) from which it does."""
+    copies = data.copies or ((data.coming,) if data.coming is not None else ())
+    return {pool.index: now for pool in copies}
+
+
+def _longest_load(machine: MachineState, task: LiveTask) -> float:
+    return max(
+        (machine.reconfiguration_time(place.spec, task) for place in machine.places if place.reconfigures), default=0.0
+    )
+
+
+# ---------------------------------------------------------------------- for reports
+
+
+_NAMED = 3  # data objects, and readers of each, that a sentence names
+
+
+def waiting_report(machine: MachineState) -> Iterator[str]:
+    """Yield one sentence for each task that has not ended, and for data that wait for room."""
+    readers: dict[LiveData, list[LiveTask]] = {}
+    for task in machine.tasks:
+        if task.state not in ("done", "cancelled"):
+            for data in task.inputs:
+                readers.setdefault(data, []).append(task)
+    for submission in machine.sets:
+        for coming in submission.coming:
+            filled = _filled(coming.pool, readers)
+            yield f"data {coming.data.name} of {submission.set.name} wait for room in {coming.pool}{filled}"
+    for task in machine.tasks:
+        if task.state in ("done", "cancelled"):
+            continue
+        where = f" on {task.place.name}" if task.place is not None else ""
+        held = task.place.held_by(task) if task.place is not None and not task.missing else ""
+        why = f": {held}" if held else ""
+        stamps = task.stamps or [task.ready]
+        phase = PHASES[1 + len(stamps)]
+        if task.state == "running" and phase != "waiting for memory":
+            yield f"task {task.id}{where}: {phase} since {stamps[-1]:g}{f' ({held})' if held else ''}"
+        elif task.state == "running":
+            pool = task.place.pool
+            needs = f"{pool.needs(task):g} more bytes, {pool.used:g} of {pool.size:g} are used"
+            yield f"task {task.id} waits for room in pool {pool.name}{where}: {needs}{_filled(pool, readers)}"
+        elif task.missing:
+            yield f"task {task.id} waits for {task.missing} tasks{where}"
+        else:
+            yield f"task {task.id} waits{where or ' for a decision'} since {task.ready:g}{why}"
+
+
+def _filled(pool: MemoryPool, readers: dict[LiveData, list[LiveTask]]) -> str:
+    """Return the contents of a full pool, the largest data first, and which tasks will read them."""
+    held = sorted((data for data in pool.held if data.size), key=lambda data: -data.size)
+    parts = [f"{data.name} ({data.size:g} bytes, {_use(data, readers)})" for data in held[:_NAMED]]
+    if rest := held[_NAMED:]:
+        parts.append(f"{len(rest)} more data objects ({sum(data.size for data in rest):g} bytes)")
+    reserved = pool.used - sum(data.size for data in held)
+    if reserved > pool.size * 1e-12:
+        parts.append(f"{reserved:g} bytes reserved by tasks and transfers")
+    return f", by {', '.join(parts)}" if parts else ""
+
+
+def _use(data: LiveData, readers: dict[LiveData, list[LiveTask]]) -> str:
+    """Return which tasks will read data."""
+    found = readers.get(data, [])
+    if not found:
+        return "a result" if data.kept else "not read any more"
+    names = [f"{task.id}{f' on {task.place.name}' if task.place is not None else ''}" for task in found[:_NAMED]]
+    more = f" and {len(found) - _NAMED} more tasks" if len(found) > _NAMED else ""
+    return f"read by {', '.join(names)}{more}"

@@ -14,9 +14,8 @@ from simmodel.platform.network import NetworkSpec
 from simmodel.platform.options import MachineOptions
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.network.network import Network
-from simmodel.resources.processors.cores import Core
 from simmodel.resources.processors.processor import Processor
-from simmodel.resources.processors.services import STAMPS, Shares
+from simmodel.resources.processors.services import STAMPS, Core, Shares
 from simmodel.resources.processors.task_shares import TaskShares
 from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
@@ -24,10 +23,16 @@ from simmodel.scheduling.ready_tasks import ReadyTasks
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.machine.arrivals import bring_to_life, estimate_set, why_not
-from simmodel.systems.machine.build import build_pools, build_processors
 from simmodel.systems.machine.mover import DataMover
-from simmodel.systems.machine.problem import problem_of
-from simmodel.systems.machine.state import CoreUse, CutExecution, LiveSet, MachineState
+from simmodel.systems.machine.state import (
+    CoreUse,
+    CutExecution,
+    LiveSet,
+    MachineState,
+    build_pools,
+    build_processors,
+    problem_of,
+)
 from simmodel.systems.system import EstimateBasis
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.task import shares_of
@@ -35,6 +40,7 @@ from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.results.machine import MachineResult
     from simmodel.snapshots.machine import MachineSnapshot
 
@@ -120,7 +126,7 @@ class Machine(MachineState):
         self.spec = spec
         self.name = name or spec.name
         self.stream = name or "machine"  # unnamed machines draw alike, whatever their specs are called
-        self.network = Network(env, NetworkSpec(links=spec.links))
+        self.network = Network(env, spec.network or NetworkSpec(links=spec.links))
         self.shares: Shares | None = None
         self.pools = build_pools(env, spec)
         self.home = home = self.pools[str(spec.home)]
@@ -241,7 +247,7 @@ class Machine(MachineState):
 
     # ------------------------------------------------------------------ decisions
 
-    def start(self, task: LiveTask, place: Processor, allocation: Any = None) -> None:
+    def start(self, task: LiveTask, place: Processor, allocation: Allocation | None = None) -> None:
         """Put a task into the queue of the processor that the policy chose."""
         reason = task.altered() if task.submission.machine is self else not_here(task)
         if reason is not None:
@@ -601,7 +607,7 @@ class Machine(MachineState):
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each task that has not ended, and for data that wait for room."""
-        from simmodel.systems.machine.waiting_report import waiting_report
+        from simmodel.systems.machine.state import waiting_report
 
         return waiting_report(self)
 

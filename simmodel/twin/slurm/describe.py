@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simmodel.foundation.errors import InputError
+from simmodel.foundation.loading import decode, read_bytes
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.twin.described import Described, Notes, saved_answers
+from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
 from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.conf import is_conf, read_conf
-from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes
+from simmodel.twin.slurm.conf import includes_of, is_conf, is_gres, read_conf, read_gres
+from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes, with_gres
 from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, switches_of
 from simmodel.twin.slurm.policies import policy_of, slurm_of
 from simmodel.twin.slurm.records import Site
@@ -26,7 +27,7 @@ from simmodel.twin.slurm.scontrol import read_scontrol
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ["describe_slurm", "described", "site_of"]
+__all__ = ["describe_slurm", "described", "site_of", "told_by", "with_includes"]
 
 
 def describe_slurm(
@@ -36,7 +37,7 @@ def describe_slurm(
     rest: SlurmRest | None = None,
     local: tzinfo | None = None,
     origin: float = 0.0,
-    own_loops: bool = False,
+    own_loops: bool | None = None,
 ) -> Described:
     """Return the platform of a Slurm cluster from saved files, or else from the present output of its commands.
 
@@ -53,7 +54,8 @@ def describe_slurm(
     origin
         the instant, in seconds since 1970, that is 0 in simulations
     own_loops
-        whether the policy is ``slurm``, with the loops of slurmctld and its settings, rather than the nearest other one
+        whether the policy is ``slurm``, with the loops of slurmctld and its settings, rather than the nearest one that
+        decides at each event; default: if the settings are told, and fair share, which needs accounts, has no weight
 
     Raises
     ------
@@ -86,9 +88,10 @@ def _asked_by(rest: SlurmRest) -> Iterator[Site]:
 
 
 def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site:
-    """Return the site in saved texts of ``scontrol show ...``, slurm.conf, topology.conf and answers in JSON.
+    """Return the site in saved texts of ``scontrol show ...``, slurm.conf, topology.conf, gres.conf, answers in JSON.
 
-    Of folders, all files are read.
+    Of folders, all files are read. Files that a slurm.conf includes are read from its folder, also if it names them by
+    another one.
 
     Answers with jobs do not describe the cluster and are passed over.
 
@@ -103,18 +106,67 @@ def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site
         a file is neither, is malformed, or repeats a part that another one has
     """
     site = Site()
-    for data, name in saved_answers(paths):
-        if data.lstrip()[:1] == b"{":
-            told = read_answer(data, name)
-        elif is_conf(text := data.decode("utf-8", "replace")):
-            told = read_conf(text, name)
-        else:
-            told = read_scontrol(text, name, local)
-        site = site.with_(told)
+    for data, name in with_includes(saved_answers(paths)):
+        site = site.with_(told_by(data, name, local))
     return site
 
 
-def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> Described:
+def with_includes(files: Iterable[tuple[bytes, str]]) -> list[tuple[bytes, str]]:
+    """Return files, each by content and name, without those that one of them includes."""
+    given = list(files)
+    inside = {path for data, name in given if is_conf(text := _text(data)) for path in _included(text, name)}
+    return [(data, name) for data, name in given if Path(name).resolve() not in inside]
+
+
+def told_by(data: bytes, name: str, local: tzinfo | None) -> Site:
+    """Return the part of a site in the content of a file of this name.
+
+    Parameters
+    ----------
+    local
+        the zone of times in texts; default: that of this computer
+
+    Raises
+    ------
+    InputError
+        it is not what Slurm prints, or malformed
+    """
+    if data.lstrip()[:1] == b"{":
+        return read_answer(data, name)
+    text = _text(data)
+    if is_conf(text):
+
+        def included(other: str) -> tuple[str, str]:
+            content, where = read_bytes(_beside(other, name))
+            return decode(content), where
+
+        return read_conf(text, name, included)
+    if is_gres(text):
+        return read_gres(text, name)
+    return read_scontrol(text, name, local)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _beside(name: str, source: str) -> Path:
+    """Return the path of a file that another one includes: in its folder, wherever it was at the site."""
+    folder, given = Path(source).parent, Path(name)
+    return folder / given if not given.is_absolute() and (folder / given).exists() else folder / given.name
+
+
+def _included(text: str, source: str, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Yield the paths of the files that a file includes, directly or through others."""
+    seen |= {Path(source).resolve()}
+    for path in (_beside(name, source).resolve() for name in includes_of(text)):
+        if path not in seen:
+            yield path
+            if path.is_file():
+                yield from _included(_text(read_bytes(path)[0]), str(path), seen)
+
+
+def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None) -> Described:
     """Return the platform of a site.
 
     Partitions that share nodes become one partition, with a queue for each. Nodes of one kind are one spec, those of
@@ -125,7 +177,8 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
     origin
         the instant, in seconds since 1970, that is 0 in simulations; a twin's time is that of 1970
     own_loops
-        whether the policy is ``slurm``, for which partitions have their own nodes
+        whether the policy is ``slurm``, for which partitions have their own nodes; default: as of
+        :func:`describe_slurm`
 
     Raises
     ------
@@ -140,13 +193,15 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
     for name in ("nodes", "partitions"):
         if not getattr(site, name):
             raise InputError(f"no {name}: give 'scontrol show {name[:-1]}' or an answer with them", site.source or None)
+    own = _loops_told(site.settings) if own_loops is None else own_loops
     notes = Notes()
-    groups = groups_of(site, notes)
+    site = with_gres(site, notes)
+    groups = groups_of(site, notes, by_weight=not own)
     if not groups:
         raise InputError("no partition has known nodes", site.source or None)
     switches = switches_of(site, notes)
     partitions = tuple(partition_of(group, site, switches, notes) for group in groups)
-    queues = tuple(queue for group in groups for queue in queues_of(group, site, Notes() if own_loops else notes))
+    queues = tuple(queue for group in groups for queue in queues_of(group, site, Notes() if own else notes))
     nodes = {node.name: node for group in groups for node in group.nodes}
     note_nodes(nodes.values(), site.settings, notes)
     place_of = {node.name: group.name for group in groups for node in group.nodes}
@@ -160,14 +215,37 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool = False) -> De
         source=f"Slurm {site.version or ''}".rstrip(),
     )
     options = _options(site, notes)
-    policy = slurm_of(site, notes) if own_loops else policy_of(site.settings, notes)
+    policy = slurm_of(site, notes) if own else policy_of(site.settings, notes)
     return Described(
         spec=spec,
         policy=policy,
+        nearest=policy_of(site.settings, Notes()) if own else "",
         options=options,
-        unsupported=tuple(notes),
+        unsupported=tuple(each for each in notes if not (own and _heeded(each))),
         **nodes_out((name, node.service) for name, node in nodes.items())._asdict(),
     )
+
+
+def _loops_told(settings: Mapping[str, str] | None) -> bool:
+    """Whether policy slurm knows what it needs: its settings, and no shares of users."""
+    if settings is None:
+        return False
+    named = {name.lower(): value for name, value in settings.items()}
+    return named.get("priorityweightfairshare", "0") in ("", "0", "(null)")
+
+
+def _heeded(note: Unsupported) -> bool:
+    """Whether policy slurm heeds a property that the platform does not express."""
+    heeded = (
+        "DefaultTime=",
+        "SelectTypeParameters=",
+        "Features=",
+        "Gres=gpu",
+        "switches ",
+        "PreemptMode=",
+        "GraceTime=",
+    )
+    return note.what.startswith(heeded) or (note.where.startswith("partition ") and note.what.startswith("Nodes="))
 
 
 def _default(groups: Sequence[Group], notes: Notes) -> str | None:

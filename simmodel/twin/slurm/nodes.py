@@ -10,9 +10,9 @@ from simmodel.foundation.display import counted
 from simmodel.platform.node_lists import node_list
 from simmodel.twin.described import STATE_OF_NOW, NodeKind, Notes
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
-from simmodel.twin.slurm.values import count_of, nodes_of
+from simmodel.twin.slurm.values import Gres, count_of, nodes_of
 
-__all__ = ["Group", "groups_of", "kind_of", "note_nodes"]
+__all__ = ["Group", "groups_of", "kind_of", "note_nodes", "with_gres"]
 
 
 @attrs.frozen
@@ -32,8 +32,43 @@ class Group:
         return max(self.partitions, key=lambda each: len(self.members[each.name])).name
 
 
-def groups_of(site: Site, notes: Notes) -> list[Group]:
-    """Return the partitions of a site in groups that share no nodes, in order; note any left out."""
+def with_gres(site: Site, notes: Notes) -> Site:
+    """Return a site whose nodes have the types of generic resources that gres.conf tells; note what does not fit.
+
+    >>> from simmodel.twin.slurm.records import GresRecord
+    >>> node = NodeRecord(name="n1", cpus=4, gres=(Gres("gpu", 4.0),))
+    >>> of = tuple(GresRecord(nodes="n[1-2]", gres=Gres("gpu", 2.0, name)) for name in ("a100", "h100"))
+    >>> [each.type for each in with_gres(Site(nodes=(node,), gres=of), Notes()).nodes[0].gres]
+    ['a100', 'h100']
+    """
+    told: dict[str, list[Gres]] = {}
+    for line in site.gres or ():
+        for name in nodes_of(line.nodes) or [node.name for node in site.nodes or ()]:
+            told.setdefault(name, []).append(line.gres)
+    if not told:
+        return site
+    wrong: list[tuple[str, str, str]] = []
+    nodes = []
+    for node in site.nodes or ():
+        gres = list(node.gres)
+        for name in dict.fromkeys(each.name for each in told.get(node.name, ())):
+            lines = [each for each in told[node.name] if each.name == name]
+            mine = [each for each in gres if each.name == name]
+            if sum(each.count for each in mine) != sum(each.count for each in lines):
+                text = ",".join(f"{each.name}:{each.count:g}" for each in lines)
+                wrong.append((node.name, f"gres.conf: {text}", "slurm.conf has another number, which is taken"))
+            elif not any(each.type for each in mine):
+                gres = [each for each in gres if each.name != name] + lines
+        nodes.append(attrs.evolve(node, gres=tuple(gres)))
+    notes.add_of_nodes(wrong)
+    return attrs.evolve(site, nodes=tuple(nodes))
+
+
+def groups_of(site: Site, notes: Notes, *, by_weight: bool = True) -> list[Group]:
+    """Return the partitions of a site in groups that share no nodes, in order; note any left out.
+
+    ``by_weight``: nodes of lower weight come first, else they are in the order in which they are told.
+    """
     nodes = {node.name: node for node in site.nodes or ()}
     members = {part.name: _members(part, nodes, notes) for part in site.partitions or ()}
     group_of: dict[str, set[str]] = {name: {name} for name in members}
@@ -50,7 +85,7 @@ def groups_of(site: Site, notes: Notes) -> list[Group]:
             groups.setdefault(id(group_of[part.name]), []).append(part)
         else:
             notes.add(f"partition {part.name}", f"Nodes={part.nodes or '(null)'}", "left out: no known nodes")
-    order = {name: (node.weight, number) for number, (name, node) in enumerate(nodes.items())}
+    order = {name: (node.weight if by_weight else 0, number) for number, (name, node) in enumerate(nodes.items())}
     found = []
     for parts in groups.values():
         names = sorted(dict.fromkeys(name for part in parts for name in members[part.name]), key=order.__getitem__)

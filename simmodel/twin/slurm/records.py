@@ -15,6 +15,7 @@ from simmodel.twin.mirror.node_states import Service
 from simmodel.twin.slurm.values import Gres
 
 __all__ = [
+    "GresRecord",
     "LicenceRecord",
     "NodeRecord",
     "PartitionRecord",
@@ -98,6 +99,8 @@ class PartitionRecord(Fields):
         ``NO``, ``EXCLUSIVE``, ``YES:4`` or ``FORCE:4``
     least_loaded
         whether jobs get the least loaded nodes
+    preempt_mode, grace_time, billing
+        ``PreemptMode``, if it is told; ``GraceTime`` (s); ``TRESBillingWeights``
     others
         its further settings that are not the usual ones, by Slurm's name
     """
@@ -113,6 +116,9 @@ class PartitionRecord(Fields):
     job_factor: int = 1
     sharing: str = "NO"
     least_loaded: bool = False
+    preempt_mode: str | None = None
+    grace_time: float = 0.0
+    billing: str = ""
     others: Mapping[str, str] = attrs.field(factory=dict)
 
 
@@ -128,6 +134,14 @@ class ReservationRecord(Fields):
     cpus: int | None = None
     flags: tuple[str, ...] = ()
     others: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class GresRecord(Fields):
+    """A line of gres.conf: the list of its nodes, empty for all, and what each of them has."""
+
+    nodes: str
+    gres: Gres
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -187,6 +201,7 @@ class Site(Fields):
     licences: tuple[LicenceRecord, ...] | None = None
     switches: tuple[SwitchRecord, ...] | None = None
     qos: tuple[QosRecord, ...] | None = None
+    gres: tuple[GresRecord, ...] | None = None
     source: str = ""
 
     def with_(self, other: Site) -> Site:

@@ -23,15 +23,14 @@ from simmodel.twin.slurm.records import (
 )
 from simmodel.twin.slurm.values import amounts, count_of, gres, instant, is_none, memory, seconds, split_list, whole
 
-__all__ = ["read_scontrol"]
+__all__ = ["USUAL", "read_scontrol"]
 
 _T = TypeVar("_T")
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:&]*)=")
 _SETTING = re.compile(r"^([A-Za-z_]+(?:\[\d+\])?)[ \t]*= ?(.*)$", re.MULTILINE)
 _STAMP = re.compile(r"\s*\[[^\[\]]*@[^\[\]]*\].*", re.DOTALL)
 
-# The settings of a partition that change nothing in a simulation, each with the values that it has usually.
-_USUAL = {
+USUAL: Mapping[str, tuple[str, ...]] = {
     "AllowGroups": ("ALL",),
     "AllowAccounts": ("ALL",),
     "DenyAccounts": (),
@@ -54,6 +53,7 @@ _USUAL = {
     "MaxMemPerCPU": ("UNLIMITED",),
     "Alternate": (),
 }
+"""The settings of a partition that change nothing in a simulation, each with the values that it has usually."""
 _OTHER = ("Groups", "Accounts", "Licenses", "Features", "PartitionName", "BurstBuffer")
 
 
@@ -175,7 +175,7 @@ def _node(record: _Record) -> NodeRecord:
 
 
 def _partition(record: _Record) -> PartitionRecord:
-    others = {key: record.texts[key] for key in _USUAL if key in record.texts}
+    others = {key: record.texts[key] for key in USUAL if key in record.texts}
     return PartitionRecord(
         name=record.word("PartitionName"),
         nodes="" if is_none(record.word("Nodes")) else record.read("Nodes", str),
@@ -188,7 +188,10 @@ def _partition(record: _Record) -> PartitionRecord:
         job_factor=record.get("PriorityJobFactor", _int),
         sharing=record.word("OverSubscribe") or "NO",
         least_loaded=record.word("LLN") == "YES",
-        others={key: text for key, text in others.items() if text not in _USUAL[key] and not _vague(text)},
+        preempt_mode=record.word("PreemptMode") or None,
+        grace_time=float(record.get("GraceTime", _int)) if "GraceTime" in record.texts else 0.0,
+        billing=record.word("TRESBillingWeights"),
+        others={key: text for key, text in others.items() if text not in USUAL[key] and not _vague(text)},
     )
 
 

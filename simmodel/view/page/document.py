@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.work.word_columns import Words
+from simmodel.work.table import Words
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -20,15 +20,14 @@ from simmodel.view.gantt import pieces
 from simmodel.view.grid_plots import busiest_links, site_positions
 from simmodel.view.machine_gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces
 from simmodel.view.page.document import Column, Page
-from simmodel.work.table import rows_of
-from simmodel.work.word_columns import Words
+from simmodel.work.table import Words, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from simmodel.records.grid_record import GridRecord
+    from simmodel.records.broker_record import GridRecord
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.records.task_record import TaskRecord
     from simmodel.work.table import Table

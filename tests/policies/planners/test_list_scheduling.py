@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given, settings
 
 from simmodel.foundation.errors import InputError
-from simmodel.policies.planners import ranks, timetable
+from simmodel.policies.planners import list_scheduling, timetable
 from simmodel.policies.planners.list_scheduling import (
     cpop,
     critical_path,
     critical_processor,
+    downward_ranks,
     heft,
     lookahead_heft,
+    optimistic_costs,
+    optimistic_ranks,
     peft,
+    upward_ranks,
 )
-from simmodel.policies.planners.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks
 from simmodel.policies.planners.timetable import IdleGaps, Timetable
 from simmodel.scheduling.problem import Problem
 from tests.helpers.examples import up_to
@@ -222,7 +225,7 @@ def test_many_parents_and_pools_give_the_same(drawn):
     plans = [plan(problem) for plan in PLANS.values()]
     with (
         patch.object(timetable, "MANY", 1),
-        patch.object(ranks, "MANY", 1),
+        patch.object(list_scheduling, "MANY", 1),
         patch.object(Timetable, "_with_uniform", lambda self, ready, parents, *_: self._with_many(ready, parents)),
     ):
         assert optimistic_costs(problem) == costs

@@ -17,7 +17,7 @@ from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import Turn
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
-from simmodel.policies.slurm.selection import choose, mask_of, nodes_in, runs
+from simmodel.policies.slurm.selection import Shape, choose, mask_of, nodes_in, runs
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.scheduling.registry import policy
@@ -275,24 +275,24 @@ def test_no_start_meets_a_plan_of_a_job_before_it(ends: list[int], asked: list[t
 def test_the_smallest_run_that_is_large_enough_is_taken() -> None:
     free = np.ones((3, 10))
     usable = 0b1101110111  # runs of 3, 3 and 2
-    assert [node for node, _ in choose(free, Request(2, nodes=2), usable)] == [8, 9]
-    assert [node for node, _ in choose(free, Request(3, nodes=3), usable)] == [0, 1, 2]
+    assert [node for node, _ in choose(free, Shape(Request(2, nodes=2)), usable)] == [8, 9]
+    assert [node for node, _ in choose(free, Shape(Request(3, nodes=3)), usable)] == [0, 1, 2]
 
 
 def test_without_a_run_that_is_large_enough_the_largest_comes_first() -> None:
     free = np.ones((3, 8))
-    assert [node for node, _ in choose(free, Request(4, nodes=4), 0b11100001)] == [5, 6, 7, 0]
+    assert [node for node, _ in choose(free, Shape(Request(4, nodes=4)), 0b11100001)] == [5, 6, 7, 0]
 
 
 def test_processors_fill_nodes_from_the_lowest_on() -> None:
     free = np.full((3, 4), 4.0)
     free[0, 1] = 1
-    assert choose(free, Request(6), 0b1111) == [(0, 4), (1, 1), (2, 1)]
+    assert choose(free, Shape(Request(6)), 0b1111) == [(0, 4), (1, 1), (2, 1)]
 
 
 def test_the_least_loaded_nodes_come_first() -> None:
     free = np.array([[1.0, 4, 2, 4]] * 3)
-    assert choose(free, Request(5), 0b1111, least_loaded=True) == [(1, 4), (3, 1)]
+    assert choose(free, Shape(Request(5)), 0b1111, least_loaded=np.full(4, 4.0)) == [(1, 4), (3, 1)]
 
 
 @given(st.lists(st.booleans(), max_size=70))
@@ -484,7 +484,7 @@ def test_counted_processors_are_nodes_of_one_core() -> None:
         ("slurm(bf_intervall=5)", "bf_interval"),
         ("slurm(bf_interval=soon)", "must be what Slurm accepts"),
         ("slurm(partitions=(a:nods=n1))", "unknown key 'nods'"),
-        ("slurm(PreemptType=preempt/qos)", "PreemptType"),
+        ("slurm(SelectType=select/linear)", "SelectType"),
     ],
 )
 def test_wrong_names_are_refused(text: str, message: str) -> None:

@@ -5,7 +5,10 @@ import json
 import re
 import sys
 from itertools import permutations
+from math import sqrt
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -121,6 +124,41 @@ def test_recorded_crowds_and_their_links(path):
             assert name.endswith("up") == other.endswith("UP")
             assert network.links[name].bandwidth == pytest.approx(record["links"][other][0])
         assert network.way(each["src"], each["dst"]).latency == pytest.approx(each["latency"])
+
+
+OWN = json.loads((Path(__file__).parent / "simgrid-topologies.json").read_text())
+"""Of SimGrid 3.32 (CM02, network/optim:Full; 125 MB/s, 50 us, split duplex): source, destination, bytes and end (s) of
+a permutation; of 200 pairs the links by number, + upwards, - downwards."""
+LINKS = {
+    "torus:5,4,3": (60, 2.94, 5),
+    "torus:8,8": (64, 4.07, 8),
+    "torus:4,4,4,4": (256, 4.13, 8),
+    "fat-tree:2;8,8;1,4;1,1": (64, 3.76, 4),
+    "fat-tree:3;4,4,4;1,4,4;1,1,1": (64, 5.46, 6),
+    "dragonfly:3,4;4,3;5,1;2": (120, 5.18, 7),
+    "dragonfly:4,4;4,3;6,1;2": (192, 5.63, 7),
+}
+"""Of SimGrid 3.32: hosts, and the links between 200 random pairs, in the mean and at most."""
+
+
+@pytest.mark.parametrize("record", OWN, ids=lambda record: f"{record['topology']} {record['parameters']}")
+def test_permutations_and_links_of_seven_topologies(record):
+    text = f"{record['topology'].lower().replace('_', '-')}:{record['parameters']}"
+    topology = read_topology(f"{text} bandwidth=125MBps latency=50us")
+    flows = [(f"n{a}", f"n{b}", size) for a, b, size, _ in record["permutation"]]
+    assert ends(topology, flows) == pytest.approx([end for *_, end in record["permutation"]], rel=1e-9)
+    theirs, ours = {}, {}  # which cable stands for which
+    for pair in record["pairs"]:
+        source, destination, *links = pair.split()
+        for name, other in zip(topology.route(int(source), int(destination)), links, strict=True):
+            cable = name.partition(":")[0]
+            assert (theirs.setdefault(cable, other[:-1]), ours.setdefault(other[:-1], cable)) == (other[:-1], cable)
+            assert name.endswith("up") == other.endswith("+")
+    every = np.arange(len(topology.hosts))
+    hops = topology.hops(every[:, None], every)[~np.eye(len(every), dtype=bool)]
+    hosts, mean, most = LINKS[text]
+    assert (len(topology.hosts), hops.max()) == (hosts, most)
+    assert abs(hops.mean() - mean) < 3 * hops.std() / sqrt(200)
 
 
 # ---------------------------------------------------------------------- routes by hand
@@ -322,8 +360,32 @@ def test_a_topology_of_a_user():
         to_dict(spec)
 
 
-def calls(topology, source, destination):
-    """Return how many functions of Python a route calls."""
+class Thin(Torus):
+    """A torus of a user, one of whose links is thin."""
+
+    def link(self, name, /):
+        return LinkSpec(name=name, bandwidth=10.0 if name == "0-1:up" else 100.0)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_links_of_routes_have_the_specs_of_those_asked_for_by_name(text):
+    topology = read_topology(text)
+    network = Network(Environment(), topology=topology)
+    for source, destination in permutations(range(len(topology.hosts)), 2):
+        for link in network.way(topology.hosts[source], topology.hosts[destination]).links:
+            spec = topology.link(link.name)
+            assert link.spec == spec
+            assert (link.name, link.bandwidth, link.latency) == (spec.name, spec.bandwidth, spec.latency)
+
+
+def test_a_torus_of_a_user_has_its_own_links():
+    env = Environment()
+    network = Network(env, topology=Thin(dimensions=(4,), bandwidth=100.0))
+    assert env.run(network.transfer(1000.0, source="n0", destination="n2")).end == 100.0
+
+
+def calls(topology, source, destination, ask=Network.route):
+    """Return how many functions of Python a question about a route calls."""
     found = 0
 
     def count(_frame, event, _):
@@ -334,7 +396,7 @@ def calls(topology, source, destination):
     ends_ = topology.hosts[source], topology.hosts[destination]
     sys.setprofile(count)
     try:
-        network.route(*ends_)
+        ask(network, *ends_)
     finally:
         sys.setprofile(None)
     return found
@@ -347,6 +409,12 @@ def test_the_cost_of_a_route_does_not_grow_with_the_hosts():
     assert calls(few, 0, 128 + 77) == calls(many, 0, 128 + 77)
     low, wide = (FatTree(levels=2, down=(8, d), up=(1, 4), parallel=(1, 1), bandwidth=1.0) for d in (8, 256))
     assert calls(low, 0, 60) == calls(wide, 0, 60)
+
+
+def test_a_link_is_made_in_a_few_calls():
+    torus = Torus(dimensions=(32, 32, 32), bandwidth=1.0)
+    short, long = (calls(torus, 0, host, Network.way) for host in (15, 15 + 15 * 32 + 15 * 1024))
+    assert long - short <= 30 * 6  # of 30 links more
 
 
 # ---------------------------------------------------------------------- specs
@@ -370,7 +438,8 @@ def test_a_platform_with_a_topology_as_plain_values_and_as_toml():
         ("torus:4 bandwidth=1 wrap=no", "topology, wrap: must be true or false, got 'no'"),
         ("torus:4 bandwidth=1 sharing=both", "topology, sharing: must be 'splitduplex', 'shared' or 'fatpipe'"),
         ("torux:4", "topology: unknown topology 'torux'; did you mean 'torus'? Known topologies: torus,"),
-        ("torus:2,2 bandwidth=1 names=a,b,c", "topology, names: must be 4 different names, got 3"),
+        ("torus:2,2 bandwidth=1 names=a,b,c", "topology, names: must be 4 names, got 3"),
+        ("torus:2,2 bandwidth=1 names=a,b,a,c", "topology, names: must be different names, got 'a' twice"),
         ("dragonfly:3;4 bandwidth=1", "topology: must be dragonfly:groups,blue;chassis,black;routers,green;nodes"),
         ("dragonfly:9;2;4;2 bandwidth=1", "topology, groups: must be <= the 8 routers of a group"),
         ("fat-tree:2;4;1,1;1,1 bandwidth=1", "topology, down: must have a number for each of 2 levels, got (4,)"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.platform.cluster import NodeSpec
-from simmodel.platform.placements import PLACEMENTS
+from simmodel.platform.models import PLACEMENTS
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.work.job import Job
 from tests.helpers.examples import up_to

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel import Job, simulate
 from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.platform.placements import PLACEMENTS
+from simmodel.platform.models import PLACEMENTS
 from simmodel.platform.topology import read_topology
 from simmodel.resources import NodeChoice, register_placement
 from simmodel.resources.pools.allocation import NodeTable, Request

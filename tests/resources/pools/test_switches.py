@@ -8,7 +8,7 @@ import pytest
 
 from simmodel import Job, simulate
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec
-from simmodel.platform.placements import PLACEMENTS
+from simmodel.platform.models import PLACEMENTS
 from simmodel.resources import register_placement
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.placements import placement_named

@@ -26,8 +26,7 @@ from simmodel.platform import (
     SiteSpec,
     StorageSpec,
 )
-from simmodel.platform.models import MODELS
-from simmodel.platform.placements import PLACEMENTS
+from simmodel.platform.models import MODELS, PLACEMENTS
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.work.task import DataObject, File
 

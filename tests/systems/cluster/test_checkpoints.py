@@ -12,7 +12,7 @@ from simmodel import Cluster, Environment, Job, Workload, compare as compare_pol
 from simmodel.experiments import replicate
 from simmodel.experiments.runs import MeasuredRun
 from simmodel.metrics import compare
-from simmodel.metrics.names import CHECKPOINT_METRICS
+from simmodel.metrics.batch import CHECKPOINT_METRICS
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.work.checkpoint import Checkpoint, Kept, daly_interval
 

@@ -5,11 +5,13 @@ import json
 import random
 from itertools import pairwise
 from math import inf
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel import Cluster, Environment, Job, Observer, Start, Workload, simulate, start, what_if
+from simmodel import Cluster, Environment, Job, Observer, Policy, Start, WakeAt, Workload, simulate, start, what_if
 from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.cluster import OutageSpec, ReservationSpec
@@ -17,9 +19,11 @@ from simmodel.platform.topology import read_topology
 from simmodel.referee import explain
 from simmodel.resources.network.progress import rates_of
 from simmodel.resources.pools.allocation import Allocation
+from simmodel.scheduling.protocol import Resize
 from simmodel.snapshots import Snapshot
 from simmodel.snapshots.codec import read_state, write_fields
-from simmodel.work.traffic import PATTERNS, Traffic
+from simmodel.work.elastic import Amdahl, Elastic
+from simmodel.work.traffic import PATTERNS, Phase, Phases, Traffic
 from simmodel.work.transformations import add_traffic
 from tests.helpers.paths import REFERENCE
 from tests.oracles.talking_jobs import Talker, play
@@ -27,8 +31,8 @@ from tests.oracles.talking_jobs import Talker, play
 FOUR = ["torus:5,4,3", "fat-tree:2;8,8;1,4;1,1", "dragonfly:3,4;4,3;5,1;2", "star:40 backbone=200MBps"]
 
 
-def machine(network, *nodes, bandwidth="125MBps", cores=1, **more):
-    topology = read_topology(f"{network} bandwidth={bandwidth}")
+def machine(network, *nodes, bandwidth="125MBps", latency=0.0, cores=1, **more):
+    topology = read_topology(f"{network} bandwidth={bandwidth} latency={latency}")
     kinds = nodes or (NodeSpec(count=len(topology.hosts), cores=cores),)
     return ClusterSpec(partitions=[PartitionSpec(name="batch", nodes=kinds, network=topology)], **more)
 
@@ -70,6 +74,45 @@ def test_alone_a_job_takes_as_long_as_its_slowest_link_or_its_processors(network
         loads = moved(topology, job.traffic, range(job.nodes))
         seconds = max([job.compute, *(size / topology.link(name).bandwidth for name, size in loads.items())])
         assert ends(simulate(spec, [job])) == pytest.approx([seconds], rel=1e-12)
+
+
+def test_each_phase_begins_after_the_longest_latency_of_its_messages():
+    spec = star(latency=0.5)
+    ring = Traffic("ring", bytes=100)
+    steps = Phases([Phase(ring), Phase(compute=3), Phase(ring, compute=20)], repeats=2)
+    jobs = [
+        Job(nodes=2, traffic=ring),
+        Job(nodes=2, traffic=ring, compute=30),
+        Job(nodes=4, traffic=steps),
+        Job(nodes=1, traffic=ring, compute=4),
+        Job(nodes=2, traffic=ring, requested=0.75),
+        Job(nodes=2, traffic=ring, requested=5),
+    ]
+    for job, end in zip(jobs, [11, 31, 2 * (11 + 3 + 21), 4, 0.75, 5], strict=True):
+        (run,) = simulate(spec, [job], "easy").runs.rows()
+        assert run["end"] == pytest.approx(end, rel=1e-12)
+        if job.requested is None:
+            assert (run["alone"], run["stretch"]) == (pytest.approx(end, rel=1e-12), pytest.approx(1))
+    mixed = machine("star:4 backbone=10B/s backbone_latency=1", bandwidth="100B/s", latency=0.5)
+    late = [Job(nodes=2, traffic=ring), Job(nodes=2, traffic=ring)]
+    assert ends(simulate(mixed, late, "easy")) == [42, 42]  # 2 s of latency, 400 bytes over the backbone
+
+
+SIMGRID = json.loads((Path(__file__).parent / "simgrid-jobs.json").read_text())
+"""Parallel tasks in SimGrid 3.32 under ptask_L07, links of 125 MB/s and 2 ms: nodes, start (s), seconds of computing,
+bytes between nodes, and end (s)."""
+
+
+@pytest.mark.parametrize("case", SIMGRID, ids=lambda case: case["topology"])
+def test_jobs_over_links_with_latencies_end_as_those_of_simgrid(case):
+    where = {number: nodes for number, (nodes, *_) in enumerate(case["jobs"])}
+    jobs = [
+        Job(id=number, submit=begin, nodes=len(nodes), compute=compute, traffic=Traffic(matrix))
+        for number, (nodes, begin, compute, matrix, _) in enumerate(case["jobs"])
+    ]
+    result = simulate(machine(case["topology"], latency=0.002), jobs, placed(where))
+    found = dict(zip(result.jobs["job"].tolist(), ends(result), strict=True))
+    assert found == pytest.approx({number: job[-1] for number, job in enumerate(case["jobs"])}, rel=1e-12)
 
 
 def test_a_job_computes_as_fast_as_its_slowest_node():
@@ -261,6 +304,102 @@ def test_a_reservation_shares_the_links_of_its_partition():
     assert ends(simulate(spec, jobs)) == [20, 20]
 
 
+# ---------------------------------------------------------------------- sizes
+
+
+class Sizes(Policy):
+    """Starts what fits, and gives elastic jobs other sizes at given instants, by the job."""
+
+    name = "sizes"
+    decides = "jobs"
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def decide(self, view):
+        for job in list(view.waiting):
+            if view.places[0].fits(job):
+                yield Start(job, view.places[0])
+        running = {run.job.id: run.job for run in view.running}
+        for at, name, size in self.plan:
+            if at == view.now and name in running:
+                yield Resize(running[name], size)
+        after = min((at for at, _, _ in self.plan if at > view.now), default=None)
+        if after is not None:
+            yield WakeAt(after)
+
+
+def stretchy(**fields):
+    return Job(**({"id": 1, "elastic": Elastic(1, 2, 8), "traffic": Traffic("all-to-all", bytes=50)} | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "plan", "end"),
+    [
+        ({}, [], 5),  # 50 bytes over each link
+        ({}, [(2, 1, 4)], 2 + 0.6 * 15),  # 150 bytes over each
+        ({}, [(2, 1, 4), (5, 1, 2)], 5 + 0.4 * 5),
+        ({}, [(2, 1, 4), (5, 1, 1)], 5),  # alone it has nobody to talk to
+        ({"compute": 40}, [(4, 1, 8)], 4 + 0.9 * 35),  # 350 bytes over each take longer than to compute for 10 s
+        ({"compute": 400}, [(40, 1, 8)], 40 + 0.9 * 100),
+        ({"compute": 400, "elastic": Elastic(1, 2, 8, speedup=Amdahl(1.0))}, [(40, 1, 8)], 400),
+        ({"requested": 10, "compute": 40}, [(4, 1, 4)], 4 + 6 / 2),  # its limit follows its size
+        (
+            {
+                "traffic": Phases([Phase(Traffic("ring", bytes=40)), Phase(compute=16)]),
+            },
+            [(2, 1, 4), (6, 1, 8)],
+            4 + 2 + 0.75 * 4,
+        ),
+    ],
+)
+def test_what_is_done_of_an_elastic_job_stays_done(fields, plan, end):
+    result = simulate(star(8), [stretchy(**fields)], Sizes(plan))
+    assert ends(result) == pytest.approx([end], rel=1e-12)
+    assert result.runs["status"].tolist()[:-1] == ["resized"] * (len(result.runs) - 1)
+    assert np.nansum(result.runs["alone"]) == pytest.approx(end, rel=1e-12)
+
+
+def test_a_job_that_grows_shares_its_links_as_before():
+    # Both send 200 bytes over the backbone, at 5 bytes/s each; from 10 s on the second one 400, of which 300 are left.
+    spec = machine("star:6 backbone=10B/s", bandwidth="100B/s")
+    ring = Traffic("ring", bytes=100)
+    jobs = [Job(id="first", nodes=2, traffic=ring), stretchy(id="second", traffic=ring)]
+    rows = list(simulate(spec, jobs, Sizes([(10, "second", 4)])).runs.rows())
+    assert [(row["job"], row["end"], row["alone"], row["slowed_by"]) for row in rows] == [
+        ("first", 40, 20, "second"),
+        ("second", 10, 5, "first"),
+        ("second", 55, pytest.approx(30), "first"),
+    ]
+    assert rows[2]["nodes"] == (2, 3, 4, 5)
+
+
+def test_cut_runs_of_elastic_jobs_with_traffic_end_alike():
+    rng = random.Random(5)
+    jobs = [each for each in crowd(5, 30) if each.nodes < 6]
+    plan = []
+    for number in range(100, 112):
+        sizes = Elastic(1, rng.randint(1, 4), 9, speedup=Amdahl(0.1))
+        traffic = Traffic(rng.choice(list(PATTERNS)), bytes=rng.uniform(1e6, 1e9))
+        fields = {"requested": rng.choice([None, rng.uniform(20, 90)]), "keeps_work": rng.random() < 0.5}
+        compute = rng.uniform(0, 60)
+        jobs.append(
+            Job(id=number, submit=rng.uniform(0, 60), elastic=sizes, traffic=traffic, compute=compute, **fields)
+        )
+        plan += [(rng.uniform(0, 120), number, rng.randint(1, 4)) for _ in range(6)]
+    failure = OutageSpec(at=30, until=40, nodes=(0, 1, 2, 3, 30, 31), kind="failure")
+    spec = machine("dragonfly:2,2;5;2;2", NodeSpec(count=20), NodeSpec(count=20, speed=2.0), outages=[failure])
+    whole = simulate(spec, jobs, Sizes(plan), overrun="stop")
+    assert (whole.runs["status"] == "resized").sum() > 8
+    wanted = dict(zip(whole.jobs["job"].tolist(), ends(whole), strict=True))
+    for cut in range(20):
+        simulation = start(spec, jobs, Sizes(plan), overrun="stop")
+        simulation.run(until=whole.ended * (cut + 0.5) / 20)
+        rest = start(Snapshot.from_json(simulation.snapshot().to_json()), policy=Sizes(plan)).run().result()
+        found = dict(zip(rest.jobs["job"].tolist(), ends(rest), strict=True))
+        assert found == {job: wanted[job] for job in found}
+
+
 # ---------------------------------------------------------------------- copies
 
 
@@ -277,17 +416,18 @@ def crowd(seed, count=40):
 
 
 @pytest.mark.parametrize(
-    ("seed", "policy", "overrun", "sharing"),
+    ("seed", "policy", "overrun", "sharing", "latency"),
     [
-        (1, "easy", "stop", "fair-bottleneck"),
-        (2, "conservative", "continue", "fair-bottleneck"),
-        (3, "fcfs", "continue", "max-min"),
+        (1, "easy", "stop", "fair-bottleneck", 0.0),
+        (2, "conservative", "continue", "fair-bottleneck", 0.0),
+        (3, "fcfs", "continue", "max-min", 0.0),
+        (4, "easy", "stop", "fair-bottleneck", 3.0),
     ],
 )
-def test_twenty_cuts_change_no_end(seed, policy, overrun, sharing):
+def test_twenty_cuts_change_no_end(seed, policy, overrun, sharing, latency):
     nodes = NodeSpec(count=20), NodeSpec(count=20, speed=2.0)
     failure = OutageSpec(at=30, until=40, nodes=(0, 1, 2, 3, 30, 31), kind="failure")
-    spec = machine("dragonfly:2,2;5;2;2", *nodes, outages=[failure])
+    spec = machine("dragonfly:2,2;5;2;2", *nodes, latency=latency, outages=[failure])
     options = {"policy": policy, "overrun": overrun, "sharing": sharing}
     whole = simulate(spec, crowd(seed), **options)
     wanted = dict(zip(whole.jobs["job"].tolist(), ends(whole), strict=True))
@@ -422,6 +562,10 @@ def test_traffic_is_added_to_a_log_by_a_seed():
         ({"traffic": None}, "must have a run time, a body, a workflow or traffic"),
         ({"body": lambda env, job, grant: iter(())}, "body: must be left out beside traffic"),
         ({"compute": -1}, "compute: must be >= 0"),
+        (
+            {"nodes": None, "elastic": Elastic(1, 2, 4), "traffic": Traffic([[0, 1], [1, 0]])},
+            "elastic: must be left out beside traffic by a matrix, which is of one number of nodes",
+        ),
     ],
 )
 def test_wrong_jobs_are_refused(fields, text):

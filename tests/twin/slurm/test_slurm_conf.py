@@ -40,18 +40,20 @@ def test_files_and_reports_describe_the_same_cluster(name: str) -> None:
     folder = folder_of(name)
     files = [path for path in (folder / "slurm.conf", folder / "topology.conf") if path.exists()]
     reports = [folder / f"scontrol_{part}.txt" for part in ("config", "nodes", "partitions")]
+    reports += files[1:]  # the reports lack the topology
     of_files, of_reports = describe_slurm(files, own_loops=True), describe_slurm(reports, own_loops=True)
     assert of_files.policy == of_reports.policy
     assert of_files.spec.queues == of_reports.spec.queues
-    if name != "tree":  # whose reports lack the topology
-        assert of_files.spec.partitions == of_reports.spec.partitions
+    assert of_files.spec.partitions == of_reports.spec.partitions
     assert isinstance(policy(of_files.policy), Slurm)
 
 
-@pytest.mark.parametrize(("name", "what"), [("preempt", "PreemptType"), ("tree", "TopologyPlugin")])
-def test_settings_that_may_change_starts_are_named(name: str, what: str) -> None:
-    found = describe_slurm([folder_of(name) / "slurm.conf"], own_loops=True)
-    assert any(what in str(each) and "may change starts" in str(each) for each in found.unsupported)
+@pytest.mark.parametrize("line", ["SelectType=select/linear", "PriorityFlags=MAX_TRES", "SchedulerTimeSlice=60"])
+def test_settings_that_may_change_starts_are_named(line: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(f"{CONF}\n{line}\n")
+    found = [str(each) for each in describe_slurm([tmp_path]).unsupported]
+    for what in ("SchedulerParameters defer_batch", line):
+        assert f"scheduler: {what} (may change starts: policy slurm leaves it out)" in found
 
 
 def test_lines_with_defaults_comments_and_continuations() -> None:
@@ -74,7 +76,7 @@ def test_a_described_cluster_runs(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text(CONF)
     found = describe_slurm([tmp_path], own_loops=True)
     assert found.policy.startswith("slurm(bf_interval=10, bf_window=60, partitions=(low:nodes=")
-    assert any("Weight" in str(each) for each in found.unsupported)
+    assert "nodes=(big:weight=5:features=fat+ssd)" in found.policy
     jobs = [Job(id=i, submit=i, run=30, requested=60, nodes=2, queue="high") for i in range(4)]
     result = simulate(found.spec, jobs, found.policy)
     assert {nodes for row in result.runs["nodes"].tolist() for nodes in row} == {0, 1}
@@ -99,7 +101,7 @@ def test_age_counts_nothing_without_the_database() -> None:
     ("text", "message"),
     [
         ("ClusterName=c\nNodeName n1", "slurm.conf, line 2: must consist of Name=Value"),
-        ("ClusterName=c\nInclude other.conf", "must consist of Name=Value"),
+        ("ClusterName=c\nInclude other.conf", "line 2: the file other.conf is not read: give the folder"),
         ("ClusterName=c\nDownNodes=n1 State=DOWN", "line 2: DownNodes is not read"),
         ("ClusterName=c\nNodeName=n1 CPUs=many", "NodeName=n1: must be a number"),
         ("ClusterName=c\nNodeName=n1\nPartitionName=a Nodes=n1 MaxTime=soon", "PartitionName=a: must be a duration"),
@@ -120,3 +122,56 @@ def test_switches_have_all_nodes_below_them() -> None:
     site = read_conf("SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3\nSwitchName=top Switches=s[1-2]\n")
     found = {each.name: (each.level, each.nodes) for each in site.switches or ()}
     assert found == {"s1": (0, "n[1-2]"), "s2": (0, "n3"), "top": (1, "n[1-3]")}
+
+
+def test_files_that_are_included_are_read_from_the_folder(tmp_path: Path) -> None:
+    """Also one that the site has elsewhere, and one inside another; none of them is read a second time."""
+    (tmp_path / "slurm.conf").write_text("ClusterName=c\nInclude /etc/slurm/nodes.conf\nPartitionName=b Nodes=ALL\n")
+    (tmp_path / "nodes.conf").write_text("include sub/big.conf\nNodeName=n[1-2] CPUs=4\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "big.conf").write_text("NodeName=big CPUs=32\n")
+    found = describe_slurm([tmp_path], own_loops=True)
+    assert found.spec.processors == 40
+    (tmp_path / "nodes.conf").write_text("NodeName=n1 CPUs=x\n")
+    with pytest.raises(InputError, match=r"NodeName=n1: must be a number"):
+        describe_slurm([tmp_path])
+    (tmp_path / "nodes.conf").write_text("Include slurm.conf\n")
+    with pytest.raises(InputError, match="must not include 100 files in each other"):
+        describe_slurm([tmp_path])
+    (tmp_path / "nodes.conf").unlink()
+    with pytest.raises(InputError, match=r"nodes\.conf: no such file"):
+        describe_slurm([tmp_path])
+
+
+def test_gres_conf_tells_the_types_of_gpus(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=c\nNodeName=n[1-3] CPUs=4 Gres=gpu:4\nPartitionName=b Nodes=ALL DefaultTime=30\n"
+    )
+    (tmp_path / "gres.conf").write_text(
+        "AutoDetect=off\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-3]\nNodeName=n3 Name=gpu Count=2\n"
+    )
+    found = describe_slurm([tmp_path], own_loops=True)
+    assert found.spec.partitions[0].nodes[0].gpus == 4
+    assert "default_time=1800" in found.policy
+    listed = [str(each) for each in found.unsupported]
+    assert "nodes=(n[1-2]:gpus=a100)" in found.policy
+    assert "nodes n3: gres.conf: gpu:2 (slurm.conf has another number, which is taken)" in listed
+    assert not any("DefaultTime" in each for each in listed)
+
+
+def test_preemption_and_billing_of_partitions(tmp_path: Path) -> None:
+    """A partition has its own PreemptMode, GraceTime and TRESBillingWeights; what equals the cluster's is left out."""
+    file = tmp_path / "slurm.conf"
+    file.write_text(
+        "ClusterName=x\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPriorityType=priority/multifactor\n"
+        "AccountingStorageType=accounting_storage/slurmdbd\nPriorityWeightFairshare=1000\nNodeName=n[1-4] CPUs=4\n"
+        "PartitionName=a Nodes=ALL PreemptMode=OFF TRESBillingWeights=CPU=2.0,Mem=1.0G Default=YES\n"
+        "PartitionName=b Nodes=ALL PreemptMode=REQUEUE GraceTime=30\n"
+    )
+    text = describe_slurm([file], own_loops=True).policy
+    found = policy(text)
+    assert isinstance(found, Slurm)
+    assert found.text == text
+    assert [(each.preempt_mode, each.grace_time) for each in found.partitions] == [("off", 0.0), (None, 30.0)]
+    assert [each.billing for each in found.partitions] == ["CPU=2.0,Mem=1.0G", ""]
+    assert (found.settings.preempt, found.settings.weight_fair_share) == ("partition_prio", 1000.0)

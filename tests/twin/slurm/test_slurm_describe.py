@@ -142,7 +142,7 @@ def test_recorded_jobs_run_on_the_described_machine(release: str) -> None:
 
 
 def test_a_cluster_from_texts() -> None:
-    found = described(small())
+    found = described(small(), own_loops=False)
     spec = found.spec
     assert (spec.name, spec.default_partition, spec.source) == ("alps", "batch", "Slurm 22.05.8")
     thin, gpu = 64000 * 2**20, 256000 * 2**20
@@ -212,11 +212,11 @@ def test_a_cluster_from_texts() -> None:
     ],
 )
 def test_what_a_platform_cannot_express_is_listed(sentence: str) -> None:
-    assert any(text.startswith(sentence) for text in listed(described(small())))
+    assert any(text.startswith(sentence) for text in listed(described(small(), own_loops=False)))
 
 
 def test_the_platform_is_written_as_toml_with_the_list_as_comments(tmp_path: Path) -> None:
-    found = described(small())
+    found = described(small(), own_loops=False)
     assert read_back(found, tmp_path) == found.spec
     comments = [line for line in found.toml().splitlines() if line.startswith("#")]
     assert comments[:2] == [f"# policy: {found.policy}", "# not expressed:"]
@@ -234,20 +234,20 @@ def test_hostile_texts_stay_inside_their_comments(tmp_path: Path) -> None:
 
 
 def test_generated_jobs_run_on_the_described_cluster() -> None:
-    spec = attrs.evolve(described(small()).spec, reservations=())
+    spec = attrs.evolve(described(small(), own_loops=False).spec, reservations=())
     places, drawn = Places(spec), Random(1)
     jobs = []
     for number in range(300):
         name = drawn.choice(["batch", "batch", "debug", "gpu", "viz"])
         width = drawn.randint(1, 4 if name == "viz" else 32)
         jobs.append(_job(places, number, name, width, drawn.randint(60, 1700)))
-    for rule in ("fcfs", "easy", described(small()).policy):
+    for rule in ("fcfs", "easy", described(small(), own_loops=False).policy):
         result = simulate(spec, jobs, rule)
         assert result.jobs["status"].tolist() == ["completed"] * 300
 
 
 def test_limits_of_partitions_that_share_nodes_hold() -> None:
-    spec = described(small()).spec
+    spec = described(small(), own_loops=False).spec
     jobs = [_job(Places(spec), number, "debug", 4, seconds) for number, seconds in enumerate((1800, 1801))]
     result = simulate(spec, jobs, "fcfs")
     assert result.jobs["status"].tolist() == ["completed", "rejected"]
@@ -428,7 +428,7 @@ def test_too_little_is_refused(site: Site, sentence: str) -> None:
 def test_texts_and_answers_of_a_folder(tmp_path: Path) -> None:
     for name, text in TEXTS.items():
         (tmp_path / f"{name}.txt").write_text(text)
-    assert described(site_of([tmp_path], local=UTC)).spec == described(small()).spec
+    assert described(site_of([tmp_path], local=UTC)).spec == described(small(), own_loops=False).spec
     (tmp_path / "again.txt").write_text(TEXTS["node"])
     with pytest.raises(InputError, match=r"nodes are told twice: by .*again.txt, .* and by .*node.txt"):
         site_of([tmp_path], local=UTC)

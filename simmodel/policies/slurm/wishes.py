@@ -1,0 +1,228 @@
+"""The options of sbatch by which a job chooses its nodes and its time, as a job of simmodel carries them in a text.
+
+Source: sbatch(1) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import inf
+from typing import Any
+
+import attrs
+
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
+
+__all__ = ["NOTHING", "Wishes"]
+
+MIB = 2.0**20
+_UNITS = {"K": MIB / 1024, "M": MIB, "G": MIB * 1024, "T": MIB * 1024**2}
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Wishes(Fields):
+    """What a job asks for beside nodes, cores, time and licences: options of sbatch.
+
+    Parameters
+    ----------
+    nodelist, exclude
+        lists of nodes that it must have, and that it must not have (``-w``, ``-x``)
+    constraint
+        the features of its nodes (``-C``): names with ``&`` and ``|``, ``[a|b]`` for all nodes alike, ``a*2&b*1`` for
+        numbers of nodes
+    switches, switch_wait
+        whether all its nodes must have one leaf switch, and for how long at most (s): ``--switches=1@TIME``, where a
+        number without a colon is minutes
+    memory_per_cpu
+        bytes of each core; ``None``: none are asked for
+    whole_memory
+        whether it gets all memory of its nodes (``--mem=0``)
+    gpu_type
+        the type of its GPUs
+    array, array_limit
+        the tasks of its array (``-a``), and how many of them may run at once; 0: any number
+    begin
+        seconds after its submission before which it does not start (``--begin=now+N``)
+    hold
+        whether it is held (``-H``)
+    partitions
+        the partitions in which it may run (``-p``)
+    qos
+        its QOS (``-q``)
+    unread
+        options that are not known here
+
+    >>> Wishes.of("-w n[1-2] --switches=1@0:90 -a 0-9%2").switch_wait
+    90.0
+    """
+
+    nodelist: str = ""
+    exclude: str = ""
+    constraint: str = ""
+    switches: bool = False
+    switch_wait: float = inf
+    memory_per_cpu: float | None = None
+    whole_memory: bool = False
+    gpu_type: str = ""
+    array: str = ""
+    array_limit: int = 0
+    begin: float = 0.0
+    hold: bool = False
+    partitions: tuple[str, ...] = ()
+    qos: str = ""
+    unread: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> Wishes:
+        """Return the wishes in a text of options; jobs with the same text share them.
+
+        Raises
+        ------
+        InputError
+            an option has a value that sbatch does not accept
+        """
+        return _read(text) if text else NOTHING
+
+    @property
+    def timed(self) -> bool:
+        """Whether time alone may let it start."""
+        return bool(self.begin) or self.switches
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> Wishes:
+    found: dict[str, Any] = {}
+    unread = []
+    for name, value in _options(text):
+        read = _READ.get(name)
+        if read is None:
+            unread.append(f"{name}={value}" if value else name)
+            continue
+        try:
+            found.update(read(value))
+        except ValueError:
+            raise InputError(f"must be what sbatch accepts, got {shown(value)}", place=name) from None
+    return Wishes(**found, unread=tuple(unread))
+
+
+def _options(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the options of a text by their long names, and their values.
+
+    >>> list(_options("-w n1 -xn2 --switches=1@60 --exclude n3 -H"))
+    [('--nodelist', 'n1'), ('--exclude', 'n2'), ('--switches', '1@60'), ('--exclude', 'n3'), ('--hold', '')]
+    """
+    words = shlex.split(text)
+    while words:
+        word = words.pop(0)
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+        else:
+            name, value = _SHORT.get(word[:2], word[:2]), word[2:].removeprefix("=")
+            equals = value
+        if not equals and name not in _FLAGS and words and not words[0].startswith("-"):
+            value = words.pop(0)
+        yield name, value
+
+
+_SHORT = {
+    "-w": "--nodelist",
+    "-x": "--exclude",
+    "-C": "--constraint",
+    "-a": "--array",
+    "-b": "--begin",
+    "-H": "--hold",
+    "-p": "--partition",
+    "-q": "--qos",
+}
+_FLAGS = ("--hold",)
+
+
+def _switches(value: str) -> dict[str, Any]:
+    count, _, wait = value.partition("@")
+    # the plug-in of trees takes any number as a wish for one leaf switch, but for 0
+    return {"switches": int(count) > 0, "switch_wait": _time(wait) if wait else inf}
+
+
+def _time(text: str) -> float:
+    """Return the seconds of a time of sbatch; a number alone is minutes.
+
+    >>> _time("60"), _time("1:30"), _time("1-0")
+    (3600.0, 90.0, 86400.0)
+    """
+    days, dash, rest = text.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    if len(parts) > 3:
+        raise ValueError(text)
+    if dash:  # hours, minutes, seconds
+        hours, minutes, seconds = [*parts, 0, 0][:3]
+    else:
+        hours, minutes, seconds = (0, parts[0], 0) if len(parts) == 1 else ([0, *parts])[-3:]
+    return (int(days) * 86400.0 if dash else 0.0) + hours * 3600 + minutes * 60 + seconds
+
+
+def _bytes(text: str) -> float:
+    """Return bytes; without a unit they are MiB."""
+    unit = text[-1:].upper()
+    return float(text[:-1]) * _UNITS[unit] if unit in _UNITS else float(text) * MIB
+
+
+def _memory(value: str) -> dict[str, Any]:
+    """Return whether all memory is asked for; an amount of each node is the job's own ``memory_per_node``."""
+    return {"whole_memory": not _bytes(value)}
+
+
+def _begin(value: str) -> dict[str, Any]:
+    word, plus, rest = value.partition("+")
+    if word != "now":
+        raise ValueError(value)
+    number = rest.rstrip("abcdefghijklmnopqrstuvwxyz")
+    scale = {"": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+    unit = rest[len(number) :].removesuffix("s")
+    if unit not in scale:
+        raise ValueError(value)
+    return {"begin": float(number) * scale[unit] if plus else 0.0}
+
+
+def _array(value: str) -> dict[str, Any]:
+    tasks, _, limit = value.partition("%")
+    return {"array": tasks, "array_limit": int(limit) if limit else 0}
+
+
+def _gres(value: str) -> dict[str, Any]:
+    """Return the type of GPUs; their number is the job's own ``gpus_per_node``."""
+    name, *rest = value.removeprefix("gres:").split(":")
+    if name != "gpu" or "," in value:
+        raise ValueError(value)
+    return {"gpu_type": rest[0] if rest and not rest[0].isdecimal() else ""}
+
+
+def _text(name: str) -> Callable[[str], dict[str, Any]]:
+    def read(value: str) -> dict[str, Any]:
+        if not value:
+            raise ValueError(value)
+        return {name: value}
+
+    return read
+
+
+_READ: dict[str, Callable[[str], dict[str, Any]]] = {
+    "--nodelist": _text("nodelist"),
+    "--exclude": _text("exclude"),
+    "--constraint": _text("constraint"),
+    "--switches": _switches,
+    "--mem-per-cpu": lambda value: {"memory_per_cpu": _bytes(value)},
+    "--mem": _memory,
+    "--gres": _gres,
+    "--array": _array,
+    "--begin": _begin,
+    "--partition": lambda value: {"partitions": tuple(dict.fromkeys(filter(None, value.split(","))))},
+    "--qos": _text("qos"),
+    "--hold": lambda value: {"hold": True},
+}
+"""The options that are known, by what they set."""
+
+NOTHING = Wishes()
+"""No wishes."""

@@ -1,0 +1,1 @@
+"""A site's Slurm from its own files and accounting, its schedule as simulated, and the effect of changed settings."""

@@ -1,0 +1,309 @@
+"""A folder with what a site's Slurm is: its files, the dump of its accounts and its accounting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from math import floor, inf, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+import numpy as np
+
+from simmodel.formats.sacct import read_sacct
+from simmodel.formats.tables import csv_rows, zone
+from simmodel.foundation.display import Fields, counted
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.loading import in_memory
+from simmodel.foundation.writing import write_text
+from simmodel.policies.slurm.policy import Slurm
+from simmodel.scheduling.registry import policy as policy_of
+from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
+from simmodel.twin.slurm.conf import is_conf
+from simmodel.twin.slurm.describe import described, told_by, with_includes
+from simmodel.twin.slurm.records import Site
+from simmodel.twin.slurm.site.accounts import (
+    is_dump,
+    is_qos,
+    is_shares,
+    read_accounts,
+    read_dump,
+    read_qos,
+    read_shares,
+)
+from simmodel.twin.slurm.site.recorded import RecordedJob, recorded_jobs
+from simmodel.work.workload import Workload
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from simmodel.policies.slurm.accounts import Accounts
+    from simmodel.work.job import Job
+
+__all__ = ["SlurmFolder", "read_folder"]
+
+_SACCT = re.compile(r"[\w|]*\bJobID(Raw)?\b[\w|]*\|", re.IGNORECASE)
+_SHAPE = ("nodes", "cores_per_node", "gpus_per_node")
+_SUBMISSIONS = "job,submitted,seconds,options"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SlurmFolder(Fields):
+    """A site's Slurm, as a platform, the policy ``slurm`` and a workload.
+
+    Parameters
+    ----------
+    described
+        the platform, the policy with its parameters, and what they do not express
+    site
+        what the files say
+    accounts
+        the accounts, users and QOS, if files tell them
+    recorded
+        the jobs, in the order of submission
+    origin
+        the instant, in seconds since 1970, that is 0 in simulations
+    unsupported
+        what neither platform, nor policy, nor workload express: each may change starts
+    read, passed_over
+        the names of the files that were read, and of the others
+    """
+
+    described: Described
+    site: Site
+    accounts: Accounts | None = None
+    recorded: tuple[RecordedJob, ...] = ()
+    origin: float = 0.0
+    unsupported: tuple[Unsupported, ...] = ()
+    read: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The workload: the jobs, with the run times that are recorded."""
+        return [each.job for each in self.recorded]
+
+    @property
+    def policy(self) -> Slurm:
+        """The policy, with the accounts, which its text lacks."""
+        own = policy_of(self.described.policy)
+        assert isinstance(own, Slurm)
+        return own.evolve(accounts=self.accounts)
+
+    def report(self) -> str:
+        """Return a text: what was read, what was made of it, and what is not expressed."""
+        spec = self.described.spec
+        nodes = sum(node.count for part in spec.partitions for node in part.nodes)
+        names = ", ".join(each.name for each in self.site.partitions or ())
+        lines = [
+            f"read: {', '.join(self.read)}",
+            *([f"passed over: {', '.join(self.passed_over)}"] if self.passed_over else []),
+            f"platform: {counted(nodes, 'node')} with {spec.processors:,} CPUs; partitions {names}",
+            f"policy: {self.described.policy}",
+            f"workload: {self._workload()}",
+        ]
+        return "\n".join([*lines, *(self.not_expressed() or ["everything is expressed"])])
+
+    def not_expressed(self) -> list[str]:
+        """Return lines of text about what is not expressed; none: everything is."""
+        listed = [f"  {each}" for each in self.unsupported]
+        return ["not expressed; each may change starts:", *listed] if listed else []
+
+    def platform_to_toml(self, path: str | Path) -> None:
+        """Write the platform as TOML, with the policy and what is not expressed as comments."""
+        write_text(path, attrs.evolve(self.described, unsupported=self.unsupported).toml())
+
+    def workload_to_csv(self, path: str | Path) -> None:
+        """Write the jobs as a table that simmodel reads; dependencies and licences are left out, as columns lack them.
+
+        Raises
+        ------
+        InputError
+            there are no jobs
+        """
+        if not self.recorded:
+            raise InputError("no jobs: give the output of sacct --parsable2", place="--workload")
+        jobs = self.jobs
+        columns: dict[str, Any] = {name: [getattr(job, name) or -1 for job in jobs] for name in _SHAPE}
+        columns |= {name: [getattr(job, name) for job in jobs] for name in ("memory_per_node", "priority")}
+        columns["wait"] = [
+            max(each.start - each.job.submit, 0.0) if each.start < inf else nan for each in self.recorded
+        ]
+        table = Workload.from_jobs(jobs).table
+        table.with_columns(**{name: np.array(each) for name, each in columns.items()}).to_csv(path)
+
+    def _workload(self) -> str:
+        if not self.recorded:
+            return "none; give the output of sacct --parsable2"
+        started = sum(each.start < inf for each in self.recorded)
+        first, last = (self.instant(self.recorded[i].job.submit) for i in (0, -1))
+        return (
+            f"{counted(len(self.recorded), 'job')} submitted from {first} to {last}, {started:,} of which have started"
+        )
+
+    def instant(self, at: float) -> str:
+        """Return an instant of a simulation (s) as Slurm writes it."""
+        return datetime.fromtimestamp(self.origin + at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | None = None) -> SlurmFolder:
+    """Read what a site's Slurm is from a folder, or from several files and folders.
+
+    Files are told by their content: slurm.conf with the files that it includes, topology.conf, gres.conf, the output of
+    ``scontrol show ...``, of ``sacctmgr dump``, ``sacctmgr --parsable2 show qos`` and ``sshare --all --parsable2``, of
+    ``sacct --parsable2``, and the file of ``jobcomp/filetxt``. Without ``SubmitLine`` in the
+    accounting, a table ``job,submitted,seconds,options`` has the options of each job.
+
+    Parameters
+    ----------
+    timezone
+        the time zone of the files, such as ``"Europe/Paris"``; default UTC
+
+    Raises
+    ------
+    InputError
+        a file is malformed, two files tell the same, or nodes and partitions are missing
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "slurm.conf").write_text("ClusterName=c\\nNodeName=n[1-2] CPUs=4\\nPartitionName=b Nodes=ALL\\n")
+    >>> _ = (folder / "jobs.txt").write_text('''JobID|Submit|Start|End|Timelimit|ReqCPUS|State|Partition|SubmitLine
+    ... 17|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T13:01:00|02:00:00|4|COMPLETED|b|sbatch --contiguous run
+    ... ''')
+    >>> print(read_folder(folder).report().splitlines()[-1])
+      job 17: --contiguous (not modelled)
+    """
+    several = [paths] if isinstance(paths, str | Path) else list(paths)
+    files = _Files(zone(timezone))
+    files.take(saved_answers(several))
+    return files.folder(timezone)
+
+
+class _Files:
+    """The files of a folder, told by their content."""
+
+    def __init__(self, local: tzinfo) -> None:
+        self._local = local
+        self._log: tuple[bytes, str] | None = None
+        self._completed: tuple[bytes, str] | None = None
+        self._submissions: tuple[bytes, str] | None = None
+        self._managed: dict[str, tuple[str, str]] = {}  # of sacctmgr and sshare: texts and sources
+        self._site = Site()
+        self._read: list[str] = []
+        self._passed: list[str] = []
+
+    def take(self, given: Iterable[tuple[bytes, str]]) -> None:
+        """Take each file for what its content says that it is."""
+        texts: list[tuple[bytes, str]] = []
+        for data, name in given:
+            first = data.lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
+            if _SACCT.match(first):
+                if self._log is not None:
+                    raise InputError(f"the accounting is told twice: by {self._log[1]}, and by {name}")
+                self._log = data, name
+            elif first.startswith("JobId="):
+                self._completed = data, name
+            elif first == _SUBMISSIONS:
+                self._submissions = data, name
+            elif kind := _managed(first, data):
+                if kind in self._managed:
+                    raise InputError(f"{kind} is told twice: by {self._managed[kind][1]}, and by {name}")
+                self._managed[kind] = data.decode("utf-8", "replace"), name
+                self._read.append(Path(name).name)
+            else:
+                texts.append((data, name))
+        own = [(data, name) for data, name in with_includes(texts) if is_conf(data.decode("utf-8", "replace"))]
+        for data, name in own:
+            self._with(told_by(data, name, self._local), name)
+        for data, name in [each for each in with_includes(texts) if each not in own]:
+            self._with_report(data, name)
+
+    def _with(self, told: Site, name: str) -> None:
+        self._site = self._site.with_(told)
+        self._read.append(Path(name).name)
+
+    def _with_report(self, data: bytes, name: str) -> None:
+        """Take what a report of Slurm tells and its own files do not; pass over others."""
+        try:
+            told = told_by(data, name, self._local)
+        except InputError:
+            if data.lstrip()[:1] != b"{" and not any(word in data for word in _WORDS):
+                self._passed.append(Path(name).name)
+                return
+            raise
+        known = [part for part in attrs.asdict(told, recurse=False) if getattr(self._site, part) and part != "source"]
+        told = attrs.evolve(told, **cast(Any, dict.fromkeys(known)))
+        if any(getattr(told, each.name) for each in attrs.fields(Site) if each.name != "source"):
+            self._with(told, name)
+        else:
+            self._passed.append(Path(name).name)
+
+    def folder(self, timezone: str | None) -> SlurmFolder:
+        """Return what the files make."""
+        log, submitted = self._accounting(timezone)
+        origin = 0.0 if log is None else float(floor(min(log["submit"]) / 3600) * 3600)
+        found = described(self._site, origin=origin, own_loops=True)
+        notes = Notes()
+        for each in found.unsupported:
+            notes.add(each.where, each.what, each.why)
+        memory = "MEMORY" in (self._site.settings or {}).get("SelectTypeParameters", "").upper()
+        jobs: list[RecordedJob] = []
+        if log is not None:
+            jobs = recorded_jobs(log, found.spec, notes, origin=origin, memory=memory, submitted=submitted)
+        return SlurmFolder(
+            described=found,
+            site=self._site,
+            accounts=self._accounts(log, notes),
+            recorded=tuple(jobs),
+            origin=origin,
+            unsupported=tuple(notes),
+            read=tuple(self._read),
+            passed_over=tuple(self._passed),
+        )
+
+    def _accounts(self, log: Workload | None, notes: Notes) -> Accounts | None:
+        if not self._managed:
+            return None
+        dump, qos, shares = (self._managed.get(kind) for kind in ("sacctmgr dump", "sacctmgr show qos", "sshare"))
+        asked: dict[int | str, str] = {}
+        if log is not None and "queue" in log:
+            asked = {
+                job: str(name) for job, name in zip(log["job"].tolist(), log["queue"].tolist(), strict=True) if name
+            }
+        return read_accounts(
+            read_dump(*dump, notes) if dump else (),
+            read_qos(*qos, notes) if qos else None,
+            read_shares(*shares) if shares else {},
+            asked,
+            notes,
+        )
+
+    def _accounting(self, timezone: str | None) -> tuple[Workload | None, dict[str, str]]:
+        """Return the log, and the submit lines of jobs beside it."""
+        log = self._log or self._completed
+        if log is None:
+            return None, {}
+        if self._log is not None and self._completed is not None:
+            self._passed.append(Path(self._completed[1]).name)
+        self._read.append(Path(log[1]).name)
+        submitted: dict[str, str] = {}
+        if self._submissions is not None:
+            data, name = self._submissions
+            rows = csv_rows(data.decode("utf-8", "replace").splitlines(), name)
+            submitted = {cells[0]: f"sbatch {cells[3]}" for _, cells in rows if len(cells) > 3}
+            self._read.append(Path(name).name)
+        return read_sacct(in_memory(log[0], log[1]), timezone=timezone), submitted
+
+
+def _managed(first: str, data: bytes) -> str | None:
+    """Return which output of sacctmgr or sshare a file is; ``None``: none."""
+    if is_qos(first):
+        return "sacctmgr show qos"
+    if is_shares(first):
+        return "sshare"
+    return "sacctmgr dump" if is_dump(data.decode("utf-8", "replace")) else None
+
+
+_WORDS = (b"NodeName=", b"PartitionName=", b"SwitchName=", b"Configuration data", b"ReservationName=", b"LicenseName=")

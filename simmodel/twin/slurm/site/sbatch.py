@@ -1,0 +1,200 @@
+"""The options of sbatch: those that are read from a submit line, those that change no start, and all others.
+
+Source: sbatch(1) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+import attrs
+
+from simmodel.foundation.display import Fields
+
+__all__ = ["IDLE", "OPTIONS", "READ", "SubmitLine", "job_list"]
+
+_FLAG, _OPTIONAL, _VALUE = range(3)
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_SHORT = dict(
+    each.split("=")
+    for each in _words("""
+        A=account B=extra-node-info C=constraint D=chdir F=nodefile G=gpus H=hold J=job-name L=licenses
+        M=clusters N=nodes O=overcommit Q=quiet S=core-spec V=version W=wait a=array b=begin c=cpus-per-task
+        d=dependency e=error h=help i=input k=no-kill m=distribution n=ntasks o=output p=partition q=qos
+        s=oversubscribe t=time v=verbose w=nodelist x=exclude
+    """)
+)
+_FLAGS = _words("""
+    contiguous help hold ignore-pbs no-requeue overcommit oversubscribe parsable quiet reboot requeue spread-job
+    test-only usage use-min-nodes verbose version wait
+""")
+_OPTIONALS = _words("exclusive get-user-env nice no-kill propagate")
+_VALUES = _words("""
+    account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint container
+    core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution error
+    exclude export export-file extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket
+    gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep licenses mail-type mail-user mcs-label mem
+    mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu
+    ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority profile qos reservation
+    signal sockets-per-node switches thread-spec threads-per-core time time-min tmp uid wait-all-nodes wckey wrap
+""")
+OPTIONS: Mapping[str, int] = MappingProxyType(
+    dict.fromkeys(_FLAGS, _FLAG) | dict.fromkeys(_OPTIONALS, _OPTIONAL) | dict.fromkeys(_VALUES, _VALUE)
+)
+"""The options by name, and whether they have no value (0), may have one after ``=`` (1), or have one (2)."""
+
+IDLE = frozenset(
+    _words("""
+    acctg-freq chdir comment container cpu-freq error export export-file get-user-env gid gpu-bind gpu-freq help
+    ignore-pbs input job-name kill-on-invalid-dep mail-type mail-user mem-bind no-kill open-mode output parsable power
+    profile propagate quiet requeue test-only uid usage verbose version wait wait-all-nodes wckey wrap
+    """)
+)
+"""The options that change no start."""
+
+READ = frozenset(
+    _words("account array cpus-per-task dependency licenses nice nodes ntasks partition qos reservation time")
+)
+"""The options that are read, from the submit line or from the fields of sacct."""
+
+_TOLD = frozenset(_words("gpus gpus-per-node gres mem mem-per-cpu ntasks-per-node"))
+"""The options whose effect sacct tells in ``ReqTRES`` and ``ReqNodes``, in their usual forms."""
+_TEXTS = frozenset(_words("chdir comment container error export input job-name output wckey wrap"))
+"""The options whose values may contain spaces, which a submit line does not show."""
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SubmitLine(Fields):
+    """The options of a submit line, as sacct's ``SubmitLine`` has it.
+
+    Parameters
+    ----------
+    values
+        the values of options by their long names; ``""``: none
+    unknown
+        words in front of the script that are no options of sbatch 22.05
+    program
+        that of the line: ``srun`` and ``salloc`` start a job at once
+    unclear
+        options among the words that follow the script, if these may be a part of an earlier value that contains spaces
+
+    >>> line = SubmitLine.of("sbatch -N2 -t 1:00:00 --exclusive --switches=1@60 run.sh -n 5")
+    >>> dict(line.values)
+    {'nodes': '2', 'time': '1:00:00', 'exclusive': '', 'switches': '1@60'}
+    """
+
+    values: Mapping[str, str] = attrs.field(factory=dict)
+    unknown: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+    program: str = "sbatch"
+
+    @classmethod
+    def of(cls, text: str) -> SubmitLine:
+        """Return the options of a submit line; the name of the program in front of them may be missing."""
+        words = text.split()
+        program = words.pop(0).rpartition("/")[2] if words and not words[0].startswith("-") else "sbatch"
+        values: dict[str, str] = {}
+        unknown: list[str] = []
+        rest = _take(words, values, unknown)
+        if rest[:1] == [":"]:
+            unknown.append("a job of several components (:)")
+        unclear: dict[str, str] = {}
+        while rest and (unknown or _TEXTS & values.keys()):
+            del rest[0]
+            rest = _take(rest, unclear, [])
+        if "wrap" in values:  # there is no script
+            values, unclear = {**unclear, **values}, {}
+        told = (f"--{name}{'=' if value else ''}{value}" for name, value in unclear.items() if name not in IDLE)
+        return cls(values=values, unknown=tuple(unknown), unclear=tuple(told), program=program)
+
+    def unread(self, read: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+        """Yield the options that may change a start and are not read, each with its value.
+
+        Parameters
+        ----------
+        read
+            further options that whoever asks reads
+
+        >>> list(SubmitLine.of("sbatch -C big -w n1 -J name").unread(["nodelist"]))
+        [('--constraint', 'big')]
+        """
+        known = READ | IDLE | frozenset(read)
+        if self.program in ("srun", "salloc"):
+            yield self.program, ""
+        for name, value in self.values.items():
+            idle = (name in _TOLD and _usual(name, value)) or (name == "signal" and "R" not in value.rpartition(":")[0])
+            if name not in known and not idle:
+                yield f"--{name}", value
+        for word in self.unknown:
+            yield word, ""
+        for word in self.unclear:
+            yield f"{word} (or an argument of the script)", ""
+
+
+def _usual(name: str, value: str) -> bool:
+    """Whether sacct tells all that an option asks for: GPUs of any type, or an amount of memory."""
+    if name in ("gres", "gpus", "gpus-per-node"):
+        words = value.replace("=", ":").split(":")
+        return value == "gpu" or (words[-1].isdecimal() and words[:-1] in ([], ["gpu"]))
+    return value.strip("0") != "" or not name.startswith("mem")  # 0: all memory of the nodes
+
+
+def _take(words: list[str], values: dict[str, str], unknown: list[str]) -> list[str]:
+    """Take the options in front of the first other word; return that word and those after it."""
+    rest = list(words)
+    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
+        word = rest.pop(0)
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            _take_long(name, value if equals else None, rest, values, unknown)
+        else:
+            _take_short(word[1:], rest, values, unknown)
+    return rest[1:] if rest[:1] == ["--"] else rest
+
+
+def _take_long(name: str, value: str | None, rest: list[str], values: dict[str, str], unknown: list[str]) -> None:
+    matches = [name] if name in OPTIONS else [each for each in OPTIONS if each.startswith(name)]
+    if len(matches) != 1:
+        unknown.append(f"--{name}" if value is None else f"--{name}={value}")
+        return
+    if value is None and OPTIONS[matches[0]] == _VALUE and rest:
+        value = rest.pop(0)
+    values[matches[0]] = value or ""
+
+
+def _take_short(letters: str, rest: list[str], values: dict[str, str], unknown: list[str]) -> None:
+    """Take short options in one word: flags, and at the end one with its value, in this word or the next."""
+    while letters:
+        letter, letters = letters[0], letters[1:]
+        name = _SHORT.get(letter)
+        if name is None:
+            unknown.append(f"-{letter}{letters}")
+            return
+        if OPTIONS[name] == _FLAG:
+            values[name] = ""
+            continue
+        if OPTIONS[name] == _VALUE and not letters and rest:
+            letters = rest.pop(0)
+        values[name] = letters.removeprefix("=")
+        return
+
+
+def job_list(jobs: Iterable[int | str]) -> str:
+    """Return the ids of jobs as a text, those that follow each other as a span.
+
+    >>> job_list([3, 4, 5, 9, "12_1", "12_2", "7+0"])
+    '3-5, 9, 12_1, 12_2, 7+0'
+    """
+    spans: list[tuple[int | str, int | str]] = []
+    for job in jobs:
+        if spans and isinstance(job, int) and isinstance(last := spans[-1][1], int) and job == last + 1:
+            spans[-1] = spans[-1][0], job
+        else:
+            spans.append((job, job))
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

@@ -1,0 +1,154 @@
+"""What Slurm 22.05 does, as whole simulations that are worked by hand.
+
+Turns of the background loop are at 1, 2, 3, ... s. The main loop first runs over the whole queue at 61 s, then every
+60 s; for what is submitted at 0 it runs at 4 s, and later 3 s after its last run at the earliest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simmodel import Job, simulate
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
+from simmodel.policies.slurm.policy import Slurm, SlurmTiming
+from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
+
+
+def job(id: int, submit: float, nodes: int, minutes: float, run: float, queue: str | None = None) -> Job:
+    return Job(id=id, submit=submit, nodes=nodes, requested=60 * minutes, run=run, queue=queue)
+
+
+def run(
+    nodes: int,
+    jobs: list[Job],
+    *partitions: SlurmPartition,
+    first: float = 30.0,
+    overrun: Any = "stop",
+    **settings: Any,
+) -> dict[int, tuple[float, float, tuple[int, ...]]]:
+    """Return start, end and nodes (from 1) of each job by its id; ``first``: the first backfill cycle (s)."""
+    queues = tuple(QueueSpec(name=each.name, partition="all") for each in partitions)
+    part = PartitionSpec(name="all", nodes=[NodeSpec(names=f"n[1-{nodes}]")])
+    timing = SlurmTiming(main_first=1.0, turn=1.0, backfill_first=first)
+    policy = Slurm(SlurmConf(**settings), partitions, timing)
+    found = simulate(ClusterSpec(partitions=[part], queues=queues), jobs, policy, overrun=overrun)
+    return {
+        row["job"]: (row["start"], row["end"], tuple(number + 1 for number in row["nodes"]))
+        for row in found.runs.rows()
+    }
+
+
+def starts(*given: Any, **more: Any) -> dict[int, float]:
+    return {id: start for id, (start, *_) in run(*given, **more).items()}
+
+
+# ---------------------------------------------------------------------- the main loop
+
+
+def test_a_run_at_an_event_tests_one_job_more_than_the_depth() -> None:
+    """Depth 2: three of five jobs at 4 s, the others when the whole queue is tested, at 61 s."""
+    jobs = [job(i, 0, 1, 5, 200) for i in range(1, 6)]
+    assert starts(8, jobs, backfill=False, default_queue_depth=2) == {1: 4, 2: 4, 3: 4, 4: 61, 5: 61}
+    assert set(starts(8, jobs, backfill=False).values()) == {4}
+
+
+def test_a_blocked_job_closes_its_partition_and_takes_its_idle_nodes() -> None:
+    """Partition a has n1 to n3, b all four nodes. Job 1 has n1 and n2.
+
+    At 7 s job 2, which needs all three nodes of a, is blocked. Then n3 is of no use to b, although it is idle: job 3
+    gets n4, and job 4 gets nothing. The backfill loop, at 30 s, starts it on n3: it ends before job 2 can start.
+    """
+    jobs = [job(1, 0, 2, 5, 290, "a"), job(2, 5, 3, 1, 50, "a"), job(3, 5, 1, 9, 500, "b"), job(4, 5, 1, 1, 50, "b")]
+    found = run(4, jobs, SlurmPartition(name="a", nodes="n[1-3]", default=True), SlurmPartition(name="b"))
+    assert found[1] == (4, 294, (1, 2))
+    assert found[3] == (7, 507, (4,))
+    assert found[4] == (30, 80, (3,))
+    assert found[2] == (294, 344, (1, 2, 3))
+
+
+def test_a_job_of_a_higher_tier_starts_before_older_jobs() -> None:
+    jobs = [job(1, 0, 1, 5, 100, "low"), job(2, 0, 2, 5, 100, "high")]
+    found = starts(2, jobs, SlurmPartition(name="low", default=True), SlurmPartition(name="high", tier=10))
+    assert found == {2: 4, 1: 104}
+
+
+# ---------------------------------------------------------------------- the backfill loop
+
+
+def test_a_table_of_two_records_ends_the_cycle_before_a_job_that_fits() -> None:
+    """The plan of job 2, at 304 s, makes the second record; so that of job 3 ends each cycle, and job 4 waits.
+
+    Job 2 starts at 284 s, when job 1 ends. In the next cycle, at 300 s, job 3 is the first to be planned: its plan
+    finds room in the table, and job 4 starts on the fourth node.
+    """
+    jobs = [job(1, 0, 2, 5, 280), job(2, 5, 3, 1, 50), job(3, 5, 3, 1, 50), job(4, 5, 1, 1, 50)]
+    assert starts(4, jobs)[4] == 30
+    found = starts(4, jobs, bf_node_space_size=2)
+    assert (found[2], found[4]) == (284, 300)
+
+
+def test_beyond_bf_window_nothing_is_reserved() -> None:
+    """Job 2 could start at 304 s. With a window of a minute, job 3 overtakes it for its 10 minutes."""
+    jobs = [job(1, 0, 1, 5, 300), job(2, 5, 2, 1, 50), job(3, 6, 1, 10, 600)]
+    assert starts(2, jobs) == {1: 4, 2: 304, 3: 354}
+    assert starts(2, jobs, bf_window=1) == {1: 4, 3: 30, 2: 630}
+
+
+def test_a_reservation_begins_at_a_floored_instant() -> None:
+    """Job 2 is planned at 124 s, and its nodes are kept from 120 s: job 3, from 60 s to 120 s, touches that.
+
+    With a resolution of a second it starts at 60 s, in the cycle before job 1 ends. Else job 2 is first, at 114 s.
+    """
+    jobs = [job(1, 0, 1, 2, 110), job(2, 5, 2, 1, 20), job(3, 35, 1, 1, 50)]
+    assert starts(2, jobs, bf_resolution=1)[3] == 60
+    assert starts(2, jobs) == {1: 4, 2: 114, 3: 134}
+
+
+def test_ends_within_30_seconds_are_taken_together() -> None:
+    """At 66 s, n1 is idle; job 1 has n2 until 124 s, job 2 has n3 until 128 s by their limits.
+
+    Job 3 needs two nodes: n2 is enough, at 124 s. But 124 is rounded up to 150, and all ends until 180 s are taken
+    together: its plan is n1 and n2 at 128 s. So job 4 starts on n1 until 126 s, which it could not before 124 s.
+    """
+    jobs = [job(0, 0, 1, 1, 5), job(1, 0, 1, 2, 110), job(2, 8, 1, 2, 110), job(3, 20, 2, 1, 30), job(4, 21, 1, 1, 50)]
+    found = run(3, jobs, first=66.0, bf_resolution=1)
+    assert {id: (start, nodes) for id, (start, _, nodes) in found.items()} == {
+        0: (4, (1,)),
+        1: (4, (2,)),
+        2: (8, (3,)),
+        3: (117, (1, 2)),  # 3 s after the run at 114 s: n1 has been free since 116 s
+        4: (66, (1,)),
+    }
+
+
+# ---------------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize(("asked", "over", "end"), [(1.0, 0, 91), (0.5, 0, 91), (1.0, 60, 151), (1.1, 0, 151)])
+def test_a_job_is_killed_at_a_scan_after_its_limit(asked: float, over: float, end: float) -> None:
+    """Limits are scanned at 31, 61, 91 s, ...; a limit of 1 minute ends at 64 s, one of 2 minutes at 124 s.
+
+    Half a minute is rounded up to one, 66 s to two.
+    """
+    found = run(1, [job(1, 0, 1, asked, 500)], overrun="continue", over_time_limit=over)
+    assert found[1][:2] == (4, end)
+
+
+# ---------------------------------------------------------------------- requeue
+
+
+def test_a_requeued_job_waits_for_121_seconds() -> None:
+    """At 10 s job 2 of a higher tier has job 1 requeued, which may start from 131 s on.
+
+    Its node is free 50 ms later, so that job 2 starts at 13 s, when the main loop runs again, or with an Epilog's
+    message. Nothing asks the main loop after 131 s: job 1 starts in a backfill cycle, or when the main loop runs over
+    the whole queue, at 181 s.
+    """
+    low, high = SlurmPartition(name="low", default=True), SlurmPartition(name="high", tier=10)
+    jobs = [job(1, 0, 1, 5, 100, "low"), job(2, 10, 1, 1, 20, "high")]
+    found = run(1, jobs, low, high, preempt="partition_prio", preempt_mode="requeue")
+    assert 10 < found[2][0] <= 13
+    assert 131 <= found[1][0] <= 181
+    assert found[1][1] == found[1][0] + 100
