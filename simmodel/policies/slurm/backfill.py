@@ -14,7 +14,7 @@ from simmodel.policies.slurm.board import Array, Board, Pending
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.preemption import Victims
+    from simmodel.policies.slurm.preemption import Preemption, Victims
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -154,6 +154,8 @@ class BackfillCycle:
         of slurm.conf
     now
         the instant (s)
+    preemption
+        the rules of preemption, if there are any
 
     Attributes
     ----------
@@ -163,8 +165,11 @@ class BackfillCycle:
         the number of tests, and of starts
     """
 
-    def __init__(self, queue: Iterable[Pending], settings: SlurmConf, now: float) -> None:
+    def __init__(
+        self, queue: Iterable[Pending], settings: SlurmConf, now: float, preemption: Preemption | None = None
+    ) -> None:
         self._queue = queue
+        self._preemption = preemption
         self._settings = settings
         self._now = int(now)
         self._tables: dict[Board, _Table] = {}
@@ -190,10 +195,10 @@ class BackfillCycle:
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
-                if allocation is None and job.board.preemption is not None:
+                if allocation is None and self._preemption is not None:
                     board, nodes = job.board, plan.nodes & ~job.board.completing
-                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
-                    victims = job.board.preemption.victims(board, job, nodes)
+                    kept = self._preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
+                    victims = self._preemption.victims(board, job, nodes)
                     if victims is not None:
                         yield job, victims
                         allocation = board.select(job, nodes) if victims.suspended else None
@@ -265,8 +270,8 @@ class BackfillCycle:
             plan = None
             if free.bit_count() >= least:
                 tested = True
-                if board.preemption is not None:
-                    seen = board.preemption.seen_by(board, job, free)
+                if self._preemption is not None:
+                    seen = self._preemption.seen_by(board, job, free)
                 elif later and reserving and board.later_than(later, job, free):
                     continue
                 plan = seen.will_run(job, free, later if reserving else 0)
