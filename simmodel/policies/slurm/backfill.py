@@ -14,7 +14,7 @@ from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.preemption import Victims
+    from simmodel.policies.slurm.preemption import Preemption, Victims
     from simmodel.policies.slurm.selection import Each
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
@@ -163,6 +163,8 @@ class BackfillCycle:
         of slurm.conf
     now
         the instant (s)
+    preemption
+        the rules of preemption, if there are any
 
     Attributes
     ----------
@@ -172,8 +174,11 @@ class BackfillCycle:
         the number of tests, and of starts
     """
 
-    def __init__(self, queue: Iterable[Pending], settings: SlurmConf, now: float) -> None:
+    def __init__(
+        self, queue: Iterable[Pending], settings: SlurmConf, now: float, preemption: Preemption | None = None
+    ) -> None:
         self._queue = queue
+        self._preemption = preemption
         self._settings = settings
         self._now = int(now)
         self._tables: dict[Board, _Table] = {}
@@ -200,10 +205,10 @@ class BackfillCycle:
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
-                if allocation is None and job.board.preemption is not None:
+                if allocation is None and self._preemption is not None:
                     board, nodes = job.board, plan.nodes & ~job.board.completing
-                    kept = job.board.preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
-                    victims = job.board.preemption.victims(board, job, nodes)
+                    kept = self._preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
+                    victims = self._preemption.victims(board, job, nodes)
                     if victims is not None:
                         yield job, victims
                         allocation = board.select(job, nodes) if victims.suspended else None
@@ -278,8 +283,8 @@ class BackfillCycle:
             plan = None
             if free.bit_count() >= least:
                 tested = True
-                if board.preemption is not None:
-                    seen = board.preemption.seen_by(board, job, free)
+                if self._preemption is not None:
+                    seen = self._preemption.seen_by(board, job, free)
                 elif not (later and reserving):
                     pass
                 elif by_count:  # most jobs end here, most often

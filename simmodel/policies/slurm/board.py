@@ -19,13 +19,12 @@ from simmodel.resources.pools.allocation import AWAY, Request
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Qos
     from simmodel.policies.slurm.limits import Counted, Quotas
-    from simmodel.policies.slurm.preemption import Preemption, Stake
     from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import Allocation, NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site"]
+__all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
 
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
@@ -36,6 +35,27 @@ class Site(NamedTuple):
 
     spec: SlurmPartition
     nodes: int
+
+
+class Stake(NamedTuple):
+    """What decides whether a running job makes way for others, and in which order.
+
+    Parameters
+    ----------
+    number
+        its place in the order of submissions
+    since
+        its start (s)
+    partition
+        its partition
+    qos
+        its QOS, if QOS are known
+    """
+
+    number: int
+    since: float
+    partition: SlurmPartition
+    qos: Qos | None = None
 
 
 class Held(NamedTuple):
@@ -183,8 +203,6 @@ class Board:
         the weights, features and switches of its nodes
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
-    preemption
-        the rules of preemption, if there are any
     """
 
     def __init__(self, table: NodeTable, settings: SlurmConf, layout: Layout | None = None) -> None:
@@ -195,7 +213,6 @@ class Board:
         self.running: list[Held] = []
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
-        self.preemption: Preemption | None = None
         self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
