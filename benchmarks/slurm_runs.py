@@ -2,7 +2,7 @@
 
     python benchmarks/slurm_runs.py [RUN ...]
 
-The runs are those below SIMMODEL_DATA; without names: the four simple ones.
+The runs are those below SIMMODEL_DATA; without names: those that are followed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.helpers.slurm_decisions import cycles_of
 from tests.helpers.slurm_measure import free, given, measure
 from tests.helpers.slurm_runs import recorded
 
-SIMPLE = ("defaults", "fast", "tiers", "factors")
+RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "tree")
 
 
 def main(names: list[str]) -> None:
@@ -43,4 +43,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(SIMPLE))
+    main(sys.argv[1:] or list(RUNS))

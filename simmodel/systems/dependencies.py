@@ -98,11 +98,11 @@ class Dependencies:
             if before is None and dependency.job not in self.absent:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
             elif before is None:
-                self._come(job, dependency, dependency.after != "success")
+                self._come(job, dependency, dependency.met_by(False))
             elif dependency.after == "start" and (before.started is not None or before.state in OVER):
                 self._come(job, dependency, True)
             elif dependency.after != "start" and before.state in OVER:
-                self._come(job, dependency, dependency.after == "end" or before.state == "completed")
+                self._come(job, dependency, dependency.met_by(before.state == "completed"))
             else:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
 
@@ -120,7 +120,7 @@ class Dependencies:
         if not waiting:
             return
         for dependent, dependency in waiting.pop((job.id, what), ()):
-            self._come(dependent, dependency, dependency.after != "success" or job.state == "completed")
+            self._come(dependent, dependency, dependency.met_by(job.state == "completed"))
         if what == "end":  # a job that ends without a start also releases the jobs that wait for its start
             for dependent, dependency in waiting.pop((job.id, "start"), ()):
                 self._come(dependent, dependency, True)

@@ -103,7 +103,7 @@ class Demand(Fields):
     user, group, queue, partition, priority, name
         as in a job; several partitions are ``"a,b"``
     dependencies
-        the ids of the jobs that it waits for, as ``(id, "start" | "end" | "success")``
+        the ids of the jobs that it waits for, as ``(id, "start" | "end" | "success" | "failure")``
     array
         the id of the array that it is a task of, if any
     unmodelled

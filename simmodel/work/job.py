@@ -104,8 +104,9 @@ class Dependency(Fields):
     job
         the id of the job waited for
     after
-        the event waited for: ``"start"``, ``"end"`` in any final state, or ``"success"`` (the job completed; if it
-        did not, the waiting job is cancelled)
+        the event waited for: ``"start"``, ``"end"`` in any final state, ``"success"`` (the job completed; if it
+        did not, the waiting job is cancelled), or ``"failure"`` (it ended otherwise; if it completed, the waiting job
+        is cancelled)
     think_time
         seconds from that event until the waiting job may start
 
@@ -114,10 +115,18 @@ class Dependency(Fields):
     """
 
     job: int | str
-    after: Literal["end", "start", "success"] = attrs.field(
-        default="end", validator=attrs.validators.in_(("end", "start", "success"))
+    after: Literal["end", "start", "success", "failure"] = attrs.field(
+        default="end", validator=attrs.validators.in_(("end", "start", "success", "failure"))
     )
     think_time: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
+
+    def met_by(self, completed: bool) -> bool:
+        """Whether the end of the job meets it, given whether the job completed.
+
+        >>> Dependency(1, after="failure").met_by(True), Dependency(1).met_by(True)
+        (False, True)
+        """
+        return self.after in ("end", "start") or (self.after == "success") == completed
 
 
 def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:

@@ -14,7 +14,7 @@ from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.layout import Layout
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
-from simmodel.policies.slurm.selection import mask_of
+from simmodel.policies.slurm.selection import mask_of, nodes_in
 from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from tests.helpers.slurm_runs import Line, Recorded, Submitted, numbers, recorded
@@ -23,7 +23,7 @@ from tests.helpers.slurm_runs import Line, Recorded, Submitted, numbers, recorde
 class Decided(NamedTuple):
     """What a cycle decides: starts (job, nodes) and preemptions (job, the job that it makes way for), in order."""
 
-    starts: list[tuple[int, tuple[int, ...]]]
+    starts: list[tuple[str, tuple[int, ...]]]
     preempted: list[tuple[int, int]]
 
 
@@ -38,6 +38,14 @@ class Cycle(NamedTuple):
     @property
     def same(self) -> bool:
         return self.recorded == self.modelled
+
+
+class Plan(NamedTuple):
+    """A planned start: the job, or the array of a task, its instant (s since 1970), and its nodes."""
+
+    job: str
+    at: int
+    nodes: tuple[int, ...]
 
 
 class Replay:
@@ -58,6 +66,7 @@ class Replay:
         self.stopped: dict[str, Submitted] = {}
         self.later: list[tuple[float, str]] = []
         self.priorities: dict[int, float] = {}
+        self.planned: list[Plan] = []  # by the last cycle of the backfill loop
         self.preemption = Preemption(run.settings) if run.settings.preempt else None
         self.sites = {each.name: Site(each, self._mask(each.nodes)) for each in run.partitions}
         self.default = next(each.name for each in run.partitions if each.default)
@@ -120,7 +129,8 @@ class Replay:
         elif line.what == "main":
             loop = main_cycle(queue, self.run.settings, full="full" in line.words[0])
         else:
-            loop = BackfillCycle(queue, self.run.settings, line.at).starts()
+            cycle = BackfillCycle(queue, self.run.settings, line.at)
+            loop = cycle.starts()
         found, before = Decided([], []), dict(self.running)
         for job, given in loop:
             name = names[id(job)]
@@ -140,6 +150,11 @@ class Replay:
                 pending.ready = self._licensed(self.waiting[other][0])
             found.starts.append((name, given.numbers))
         self.running = before
+        if line.what == "backfill" and not self.easy:
+            self.planned = [
+                Plan(names[id(plan.job)].partition("_")[0], plan.start, tuple(nodes_in(plan.nodes)))
+                for plan in cycle.planned
+            ]
         return found
 
     def note(self, line: Line) -> None:
@@ -150,6 +165,7 @@ class Replay:
             if "-a" in job.options:
                 self.arrays[job.id] = Array()
             for name in map(str, job.names):
+                self.priorities[name] = float(words[1])
                 self.waiting[name] = job, line.at, float(words[1])
                 self.unfinished.add(name)
         elif line.what.endswith("start"):
@@ -248,6 +264,24 @@ def cycles_of(run: Recorded, *, easy: bool = False) -> list[Cycle]:
                 cycle.recorded.starts.append((named(line.words[0])[0], numbers(line.words[1])))
             elif line.what == "preempted":
                 last.recorded.preempted.append((int(line.words[0]), int(line.words[1])))
+            replay.note(line)
+    return found
+
+
+def plans_of(run: Recorded) -> list[tuple[list[Plan], list[Plan]]]:
+    """Return the plans of each cycle of the backfill loop, as recorded and as modelled."""
+    replay = Replay(run)
+    found: list[tuple[list[Plan], list[Plan]]] = []
+    for line in run.log:
+        if line.what == "backfill":
+            replay.model(line)
+            found.append(([], replay.planned))
+        elif line.what == "planned":
+            name, at, nodes = line.words
+            found[-1][0].append(Plan(named(name)[0].partition("_")[0], int(at), numbers(nodes)))
+        elif line.what == "main":
+            replay.model(line)
+        else:
             replay.note(line)
     return found
 

@@ -30,6 +30,7 @@ _WHAT = {
     "ended": re.compile(r"_job_complete: JobId=(\S+) done"),
     "main": re.compile(r"sched: Running job scheduler for (default depth|full queue)"),
     "backfill": re.compile(r"_attempt_backfill: beginning"),
+    "planned": re.compile(r"_dump_job_sched: JobId=(\S+) to start at (\d+), end at \d+ on nodes (\S+)"),
     "over": re.compile(r"completed testing|no jobs to backfill"),
     "answered": re.compile(r"node_did_resp (\S+)"),
     "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) (?:Node=(\S+))?"),

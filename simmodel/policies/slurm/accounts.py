@@ -235,6 +235,18 @@ class Accounts(Fields):
         for name in dict.fromkeys(self.asked.values()):
             _known("QOS", name, self._qos, "asked")
 
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The limits that are set and not modelled, with those that have them."""
+        named = [(f"association {_named(each)}", each.limits) for each in self.associations]
+        named += [(f"QOS {each.name}", each.limits) for each in self.qos]
+        return tuple(
+            f"{field} of {name}"
+            for field in _UNREAD
+            for name, limits in named
+            if getattr(limits, field) not in (None, {})
+        )
+
     def association(
         self, user: int | str | None, account: int | str | None = None, partition: str | None = None
     ) -> Association | None:
@@ -270,9 +282,17 @@ class Accounts(Fields):
         """Return the priority of a QOS, as a part of the largest."""
         return qos.priority / max(1, *(each.priority for each in self._qos.values()))
 
-    def qos_of(self, job: int | str | None, association: Association | None) -> Qos:
-        """Return the QOS of a job by its id and its association."""
-        name = None if job is None else self.asked.get(job)
+    def qos_of(self, job: int | str | None, association: Association | None, named: str = "") -> Qos:
+        """Return the QOS of a job by its id and its association; ``named``: the one that its options name.
+
+        Raises
+        ------
+        InputError
+            that QOS is unknown
+        """
+        name = named or (None if job is None else self.asked.get(job))
+        if named:
+            _known("QOS", named, self._qos, f"job {job}")
         if name is None:
             name = next((each.default_qos for each in self.path(association) if each.default_qos), "normal")
         return self._qos[name]
@@ -282,6 +302,13 @@ def _known(kind: str, name: str, known: Collection[str], place: str) -> None:
     """Raise an error if a name is not known."""
     if name not in known:
         raise InputError(unknown(kind, name, sorted(known)).message, place=place)
+
+
+_UNREAD = (
+    *("grp_tres_mins", "grp_tres_run_mins", "grp_wall", "grp_submit_jobs", "max_submit_jobs"),
+    *("max_submit_jobs_per_user", "max_submit_jobs_per_account"),
+)
+"""The limits that are not modelled: of usage in the past, and of jobs that are refused when they are submitted."""
 
 
 def _named(association: Association) -> str:

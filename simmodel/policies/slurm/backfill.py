@@ -5,7 +5,6 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
@@ -52,26 +51,6 @@ class _Table:
         self.slots = [_Slot(begin, end, nodes)]
         self._resolution = resolution
 
-    def free(self, begin: int, end: int, nodes: int, least: int) -> tuple[int, int]:
-        """Return which of these nodes are free from begin to end, and the next instant at which more may be; 0: none.
-
-        That is the end of the first slot whose successor has a node that this one lacks. Of fewer nodes than the least
-        number, any are returned.
-        """
-        found, later = nodes, 0
-        slots = self.slots
-        count = len(slots)
-        for i in range(bisect_right(slots, begin, key=_end), count):
-            slot = slots[i]
-            if not later and i + 1 < count and nodes & slots[i + 1].nodes & ~(found & slot.nodes):
-                later = slot.end
-            if slot.begin > end:
-                break
-            found &= slot.nodes
-            if later and found.bit_count() < least:
-                break
-        return found, later
-
     def overlaps(self, begin: int, end: int, nodes: int) -> bool:
         """Whether a planned job has one of these nodes in a span of time."""
         return any(slot.end > begin and slot.begin < end and nodes & ~slot.nodes for slot in self.slots)
@@ -113,6 +92,57 @@ class _Table:
                 return
 
 
+class _Window:
+    """The slots of a table that a span of time touches, while it moves on: what is free in all of them is kept.
+
+    The slots up to a middle one are kept as what is free from each to the middle, those after it as one set.
+    """
+
+    def __init__(self, slots: list[_Slot], nodes: int) -> None:
+        self._slots = slots
+        self._nodes = nodes
+        self._first = self._middle = self._stop = 0
+        self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
+        self._after = nodes
+
+    def move(self, begin: int, end: int) -> tuple[int, int]:
+        """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
+
+        That is the end of the first slot whose successor has a node that this one lacks.
+        """
+        slots, first, count = self._slots, self._first, len(self._slots)
+        while first < count and slots[first].end <= begin:
+            first += 1
+        self._first = first
+        stop = self._stop
+        if stop < first:
+            stop = first
+        while stop < count and slots[stop].begin <= end:
+            self._after &= slots[stop].nodes
+            stop += 1
+        self._stop = stop
+        before = self._before
+        if first < self._middle:
+            del before[self._middle - first :]
+        else:
+            found = self._nodes
+            before = self._before = []
+            for i in range(stop - 1, first - 1, -1):
+                found &= slots[i].nodes
+                before.append(found)
+            self._after, self._middle = self._nodes, stop
+        found = before[-1] & self._after if before else self._after
+        there, nodes = self._nodes, self._nodes
+        for i in range(first, count - 1):
+            slot = slots[i]
+            nodes &= slot.nodes
+            if slots[i + 1].nodes & there & ~nodes:
+                return found, slot.end
+            if slot.begin > end:
+                break
+        return found, 0
+
+
 class BackfillCycle:
     """One cycle of the backfill loop.
 
@@ -151,7 +181,7 @@ class BackfillCycle:
         for job in self._queue:
             if self.tested >= settings.bf_max_job_test:
                 return
-            if not job.waits or job.barred or not self._counts(job) or not job.ready:
+            if not job.waits or job.barred or not self._counts(job) or not job.allowed:
                 continue
             plan, tries = self._plan(job)
             self.tested += tries
@@ -189,7 +219,7 @@ class BackfillCycle:
             self._over.add(job.array)
 
     def _counts(self, job: Pending) -> bool:
-        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted, an array once."""
+        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted."""
         array = job.array
         if array is not None:
             if array in self._over:
@@ -225,16 +255,20 @@ class BackfillCycle:
         now, board, step = self._now, job.board, self._settings.bf_resolution
         horizon = now + self._settings.bf_window * 60
         table = self._table(board)
-        reserving = reserves(job, self._settings)
+        reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
         later, tested, seen = now, False, board
+        window = _Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
-            free, later = table.free(at, max(at, now) + job.limit, job.site.nodes & board.up & job.where.may, least)
+            free, later = window.move(at, at + job.limit)
             plan = None
             if free.bit_count() >= least:
                 tested = True
-                seen = board if board.preemption is None else board.preemption.seen_by(board, job, free)
+                if board.preemption is not None:
+                    seen = board.preemption.seen_by(board, job, free)
+                elif later and reserving and board.later_than(later, job, free):
+                    continue
                 plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:
                 if later and reserving:
@@ -243,16 +277,16 @@ class BackfillCycle:
             start = max(plan.start, at)
             if start > now and later and reserving and start > later:
                 continue
-            nodes = seen.chosen(job, free, plan.released)
+            chosen = seen.chosen(job, free, plan.released)
             if start <= now:
-                if not nodes & board.completing:
+                if not chosen & board.completing:
                     return Planned(job, start, free, False), tested
                 start = now + 1
             if not reserving:
                 return None, tested
             begin, end = start // step * step, (start + job.limit) // step * step
-            if start > horizon or not table.overlaps(begin, end, nodes):
-                return Planned(job, start, nodes, start <= horizon), tested
+            if start > horizon or not table.overlaps(begin, end, chosen):
+                return Planned(job, start, chosen, start <= horizon), tested
             later = start
 
     def _reserve(self, plan: Planned) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -18,16 +17,16 @@ from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Request
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.accounts import Association, Qos
+    from simmodel.policies.slurm.accounts import Qos
+    from simmodel.policies.slurm.limits import Counted, Quotas
     from simmodel.policies.slurm.preemption import Preemption, Stake
-    from simmodel.policies.slurm.selection import Free
+    from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import Allocation, NodeTable
     from simmodel.work.job import LiveJob
 
 __all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site"]
 
-_end = attrgetter("end")
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
 
@@ -93,8 +92,10 @@ class Pending:
         what it asks of its nodes, and on which nodes it may run
     begin
         the instant (s) from which it may start
-    association, qos
-        of its user and account, and its QOS, if they are known
+    qos
+        its QOS, if QOS are known
+    counted, quotas
+        what limits count of it, and these limits, if there are any
     """
 
     job: LiveJob
@@ -112,8 +113,9 @@ class Pending:
     record: int = 0
     wishes: Wishes = NOTHING
     begin: float = 0.0
-    association: Association | None = None
     qos: Qos | None = None
+    counted: Counted | None = None
+    quotas: Quotas | None = None
     shape: Shape = attrs.field(init=False)
     where: Where = ANYWHERE
 
@@ -128,6 +130,13 @@ class Pending:
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
         return self.wishes.hold or self.begin > self.board.now
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the licences that it asks for are free, and no limit of its association or QOS is reached."""
+        if not self.ready or self.quotas is None or self.counted is None:
+            return self.ready
+        return self.quotas.reason(self.counted) is None
 
     @property
     def one_leaf(self) -> bool:
@@ -189,13 +198,15 @@ class Board:
         self.preemption: Preemption | None = None
         self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
-        self._able: dict[Shape, dict[int, int]] = {}
+        self._able: dict[Each, dict[int, int]] = {}
+        self._ends: list[int] = []  # of running jobs
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
         self.now = int(now)
         self.running = sorted(running, key=lambda held: (held.end, held.seq))
+        self._ends = [held.end for held in self.running]
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._free.clear()
@@ -204,6 +215,7 @@ class Board:
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
         insort(self.running, held, key=lambda each: (each.end, each.seq))
+        insort(self._ends, held.end)
         self._free.clear()
         self._able.clear()
 
@@ -219,6 +231,7 @@ class Board:
         """Return the same nodes with other free capacity and other running jobs."""
         other = Board(table, self.settings, self.layout)
         other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
+        other._ends = [held.end for held in other.running]
         return other
 
     def totals(self, nodes: int) -> dict[str, float]:
@@ -261,24 +274,31 @@ class Board:
         found = allocation_of(self.table, job.shape, chosen)
         return found if self.accepts is None or self.accepts(job, found) else None
 
+    def later_than(self, latest: int, job: Pending, nodes: int) -> bool:
+        """Whether a job can start on these nodes only after an instant (s), by the limits of running jobs."""
+        shape = job.shape
+        if shape.count is None or job.where is not ANYWHERE:
+            return not self._fits_after(bisect_right(self._ends, latest), job, nodes)
+        return (self._usable(shape, bisect_right(self._ends, latest)) & nodes).bit_count() < shape.count
+
     def will_run(self, job: Pending, nodes: int, latest: int = 0) -> Plan | None:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.
 
         Running jobs are released in the order of their ends, those of a window together: the first window ends 30 s
-        after the next whole 30 s after the first end, and each next one is twice as long, until it takes in the next end. The
-        start is the end of the last job released.
+        after the next whole 30 s after the first end, and each next one is twice as long, until it takes in the next
+        end. The start is the end of the last job released.
 
         Parameters
         ----------
         latest
             an instant (s): of a later start, any bound after it is returned; 0: the start matters in any case
         """
+        if latest:
+            ended = bisect_right(self._ends, latest)
+            if not self._fits_after(ended, job, nodes):  # nor now
+                return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
         if self.fits(job, nodes):
             return Plan(self.now, 0)
-        if latest:
-            ended = bisect_right(self.running, latest, key=_end)
-            if not self._fits_after(ended, job, nodes):
-                return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
         needed = self._needed(job, nodes)
         if needed is None:
             return None
@@ -330,7 +350,7 @@ class Board:
         return None
 
     def _must(self, free: Free, job: Pending, usable: int) -> int | None:
-        """Return the nodes that a job gets in any case, with those of numbers of features; ``None``: they are not free."""
+        """Return the nodes that a job gets in any case, with those of counted features; ``None``: they are not free."""
         must = job.where.must
         for nodes, count in job.where.counts:
             missing = count - (nodes & must).bit_count()
@@ -389,9 +409,9 @@ class Board:
 
     def _usable(self, shape: Shape, released: int) -> int:
         """Return the nodes that meet what a shape asks of each node, after the first ends."""
-        known = self._able.get(shape)
+        known = self._able.get(shape.each)
         if known is None:
-            known = self._able[shape] = {}
+            known = self._able[shape.each] = {}
         found = known.get(released)
         if found is None:
             found = known[released] = able(self._after(released), self.table.capacity, shape)

@@ -6,7 +6,9 @@ Source: priority/multifactor of Slurm 22.05, by its behaviour, and its page on F
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.policies.slurm.accounts import Association
@@ -212,6 +214,9 @@ class FairShare:
             node.usage, node.factor = usage, factor
 
 
+_number = itemgetter(0)
+
+
 class Bill(NamedTuple):
     """What a running job is charged: its association, billed resources, and its start (s, whole)."""
 
@@ -287,19 +292,17 @@ class Charges:
         """
         share = self.share
         share.decay(float(int(at) - self.last))
-        calls: dict[int, Callable[[], None]] = dict(waiting)
+        charges: list[tuple[int, Callable[[], None]]] = [
+            (number, partial(self._charge, bill, int(at))) for number, bill in self._bills.items()
+        ]
+        first, then = sorted(charges, key=_number), sorted(waiting, key=_number)
         if not share.fair_tree:  # waiting jobs see what those before them have used
-            for number in sorted({*calls, *self._bills}):
-                if number in self._bills:
-                    self._charge(self._bills[number], int(at))
-                else:
-                    calls[number]()
-        else:
-            for number in sorted(self._bills):
-                self._charge(self._bills[number], int(at))
-            share.calculate()
-            for number in sorted(calls):
-                calls[number]()
+            first, then = sorted([*first, *then], key=_number), []
+        for _, call in first:
+            call()
+        share.calculate()
+        for _, call in then:
+            call()
         self.last = int(at)
 
     def state(self) -> dict[str, list[list[float]] | int]:

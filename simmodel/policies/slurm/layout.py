@@ -229,7 +229,9 @@ class Layout:
         return found
 
     def _new_where(self, wishes: Wishes) -> Where:
-        may, alike, counts = -1, (), ()
+        may = -1
+        alike: tuple[int, ...] = ()
+        counts: tuple[tuple[int, int], ...] = ()
         if wishes.exclude:
             may &= ~self.mask(wishes.exclude)
         if wishes.gpu_type:
@@ -240,9 +242,8 @@ class Layout:
         must = self.mask(wishes.nodelist) if wishes.nodelist else 0
         if must.bit_count() < len(dict.fromkeys(node_names(wishes.nodelist))):
             may = 0  # some of them are elsewhere
-        if (may, must, alike, counts) == ANYWHERE:
-            return ANYWHERE
-        return Where(may, must, tuple(each & may for each in alike), tuple((each & may, n) for each, n in counts))
+        found = Where(may, must, tuple(each & may for each in alike), tuple((each & may, n) for each, n in counts))
+        return ANYWHERE if found == ANYWHERE else found
 
 
 def _distances(switches: Sequence[Switch]) -> list[list[int]]:

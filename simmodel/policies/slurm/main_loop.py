@@ -25,8 +25,8 @@ def main_cycle(
     """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
 
     The first job that finds its nodes busy closes its partition, and no later job of any partition gets the nodes of
-    that. A job that names all its nodes takes only these from later ones. A job that waits for a licence is skipped and
-    closes nothing.
+    that. A job that names all its nodes takes only these from later ones. A job that waits for a licence or
+    has reached a limit is skipped and closes nothing.
 
     Parameters
     ----------
@@ -50,8 +50,10 @@ def main_cycle(
         if not full and tested > settings.default_queue_depth:
             return
         tested += 1
-        if name in closed or not job.ready:
-            if not job.ready and settings.assoc_limit_stop:
+        if name in closed:
+            continue
+        if not job.allowed:
+            if settings.assoc_limit_stop:
                 closed.add(name)
             continue
         nodes = open_nodes.setdefault(board, board.up) & ~board.completing & job.site.nodes

@@ -20,7 +20,7 @@ from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
-from simmodel.policies.slurm.limits import billed, tres_of
+from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
@@ -163,6 +163,7 @@ class Slurm(Policy):
         self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
         self._charges = self._charging()
+        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
         self._boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
         self._queue: list[Pending] = []
@@ -197,8 +198,7 @@ class Slurm(Policy):
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
         partitions, nodes, switches = (
-            read(options.pop(name, "").removeprefix("(").removesuffix(")"))
-            for name, read in (("partitions", partitions_of), ("nodes", nodes_of), ("switches", switches_of))
+            options.pop(name, "").removeprefix("(").removesuffix(")") for name in ("partitions", "nodes", "switches")
         )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
@@ -206,7 +206,13 @@ class Slurm(Policy):
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
             raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
-        return cls(attrs.evolve(settings, **fields), partitions, SlurmTiming(**timing), nodes, switches)
+        return cls(
+            attrs.evolve(settings, **fields),
+            partitions_of(partitions),
+            SlurmTiming(**timing),
+            nodes_of(nodes),
+            switches_of(switches),
+        )
 
     def evolve(
         self,
@@ -258,6 +264,8 @@ class Slurm(Policy):
             for name, what in _NEED_ACCOUNTS.items():
                 if getattr(self.settings, name):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
+        elif self.settings.enforce_limits:
+            found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
         for option, jobs in self._unread.items():
             found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
         return tuple(found)
@@ -325,7 +333,7 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        found = {
+        found: dict[str, Any] = {
             "clocks": clocks,
             "completing": [list(each) for each in self._completing],
             "idle": self._idle,
@@ -405,7 +413,7 @@ class Slurm(Policy):
         """Return the next instant at which there is something to decide (s)."""
         found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
         if self._scans is not None:
-            first = min([end for _, end in self._limits()], default=inf)
+            first = min([end for _, end in self._limits()] + list(self._graces.values()), default=inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -422,6 +430,8 @@ class Slurm(Policy):
             if self._charges is not None:
                 self._calculate(at)
                 self._charges.ended(int(run.work.seq), at)
+            if self._quotas is not None:
+                self._quotas.ended(int(run.work.seq))
             held = self._held.pop(run, None)
             if held is None:
                 continue
@@ -455,7 +465,7 @@ class Slurm(Policy):
     def _add(self, job: LiveJob, now: float) -> None:
         place: Pool = job.place
         board = self._board(place)
-        wishes = Wishes.of("" if job.spec is None else job.spec.options)
+        wishes = _wishes_of(job)
         for option in wishes.unread:
             self._unread.setdefault(option, []).append(job.id)
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
@@ -483,8 +493,9 @@ class Slurm(Policy):
                 begin=begin,
             )
             if self.accounts is not None:
-                pending.association = self.accounts.association(job.user, job.group, site.spec.name)
-                pending.qos = self.accounts.qos_of(job.id, pending.association)
+                pending.counted = self._counted(job, site, request, float(limit))
+                pending.qos = pending.counted.qos
+                pending.quotas = self._quotas
             pending.priority = self._priority(pending, now)
             insort(self._queue, pending, key=Pending.key)
             self._known[job] = pending
@@ -537,14 +548,14 @@ class Slurm(Policy):
         if self.accounts is not None:
             asked = asked._replace(
                 fair_share=self._share_of(job),
-                association=self.accounts.priority_of(job.association),
+                association=self.accounts.priority_of(None if job.counted is None else job.counted.association),
                 qos=0.0 if job.qos is None else self.accounts.rank_of(job.qos),
             )
         return multifactor(asked, self.settings)
 
     def _share_of(self, job: Pending) -> float:
         """Return the factor of fair share of a job."""
-        of = job.association
+        of = None if job.counted is None else job.counted.association
         if self._charges is None or of is None or of.user is None:
             return 0.0
         return self._charges.share.factor(of.account, of.user, of.partition)
@@ -558,18 +569,25 @@ class Slurm(Policy):
         share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
         return Charges(share, self.timing.main_first, settings.calc_period)
 
-    def _charge(self, place: Pool, run: Run) -> None:
-        """Note what a running job is charged."""
-        job = run.work
-        if self._charges is None or self.accounts is None:
+    def _counted(self, job: LiveJob, site: Site, request: Request, limit: float) -> Counted:
+        """Return what limits and charges count of a job."""
+        accounts = self.accounts or Accounts()
+        of = accounts.association(job.user, job.group, site.spec.name)
+        account = of.account if of is not None else "" if job.group is None else str(job.group)
+        qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
+        return Counted(int(job.seq), str(job.user), account, of, qos, tres_of(request), limit)
+
+    def _charge(self, site: Site, run: Run, counted: Counted | None) -> None:
+        """Count a running job, and note what it is charged."""
+        if counted is None:
             return
-        site = self._site(place, job)
-        of = self.accounts.association(job.user, job.group, site.spec.name)
-        if of is None or of.user is None:
-            return
-        request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
-        amount = billed(tres_of(request), site.spec.billing) * self.accounts.qos_of(job.id, of).usage_factor
-        self._charges.started(int(job.seq), Bill(of.account, of.user, of.partition, amount, int(run.started)))
+        of = counted.association
+        if self._quotas is not None:
+            self._quotas.started(counted)
+        if self._charges is not None and of is not None and of.user is not None:
+            amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
+            bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
+            self._charges.started(counted.number, bill)
 
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
@@ -671,6 +689,8 @@ class Slurm(Policy):
         elif mode == "cancel":
             yield Preempt(run.work, "cancel", reason)
         else:
+            if self._charges is not None:
+                self._charges.ended(stake.number, now)
             yield Preempt(run.work, "suspend", reason)
 
     def settled(self, now: float, turn: Turn | None) -> bool:
@@ -680,6 +700,8 @@ class Slurm(Policy):
         a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
         """
         if turn is None and any(held.end <= now for held in self._held.values()):
+            return False
+        if self._preemption is not None and self._preemption.exempts:
             return False
         if self.settings.bf_min_age_reserve > 0 or any(job.wishes.timed for job in self._queue):
             return False
@@ -744,19 +766,21 @@ class Slurm(Policy):
 
     def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
         """Return what a running job holds that the policy has not started, and charge it."""
-        self._charge(place, run)
-        return Held.of(self._end(run), number, allocation, self._stake(place, run))
+        job = run.work
+        site = self._sites_for(place, job, _wishes_of(job))[0]
+        counted = None
+        if self.accounts is not None:
+            request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+            counted = self._counted(job, site, request, float(self._end(run) - int(run.started)))
+        self._charge(site, run, counted)
+        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
 
-    def _stake(self, place: Pool, run: Run) -> Stake | None:
+    def _stake(self, site: Site, run: Run, counted: Counted | None) -> Stake | None:
         """Return what decides whether a running job makes way for others; ``None``: nothing does."""
         job = run.work
         if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
             return None
-        site = self._site(place, job)
-        qos = None
-        if self.accounts is not None:
-            qos = self.accounts.qos_of(job.id, self.accounts.association(job.user, job.group, site.spec.name))
-        return Stake(int(job.seq), float(run.started), site.spec, qos)
+        return Stake(int(job.seq), float(run.started), site.spec, None if counted is None else counted.qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
@@ -765,10 +789,9 @@ class Slurm(Policy):
             return
         if job.array is not None:
             job.array.running += 1
-        stake = self._stake(job.job.place, run)
-        held = Held.of(int(now) + job.limit, len(self._held), allocation, stake)
+        held = Held.of(int(now) + job.limit, len(self._held), allocation, self._stake(job.site, run, job.counted))
         self._held[run] = held
-        self._charge(job.job.place, run)
+        self._charge(job.site, run, job.counted)
         job.board.started(held)
         if not isinstance(job.job.place, NodePool):
             job.board.table.take(allocation)
@@ -782,6 +805,10 @@ def _array_of(job: LiveJob) -> str:
     """Return the name of the array of a task, which is a job such as ``17_3``."""
     name = str(job.id)
     return name.rpartition("_")[0] or name
+
+
+def _wishes_of(job: LiveJob) -> Wishes:
+    return Wishes.of("" if job.spec is None else job.spec.options)
 
 
 def _table_of(place: Pool) -> NodeTable:
@@ -802,4 +829,6 @@ _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 
 
 def _shown(value: float | bool | str) -> str:
-    return str(value).lower() if isinstance(value, bool | str) else f"{value:g}"
+    if isinstance(value, str):
+        return f"({value})" if set(value) & {",", "="} else value
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"

@@ -68,6 +68,11 @@ class Preemption:
         self._settings = settings
         self._by_qos = settings.preempt == "qos"
 
+    @property
+    def exempts(self) -> bool:
+        """Whether time alone may make a job preemptible."""
+        return self._by_qos or self._settings.preempt_exempt_time > 0
+
     def mode_of(self, stake: Stake) -> str:
         """Return what happens to a job that is preempted: ``requeue``, ``cancel``, ``suspend``, or ``off``: nothing."""
         own = (None if stake.qos is None else stake.qos.preempt_mode) if self._by_qos else stake.partition.preempt_mode
@@ -152,7 +157,7 @@ class Preemption:
         """Return the jobs that make way so that a waiting one gets some of these nodes; ``None``: none of them can.
 
         Candidates go one after another until the job fits. Then those that overlap most with its nodes come first, the
-        last one in front, and all starts again: by default twice, so that few jobs are preempted.
+        last one in front, and all starts again, at most ``reorder_count`` + 1 times: so few jobs are preempted.
         """
         everyone = self.candidates(job, board.running, board.now)
         order = [held for held in everyone if held.nodes & nodes]

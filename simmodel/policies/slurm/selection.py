@@ -1,8 +1,8 @@
 """Which nodes a job gets: select/cons_tres, on sets of nodes as bits of whole numbers.
 
-Source: select/cons_tres of Slurm 22.05, by its behaviour. Without a topology, nodes stand in maximal runs of consecutive
-usable nodes of one weight: of the lowest weight, the smallest run that is large enough is taken from its lowest node on;
-if none is, the largest one, and so on. In a tree of switches, leaf switches stand in their place.
+Source: select/cons_tres of Slurm 22.05, by its behaviour. Without a topology, nodes stand in maximal runs of
+consecutive usable nodes of one weight: of the lowest weight, the smallest run that is large enough is taken from its
+lowest node on; if none is, the largest one, and so on. In a tree of switches, leaf switches stand in their place.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import Layout
     from simmodel.resources.pools.allocation import NodeTable, Request
 
+    Each = tuple[int, int, float, bool, bool]
     Free = NDArray[np.float64]  # shape (3, nodes): cores, GPUs and bytes of memory
 
 __all__ = [
@@ -96,15 +97,23 @@ class Shape:
         bytes of each core
     whole_memory
         whether it gets all memory of its nodes
+
+    Attributes
+    ----------
+    count, each
+        the number of its nodes, if it asks for nodes; cores, GPUs and bytes of each, and whether all cores and memory
     """
 
-    __slots__ = ("exclusive", "memory_per_cpu", "request", "whole_memory")
+    __slots__ = ("count", "each", "exclusive", "memory_per_cpu", "request", "whole_memory")
 
     def __init__(self, request: Request, memory_per_cpu: float = 0.0, *, whole_memory: bool = False) -> None:
         self.request = request
         self.memory_per_cpu = memory_per_cpu
         self.whole_memory = whole_memory
         self.exclusive = request.exclusive
+        self.count = request.nodes
+        least = 1 if request.nodes is None else request.cores_per_node
+        self.each: Each = (least, request.gpus_per_node, self.memory(least), request.exclusive, whole_memory)
 
     def memory(self, cores: float) -> float:
         """Return the bytes of a node that it needs with a number of cores of it."""
@@ -113,25 +122,24 @@ class Shape:
 
 def able(free: Free, capacity: Free, shape: Shape) -> int:
     """Return the nodes that meet what a shape asks of each node."""
-    request, cores = shape.request, free[0]
-    least = 1 if request.nodes is None else request.cores_per_node
-    flags = cores >= least
-    if request.exclusive:
-        flags &= cores == capacity[0]
-    if request.gpus_per_node:
-        flags &= free[1] >= request.gpus_per_node
-    if shape.whole_memory:
+    cores, gpus, memory, exclusive, whole_memory = shape.each
+    flags = free[0] >= cores
+    if exclusive:
+        flags &= free[0] == capacity[0]
+    if gpus:
+        flags &= free[1] >= gpus
+    if whole_memory:
         flags &= free[2] == capacity[2]
-    elif needed := shape.memory(least):
-        flags &= free[2] >= needed
+    elif memory:
+        flags &= free[2] >= memory
     return mask_of(flags)
 
 
 def usable_cores(free: Free, shape: Shape) -> NDArray[np.float64]:
     """Return the cores of each node that a job of a shape could have."""
-    cores = free[0]
+    cores: NDArray[np.float64] = free[0]
     if shape.memory_per_cpu and shape.request.nodes is None and not shape.exclusive:
-        cores = np.minimum(cores, free[2] // shape.memory_per_cpu)
+        return np.minimum(cores, free[2] // shape.memory_per_cpu)
     return cores
 
 
@@ -141,6 +149,14 @@ def enough(free: Free, shape: Shape, usable: int) -> bool:
     if request.nodes is not None:
         return usable.bit_count() >= request.nodes
     return bool(usable_cores(free, shape)[flags_of(usable, free.shape[1])].sum() >= request.processors)
+
+
+class _Run(NamedTuple):
+    """A run of consecutive nodes: its free cores, its first node, negated so that the first sorts last, its length."""
+
+    cores: float
+    negative: int
+    length: int
 
 
 class Choice:
@@ -167,6 +183,7 @@ class Choice:
         self.shape = shape
         self.usable = usable
         self.available = usable_cores(free, shape)
+        self.largest = float(self.available.max())
         self.found: list[tuple[int, int]] = []
         self.taken = 0
         self.nodes = shape.request.nodes or 1
@@ -200,7 +217,7 @@ class Choice:
 
     def fitting(self, nodes: Sequence[int]) -> int | None:
         """Return the node that alone is enough, with the fewest free cores, the first of these; ``None``: none is."""
-        if self.nodes > 1:
+        if self.nodes > 1 or self.cores > self.largest:
             return None
         cores, wanted = self.available, self.cores
         best = [node for node in nodes if cores[node] >= wanted]
@@ -217,8 +234,8 @@ class Choice:
             there.sort()  # the largest one last, the first of several
             while there and not self.complete:
                 run = there.pop(self._best(there, must))
-                nodes = range(-run.negative, run.count - run.negative)
-                begun = next((node for node in nodes if must >> node & 1), None)
+                nodes = range(-run.negative, run.length - run.negative)
+                begun = next((node for node in nodes if must >> node & 1), None) if must else None
                 if begun is not None:
                     order = [*range(begun, nodes.stop), *range(begun - 1, nodes.start - 1, -1)]
                     self.take_from([node for node in order if not self.taken >> node & 1])
@@ -230,18 +247,17 @@ class Choice:
                 return
 
     def _best(self, there: Sequence[_Run], must: int) -> int:
-        """Return the place of the run to take: with taken nodes, or the smallest that is large enough, or the largest."""
+        """Return the place of the run to take: with taken nodes, else the smallest that is enough, else the largest."""
         if must:
             for i, run in enumerate(there):
-                if must >> -run.negative & ((1 << run.count) - 1):
+                if must >> -run.negative & ((1 << run.length) - 1):
                     return i
         best = len(there) - 1
-        longest = max(run.count for run in there)
-        if there[best].cores < self.cores or longest < self.nodes:
+        if there[best].cores < self.cores or max(run.length for run in there) < self.nodes:
             return best
         fits = False
         for i, run in enumerate(there):
-            if run.cores >= self.cores and run.count >= self.nodes:
+            if run.cores >= self.cores and run.length >= self.nodes:
                 if fits and run.cores > there[best].cores:
                     break
                 best, fits = i, True
@@ -337,14 +353,6 @@ class Choice:
             return 1 if counts[i] > counts[j] else -1
         levels = switches[i].level, switches[j].level
         return (levels[0] < levels[1]) - (levels[0] > levels[1])
-
-
-class _Run(NamedTuple):
-    """A run of consecutive nodes: its free cores, its first node, negative so that the first sorts last, and its length."""
-
-    cores: float
-    negative: int
-    count: int
 
 
 def choose(

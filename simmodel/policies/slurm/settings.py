@@ -183,7 +183,7 @@ class SlurmConf(Fields):
         """
         usual = getattr(cls(), name)
         if isinstance(usual, str):
-            return text
+            return text.removeprefix("(").removesuffix(")")
         return _value(name, text, _yes if isinstance(usual, bool) else _whole if isinstance(usual, int) else float)
 
     @property

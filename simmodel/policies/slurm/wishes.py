@@ -50,6 +50,8 @@ class Wishes(Fields):
         whether it is held (``-H``)
     partitions
         the partitions in which it may run (``-p``)
+    qos
+        its QOS (``-q``)
     unread
         options that are not known here
 
@@ -70,6 +72,7 @@ class Wishes(Fields):
     begin: float = 0.0
     hold: bool = False
     partitions: tuple[str, ...] = ()
+    qos: str = ""
     unread: tuple[str, ...] = ()
 
     @classmethod
@@ -132,6 +135,7 @@ _SHORT = {
     "-b": "--begin",
     "-H": "--hold",
     "-p": "--partition",
+    "-q": "--qos",
 }
 _FLAGS = ("--hold",)
 
@@ -215,6 +219,7 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "--array": _array,
     "--begin": _begin,
     "--partition": lambda value: {"partitions": tuple(dict.fromkeys(filter(None, value.split(","))))},
+    "--qos": _text("qos"),
     "--hold": lambda value: {"hold": True},
 }
 """The options that are known, by what they set."""

@@ -170,7 +170,7 @@ class Ledger:
             if other.alive:
                 if after != "start" or not other.state.attempts:
                     found.append((id, after))
-            elif after == "success" and other.state.status != "completed":
+            elif after in ("success", "failure") and (after == "success") != (other.state.status == "completed"):
                 return None
         return tuple(found)
 

@@ -221,7 +221,7 @@ def _cpus(record: dict[str, str]) -> int:
 
 
 _READ = ("partitionname", "nodes", "default", "state", "maxtime", "maxnodes", "prioritytier", "priorityjobfactor")
-_SHARING = ("oversubscribe", "lln")
+_SHARING = ("oversubscribe", "lln", "gracetime", "tresbillingweights")
 
 
 def _partition(record: dict[str, str], everything: str) -> PartitionRecord:
@@ -239,6 +239,9 @@ def _partition(record: dict[str, str], everything: str) -> PartitionRecord:
         job_factor=whole(record.get("priorityjobfactor", priority)) or 1,
         sharing=record.get("oversubscribe", "NO").upper(),
         least_loaded=record.get("lln", "NO").upper() == "YES",
+        preempt_mode=record.get("preemptmode"),
+        grace_time=seconds(record.get("gracetime", "0")) or 0.0,
+        billing=record.get("tresbillingweights", ""),
         others=_others(record),
     )
 

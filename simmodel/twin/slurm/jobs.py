@@ -65,7 +65,7 @@ _ENDED: Mapping[str, JobState] = {
     "RECONFIG_FAIL": "lost",
 }
 _RUNNING = frozenset(("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"))
-_WAITS = {"after": "start", "afterany": "end", "afterok": "success", "aftercorr": "success"}
+_WAITS = {"after": "start", "afterany": "end", "afterok": "success", "aftercorr": "success", "afternotok": "failure"}
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch
     from simmodel.policies.slurm.settings import SlurmConf
 
+if TYPE_CHECKING:
+    from simmodel.policies.slurm.settings import SlurmConf
+
 __all__ = ["policy_of", "slurm_of"]
 
 _WEIGHTS = {
@@ -88,21 +91,13 @@ def slurm_of(site: Site, notes: Notes) -> str:
             max_time=each.max_time,
             default_time=_default_time(each),
             default=bool(each.default),
+            billing=each.billing if settings.weight_fair_share else "",
             preempt_mode=_preempt_mode(each, settings),
-            grace_time=seconds(each.others.get("GraceTime", "")) or 0.0,
+            grace_time=each.grace_time if settings.preempt else 0.0,
         )
         for each in site.partitions or ()
     )
     return Slurm(settings, partitions, nodes=_nodes(site), switches=_switches(site)).text
-
-
-def _preempt_mode(partition: PartitionRecord, settings: SlurmConf) -> str | None:
-    """Return the mode of a partition if it is not that of the cluster, which scontrol shows for it."""
-    from simmodel.policies.slurm.settings import preempt_mode_of
-
-    text = partition.others.get("PreemptMode", "")
-    mode = preempt_mode_of(text) if text else settings.preempt_mode
-    return None if mode == settings.preempt_mode else mode
 
 
 def _nodes(site: Site) -> tuple[SlurmNodes, ...]:
@@ -140,6 +135,20 @@ def _switches(site: Site) -> tuple[SlurmSwitch, ...]:
             else SlurmSwitch(name=each.name, nodes=each.nodes)
         )
     return tuple(found) if len(found) > 1 else ()
+
+
+def _preempt_mode(partition: PartitionRecord, settings: SlurmConf) -> str | None:
+    """Return what happens to the jobs of a partition that are preempted, where it differs from ``PreemptMode``."""
+    from simmodel.policies.slurm.settings import preempt_mode_of
+
+    if not settings.preempt or partition.preempt_mode is None:
+        return None
+    try:
+        mode = preempt_mode_of(partition.preempt_mode)
+    except ValueError:
+        place = f"partition {partition.name}"
+        raise InputError(f"unknown PreemptMode {partition.preempt_mode!r}", place=place) from None
+    return None if mode == settings.preempt_mode else mode
 
 
 def _default_time(partition: PartitionRecord) -> float | None:

@@ -99,6 +99,8 @@ class PartitionRecord(Fields):
         ``NO``, ``EXCLUSIVE``, ``YES:4`` or ``FORCE:4``
     least_loaded
         whether jobs get the least loaded nodes
+    preempt_mode, grace_time, billing
+        ``PreemptMode``, if it is told; ``GraceTime`` (s); ``TRESBillingWeights``
     others
         its further settings that are not the usual ones, by Slurm's name
     """
@@ -114,6 +116,9 @@ class PartitionRecord(Fields):
     job_factor: int = 1
     sharing: str = "NO"
     least_loaded: bool = False
+    preempt_mode: str | None = None
+    grace_time: float = 0.0
+    billing: str = ""
     others: Mapping[str, str] = attrs.field(factory=dict)
 
 

@@ -188,6 +188,9 @@ def _partition(record: _Record) -> PartitionRecord:
         job_factor=record.get("PriorityJobFactor", _int),
         sharing=record.word("OverSubscribe") or "NO",
         least_loaded=record.word("LLN") == "YES",
+        preempt_mode=record.word("PreemptMode") or None,
+        grace_time=float(record.get("GraceTime", _int)) if "GraceTime" in record.texts else 0.0,
+        billing=record.word("TRESBillingWeights"),
         others={key: text for key, text in others.items() if text not in USUAL[key] and not _vague(text)},
     )
 

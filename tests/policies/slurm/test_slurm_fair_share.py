@@ -150,7 +150,7 @@ def replayed() -> Replayed:
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_usage_and_factors_are_those_that_sshare_printed(number: int) -> None:
-    """42 users below 8 accounts below 4: after 2 and 6 periods by Fair Tree, after 8 by the older algorithm."""
+    """42 users below 10 accounts below 4: after 2 and 6 periods by Fair Tree, after 8 by the older algorithm."""
     at, rows = document()["tables"][number]
     found = replayed().tables[at]
     for account, user, effective, factor in rows:

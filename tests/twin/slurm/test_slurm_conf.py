@@ -48,11 +48,12 @@ def test_files_and_reports_describe_the_same_cluster(name: str) -> None:
     assert isinstance(policy(of_files.policy), Slurm)
 
 
-def test_settings_that_may_change_starts_are_named(tmp_path: Path) -> None:
-    (tmp_path / "slurm.conf").write_text(CONF + "SchedulerTimeSlice=60\n")
-    found = [str(each) for each in describe_slurm([tmp_path]).unsupported]
-    for what in ("SchedulerParameters defer_batch", "SchedulerTimeSlice=60"):
-        assert f"scheduler: {what} (may change starts: policy slurm leaves it out)" in found
+@pytest.mark.parametrize("line", ["SelectType=select/linear", "PriorityFlags=MAX_TRES"])
+def test_settings_that_may_change_starts_are_named(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "slurm.conf"
+    file.write_text(f"ClusterName=x\nNodeName=n1 CPUs=4\nPartitionName=a Nodes=ALL Default=YES\n{line}\n")
+    found = describe_slurm([file], own_loops=True)
+    assert any(line in str(each) and "may change starts" in str(each) for each in found.unsupported)
 
 
 def test_lines_with_defaults_comments_and_continuations() -> None:
@@ -156,3 +157,21 @@ def test_gres_conf_tells_the_types_of_gpus(tmp_path: Path) -> None:
     assert "nodes=(n[1-2]:gpus=a100)" in found.policy
     assert "nodes n3: gres.conf: gpu:2 (slurm.conf has another number, which is taken)" in listed
     assert not any("DefaultTime" in each for each in listed)
+
+
+def test_preemption_and_billing_of_partitions(tmp_path: Path) -> None:
+    """A partition has its own PreemptMode, GraceTime and TRESBillingWeights; what equals the cluster's is left out."""
+    file = tmp_path / "slurm.conf"
+    file.write_text(
+        "ClusterName=x\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPriorityType=priority/multifactor\n"
+        "AccountingStorageType=accounting_storage/slurmdbd\nPriorityWeightFairshare=1000\nNodeName=n[1-4] CPUs=4\n"
+        "PartitionName=a Nodes=ALL PreemptMode=OFF TRESBillingWeights=CPU=2.0,Mem=1.0G Default=YES\n"
+        "PartitionName=b Nodes=ALL PreemptMode=REQUEUE GraceTime=30\n"
+    )
+    text = describe_slurm([file], own_loops=True).policy
+    found = policy(text)
+    assert isinstance(found, Slurm)
+    assert found.text == text
+    assert [(each.preempt_mode, each.grace_time) for each in found.partitions] == [("off", 0.0), (None, 30.0)]
+    assert [each.billing for each in found.partitions] == ["CPU=2.0,Mem=1.0G", ""]
+    assert (found.settings.preempt, found.settings.weight_fair_share) == ("partition_prio", 1000.0)

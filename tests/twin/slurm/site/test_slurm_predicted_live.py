@@ -14,7 +14,7 @@ from simmodel.twin.slurm.describe import describe_slurm
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.slurm_cluster import PROGRAMS, SlurmCluster, require, wait_until
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.exhaustive]  # it takes five minutes
 
 SETTINGS = {
     "SchedulerType": "sched/backfill",
@@ -77,7 +77,6 @@ def test_predictions_are_as_near_as_those_of_slurm(monkeypatch: pytest.MonkeyPat
         if at.isdecimal() and name in predicted:
             own.append(abs(predicted[name] - float(started[name])))
             other.append(abs(float(at) - float(started[name])))
-    print(f"{len(own)} jobs: slurm {np.percentile(own, [50, 90])} s, squeue --start {np.percentile(other, [50, 90])} s")
     assert len(own) >= 15
     for share in (50, 90):
         assert np.percentile(own, share) <= np.percentile(other, share) + 2

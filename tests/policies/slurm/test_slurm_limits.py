@@ -1,0 +1,252 @@
+"""Limits of associations and QOS, and fair share in whole runs, worked by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from simmodel import InputError, Job, simulate, start
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.policies.slurm.accounts import Accounts, Association, Limits, Qos
+from simmodel.policies.slurm.limits import Counted, Quotas
+from simmodel.policies.slurm.policy import Slurm, SlurmTiming
+from simmodel.policies.slurm.settings import SlurmConf
+
+TREE = (
+    Association(account="physics", limits=Limits(grp_tres={"cpu": 10}, max_jobs=2, max_wall=3600.0)),
+    Association(account="optics", parent="physics", limits=Limits(grp_jobs=3)),
+    Association(account="optics", user="ada", limits=Limits(max_tres_per_job={"cpu": 6})),
+    Association(account="optics", user="bob", limits=Limits(max_jobs=5, max_tres_per_node={"cpu": 4})),
+    Association(account="physics", user="cy"),
+)
+SHORT = Qos(
+    name="short",
+    limits=Limits(
+        max_jobs_per_user=1, max_tres_per_user={"mem": 100}, max_jobs_per_account=2, min_tres_per_job={"cpu": 2}
+    ),
+)
+
+
+def accounts(*qos: Qos, **asked: Any) -> Accounts:
+    return Accounts(associations=TREE, qos=qos, **asked)
+
+
+class Site:
+    """Jobs that run, and the reasons why others do not."""
+
+    def __init__(self, *qos: Qos) -> None:
+        self.accounts = accounts(*qos)
+        self.quotas = Quotas(self.accounts)
+        self.number = 0
+
+    def job(
+        self, user: str, cpus: float = 1, *, nodes: float = 1, mem: float = 0, qos: str = "", wall: float = 60.0
+    ) -> Counted:
+        self.number += 1
+        of = self.accounts.association(user)
+        account = "" if of is None else of.account
+        tres = {"cpu": float(cpus), "node": nodes, "mem": mem}
+        return Counted(self.number, user, account, of, self.accounts.qos_of(None, of, qos), tres, wall)
+
+    def runs(self, *args: Any, **more: Any) -> int:
+        job = self.job(*args, **more)
+        assert self.quotas.reason(job) is None
+        self.quotas.started(job)
+        return job.number
+
+    def reason(self, *args: Any, **more: Any) -> str | None:
+        return self.quotas.reason(self.job(*args, **more))
+
+
+def test_a_group_counts_all_jobs_below_an_account() -> None:
+    """10 CPUs for physics: 4 of ada and 5 of bob in optics, and cy gets one more, but not two."""
+    site = Site()
+    first = site.runs("ada", 4)
+    site.runs("bob", 5, nodes=2)
+    assert site.reason("cy", 2) == "AssocGrpCpuLimit"
+    assert site.reason("cy", 1) is None
+    site.quotas.ended(first)
+    assert site.reason("cy", 5) is None
+
+
+def test_jobs_of_a_group() -> None:
+    site = Site()
+    for user in ("ada", "ada", "bob"):
+        site.runs(user)
+    assert site.reason("bob") == "AssocGrpJobsLimit"
+    assert site.reason("cy") is None
+
+
+def test_a_limit_of_each_user_comes_from_the_account_above_if_it_has_none_itself() -> None:
+    """MaxJobs=2 of physics holds for ada and for cy each; bob has 5."""
+    site = Site()
+    for user in ("ada", "ada", "bob"):
+        site.runs(user)
+    assert site.reason("ada") == "AssocGrpJobsLimit"
+    site.quotas.ended(3)
+    assert site.reason("ada") == "AssocMaxJobsLimit"
+    assert site.reason("bob") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"user": "ada", "cpus": 7}, "AssocMaxCpuPerJobLimit"),
+        ({"user": "bob", "cpus": 5}, "AssocMaxCpuPerNode"),
+        ({"user": "bob", "cpus": 8, "nodes": 2}, None),
+        ({"user": "ada", "wall": 3660.0}, "AssocMaxWallDurationPerJobLimit"),
+        ({"user": "ada", "cpus": 1, "qos": "short"}, "QOSMinCpu"),
+        ({"user": "ada", "cpus": 2, "mem": 101, "qos": "short"}, "QOSMaxMemoryPerUserLimit"),
+        ({"user": "stranger", "cpus": 100}, None),
+    ],
+)
+def test_limits_of_one_job(asked: dict[str, Any], reason: str | None) -> None:
+    assert Site(SHORT).reason(**asked) == reason
+
+
+def test_limits_of_users_and_accounts_of_a_qos() -> None:
+    site = Site(SHORT)
+    site.runs("ada", 2, qos="short")
+    assert site.reason("ada", 2, qos="short") == "QOSMaxJobsPerUserLimit"
+    assert site.reason("ada", 2) is None  # of another QOS
+    site.runs("bob", 2, qos="short")
+    assert site.reason("cy", 2, qos="short") is None  # of another account
+
+
+def test_a_limit_of_a_qos_replaces_that_of_associations() -> None:
+    wide = Qos(name="wide", limits=Limits(grp_tres={"cpu": 50}, max_wall=7200.0, max_tres_per_job={"cpu": 40}))
+    site = Site(wide)
+    assert site.reason("ada", 40, wall=7200.0, qos="wide") is None
+    assert site.reason("ada", 41, qos="wide") == "QOSMaxCpuPerJobLimit"
+    assert site.reason("ada", 40, wall=7260.0, qos="wide") == "QOSMaxWallDurationPerJobLimit"
+
+
+# ---------------------------------------------------------------------- whole runs
+
+SPEC = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4)])])
+TIMING = SlurmTiming(main_first=0.5, turn=1.0, backfill_first=30.0)
+LIMITED = SlurmConf.of({"AccountingStorageEnforce": "associations,limits,qos"})
+
+
+def starts(jobs: list[Job], policy: Slurm) -> dict[Any, float]:
+    table = simulate(SPEC, jobs, policy).jobs
+    return dict(zip(table["job"].tolist(), table["start"].tolist(), strict=True))
+
+
+def test_a_job_at_a_limit_is_skipped_and_closes_nothing() -> None:
+    """Users run one job each at a time: the second of ada waits until 53.5, that of bob behind it starts at once."""
+    one = Accounts(
+        associations=[
+            Association(account="a", limits=Limits(max_jobs=1)),
+            Association(account="a", user="ada"),
+            Association(account="a", user="bob"),
+        ]
+    )
+    jobs = [Job(id=i, run=50, requested=60, nodes=1, user=user) for i, user in enumerate(("ada", "ada", "bob"))]
+    assert starts(jobs, Slurm(LIMITED, timing=TIMING, accounts=one)) == {0: 3.5, 1: 53.5, 2: 3.5}
+    assert starts(jobs, Slurm(timing=TIMING, accounts=one)) == {0: 3.5, 1: 3.5, 2: 3.5}
+
+
+def test_with_assoc_limit_stop_the_partition_is_closed() -> None:
+    one = Accounts(qos=[Qos(name="normal", limits=Limits(max_jobs_per_user=1))])
+    jobs = [Job(id=i, run=50, requested=60, nodes=1, user=user) for i, user in enumerate(("ada", "ada", "bob"))]
+    settings = attrs.evolve(LIMITED, assoc_limit_stop=True, backfill=False)
+    assert starts(jobs, Slurm(settings, timing=TIMING, accounts=one)) == {0: 3.5, 1: 53.5, 2: 53.5}
+
+
+def test_backfill_skips_jobs_at_a_limit_too() -> None:
+    """Job 1 blocks; behind it, of two short jobs of ada only one may run."""
+    one = Accounts(qos=[Qos(name="normal", limits=Limits(max_jobs_per_user=1))])
+    jobs = [
+        Job(id=0, run=300, requested=300, nodes=2, user="x"),
+        Job(id=1, submit=5, run=60, requested=60, nodes=4, user="y"),
+        Job(id=2, submit=6, run=60, requested=60, nodes=1, user="ada"),
+        Job(id=3, submit=7, run=60, requested=60, nodes=1, user="ada"),
+    ]
+    found = starts(jobs, Slurm(LIMITED, timing=TIMING, accounts=one))
+    assert found[2] == 30.0
+    assert found[3] >= 90.0
+
+
+def test_a_qos_named_by_options_and_one_that_is_unknown() -> None:
+    one = Accounts(qos=[Qos(name="single", limits=Limits(grp_jobs=1))])
+    jobs = [Job(id=i, run=50, requested=60, nodes=1, options="-q single") for i in range(2)]
+    assert starts(jobs, Slurm(LIMITED, timing=TIMING, accounts=one)) == {0: 3.5, 1: 53.5}
+    with pytest.raises(InputError, match="unknown QOS 'other'; did you mean|unknown QOS 'other'; known"):
+        simulate(SPEC, [attrs.evolve(jobs[0], options="-q other")], Slurm(LIMITED, accounts=one))
+
+
+def test_limits_that_are_not_modelled_are_named() -> None:
+    one = Accounts(qos=[Qos(name="long", limits=Limits(grp_wall=3600.0))])
+    policy = Slurm(LIMITED, accounts=one)
+    assert "grp_wall of QOS long" in str(simulate(SPEC, [Job(run=1)], policy).report)
+    assert "knows no accounts" in str(simulate(SPEC, [Job(run=1)], Slurm(LIMITED)).report)
+
+
+def test_the_user_who_has_used_less_comes_first() -> None:
+    """ada has run 200 s on all nodes; when usage is calculated at 300.5, bob's younger job goes before hers."""
+    settings = SlurmConf(multifactor=True, weight_fair_share=1000.0)
+    both = Accounts(
+        associations=[
+            Association(account="a"),
+            Association(account="a", user="ada"),
+            Association(account="a", user="bob"),
+        ]
+    )
+    jobs = [
+        Job(id=1, run=320, requested=360, nodes=4, user="ada"),
+        Job(id=2, submit=5, run=10, requested=60, nodes=4, user="ada"),
+        Job(id=3, submit=6, run=10, requested=60, nodes=4, user="bob"),
+    ]
+    found = starts(jobs, Slurm(settings, timing=TIMING, accounts=both))
+    assert found[1] < found[3] < found[2]
+    without = starts(jobs, Slurm(attrs.evolve(settings, weight_fair_share=0.0), timing=TIMING, accounts=both))
+    assert without[1] < without[2] < without[3]
+
+
+def test_a_run_with_fair_share_and_limits_that_is_cut_is_the_same() -> None:
+    settings = attrs.evolve(LIMITED, multifactor=True, weight_fair_share=1000.0, calc_period=60.0)
+    users = ("ada", "bob", "cy")
+    three = Accounts(
+        associations=[
+            Association(account="a"),
+            *(
+                Association(account="a", user=user, shares=i + 1, limits=Limits(max_jobs=2))
+                for i, user in enumerate(users)
+            ),
+        ]
+    )
+    jobs = [
+        Job(id=i, submit=7 * i, run=20 + 31 * i % 170, requested=240, nodes=1 + i % 3, user=users[i * i % 3])
+        for i in range(40)
+    ]
+    policy = Slurm(settings, timing=TIMING, accounts=three)
+    whole = starts(jobs, policy)
+    first = start(SPEC, jobs, policy)
+    first.run(until=500.0)
+    table = simulate(first.snapshot(), policy=policy).jobs
+    rest = dict(zip(table["job"].tolist(), table["start"].tolist(), strict=True))
+    later = {job: at for job, at in whole.items() if at > 500.0}
+    assert len(later) > 10
+    assert {job: rest[job] for job in later} == later
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"associations": [Association(account="a", parent="b")]}, "a: unknown account 'b'"),
+        ({"associations": [Association(account="a"), Association(account="a")]}, "'a' is given twice"),
+        (
+            {"associations": [Association(account="a", parent="b"), Association(account="b", parent="a")]},
+            "a: its account is above itself",
+        ),
+        ({"qos": [Qos(name="q"), Qos(name="q")]}, "a QOS is given twice"),
+        ({"qos": [Qos(name="q", preempts=["p"])]}, "qos q: unknown QOS 'p'"),
+        ({"asked": {1: "p"}}, "asked: unknown QOS 'p'"),
+    ],
+)
+def test_wrong_accounts_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Accounts(**values)
