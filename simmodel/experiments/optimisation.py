@@ -19,7 +19,7 @@ from simmodel.experiments.parameters import GivenSpace, Model, Parameter, Space
 from simmodel.experiments.trials import Study, Trial
 from simmodel.foundation.display import Cells, Shown, counted, text_table, texts
 from simmodel.foundation.errors import InputError, SimmodelError, optional_imports, shown, unknown
-from simmodel.metrics.pareto import hypervolume, pareto_front
+from simmodel.metrics.objective_scores import hypervolume, pareto_front
 from simmodel.results.stores import plain
 from simmodel.runs.scenario import Scenario
 from simmodel.view.experiment_plots import front as plotted
@@ -252,7 +252,7 @@ class Optimisation(Shown):
         return dict(next(trial.values for trial in self.trials if trial.number == numbers[point]))
 
     def hypervolume(self, reference: ArrayLike | None = None) -> float:
-        """Return the volume of objectives that the front dominates: see :func:`simmodel.metrics.pareto.hypervolume`.
+        """Return the volume of objectives that the front dominates: see :func:`~simmodel.metrics.hypervolume`.
 
         Parameters
         ----------

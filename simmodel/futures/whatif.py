@@ -21,9 +21,8 @@ from simmodel.foundation.errors import InputError, Stalled, of_class
 from simmodel.futures.branches import Branch, Following, PoliciesBelow, follow
 from simmodel.futures.executors import Ended, run_all
 from simmodel.futures.in_worker import Watch
-from simmodel.futures.outcomes import Outcome, Sample, Starting
+from simmodel.futures.outcomes import Outcome, Sample, Starting, sample_of
 from simmodel.futures.run_times import draw_run_times, predictor_for
-from simmodel.futures.samples import sample_of
 from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
 from simmodel.futures.what_if_result import WhatIf, scored
 from simmodel.records.observers import progress_bar

@@ -9,7 +9,7 @@ from .batch import (
 )
 from .comparison import compare as compare
 from .critical import critical_path as critical_path
-from .pareto import hypervolume as hypervolume, pareto_front as pareto_front
+from .objective_scores import hypervolume as hypervolume, pareto_front as pareto_front
 from .power_and_energy import Energy as Energy, energy as energy, node_energy as node_energy, power as power
 from .statistics import (
     batch_means as batch_means,

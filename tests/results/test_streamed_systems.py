@@ -18,7 +18,7 @@ from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.resources import CountPool
 from simmodel.results.streams import RecordStream
 from simmodel.systems import JobSystem
-from simmodel.systems.broker import streamed
+from simmodel.systems.broker import system as broker_system
 from simmodel.systems.system import System
 
 NODES = ClusterSpec(name="nodes", partitions=[PartitionSpec(nodes=[NodeSpec(count=64)])])
@@ -55,7 +55,7 @@ RUNS: dict[str, Callable[..., Any]] = {
 def every(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int | None:
     """How often rows are written."""
     if request.param is not None:
-        monkeypatch.setattr(streamed, "_LEAST", request.param)
+        monkeypatch.setattr(broker_system, "_LEAST", request.param)
         for kind in (Broker, Cluster, JobSystem):
             monkeypatch.setattr(kind.stream_record, "__kwdefaults__", {"every": request.param})
     return request.param
@@ -162,7 +162,7 @@ def test_what_cannot_be_streamed_says_so(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_fails_leaves_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamed, "_LEAST", 8)
+    monkeypatch.setattr(broker_system, "_LEAST", 8)
     monkeypatch.setattr(Broker.stream_record, "__kwdefaults__", {"every": 8})
     calls: list[int] = []
 

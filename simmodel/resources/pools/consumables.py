@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
+from typing import TYPE_CHECKING
 
 from simmodel.foundation.units import show_quantity
+from simmodel.resources.pools.profile import CountProfile
 from simmodel.work.job import Refusal
+
+if TYPE_CHECKING:
+    from simmodel.resources.pools.running import RunningIndex
 
 __all__ = ["Consumables"]
 
@@ -85,6 +90,18 @@ class Consumables:
             self.free[name] = self.free[name] + amount if self._holders[name] else self.capacity[name]
             if name in self._told:
                 self._tell(name)
+
+    def profiles(self, now: float, running: RunningIndex) -> dict[str, CountProfile]:
+        """Return the free amount of each over time from an instant (s) on, by the expected ends of running work."""
+        profiles = {}
+        for name, free in self.free.items():
+            ends = (
+                (end, run.work.request.consumables.get(name, 0))
+                for end, _, _, run in running.entries()
+                if run.work.request is not None
+            )
+            profiles[name] = CountProfile(now, free + self.slack[name], ends)  # type: ignore[arg-type]
+        return profiles
 
     def state(self) -> tuple[tuple[str, float], ...]:
         """Return the free amounts by name."""

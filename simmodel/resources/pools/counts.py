@@ -156,7 +156,8 @@ class CountPool(Pool):
 
     def profile(self) -> PoolProfile:
         """Return the free processors and consumables over time."""
-        return PoolProfile(self.env.now, {"": self.counts(), **self.consumable_profiles()})
+        now = self.env.now
+        return PoolProfile(now, {"": self.counts(), **self.consumables.profiles(now, self.running)})
 
     # ------------------------------------------------------------------ processors that go down and come up
 

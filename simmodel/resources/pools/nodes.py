@@ -551,7 +551,12 @@ class NodePool(ChangingNodes):
         windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]
         ends = ((end, run.grant.allocation) for end, _, _, run in self.running.entries())
         return NodeProfile(
-            self.env.now, self.table, ends, windows, need_of=self.need_of, consumables=self.consumable_profiles()
+            self.env.now,
+            self.table,
+            ends,
+            windows,
+            need_of=self.need_of,
+            consumables=self.consumables.profiles(self.env.now, self.running),
         )
 
     # ------------------------------------------------------------------ allocation

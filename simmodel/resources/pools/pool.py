@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from simmodel.resources.pools.consumables import Consumables
 from simmodel.resources.pools.profile import CountProfile, Profile
 from simmodel.resources.pools.promises import PlannedPromise, Promise
 from simmodel.resources.pools.running import RunningIndex
-from simmodel.resources.pools.windows import Windows
+from simmodel.resources.pools.windows import CALENDAR, CapacityWindow, Purpose
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Pool"]
 
 
-class Pool(Claims, Windows):
+class Pool(Claims):
     """The base class of pools: claims, running executions, and windows in which a part of the pool is away.
 
     Its capacity changes through :meth:`take_down` and :meth:`bring_up`, ``resize`` of counted processors, and ``leave``
@@ -54,6 +55,7 @@ class Pool(Claims, Windows):
     """
 
     queues = False
+    calendar_priority = CALENDAR
     paced = False
     """Whether jobs may run at another speed than 1."""
     _resized_by = "resize(processors)"
@@ -69,7 +71,7 @@ class Pool(Claims, Windows):
         self.max_processors: int | None = None
         self.max_requested: float | None = None
         self.running = RunningIndex()
-        self.windows = []
+        self.windows: list[CapacityWindow] = []
         self.spec: Any = None  # its partition
         self.part_of: Pool | None = None  # of the pool of a reservation: the pool that it belongs to
         self.reserved: list[Any] = []  # the pools of its reservations
@@ -347,6 +349,56 @@ class Pool(Claims, Windows):
             if own := place.own_part(what):
                 yield place, own
 
+    def announce(
+        self,
+        start: float,
+        end: float,
+        what: Any,
+        tell: Callable[[bool], object] | None = None,
+        *,
+        purpose: Purpose | None = None,
+    ) -> CapacityWindow | None:
+        """Announce that part of the pool will be away from ``start`` to ``end`` (s).
+
+        No work that would run into the window starts. Work that still runs when it begins, past its expected end,
+        continues.
+
+        Parameters
+        ----------
+        start, end
+            seconds; ``end`` may be infinite; a past start means now, a window in the past is ignored
+        what
+            a number of processors, or a tuple of nodes if nodes are identified (see ``units_of``)
+        tell
+            called with ``True`` once the part is away, and with ``False`` once the window has ended
+        purpose
+            its purpose, instead of ``tell``: a snapshot finds it again by its name
+
+        >>> from simmodel import Environment
+        >>> from simmodel.resources import CountPool
+        >>> env = Environment(); pool = CountPool(env, "pool", 4)
+        >>> _ = pool.announce(10, 20, 3)
+        >>> env.run(until=15); pool.free, pool.windows
+        (1, [<window 10 to 20 s: 3>])
+        >>> env.run(); pool.free, pool.windows
+        (4, [])
+        """
+        env = self.env
+        if end <= env.now:
+            return None
+        window = CapacityWindow(self, start, end, what, Purpose(tell=tell) if purpose is None else purpose)
+        insort(self.windows, window)
+        self.altered()
+        if start > env.now:
+            window.plan("begin", start)
+        else:  # a system is built: its observers are told by the first event
+            window.begun = True
+            self.lower(what)
+            window.plan("told", env.now)
+        if end < float("inf"):
+            window.plan("over", end)
+        return window
+
     @property
     def drained(self) -> Any:
         """The part of :attr:`away` that :meth:`take_down` took, in the same form."""
@@ -425,19 +477,6 @@ class Pool(Claims, Windows):
         self.version += 1
 
     # ------------------------------------------------------------------ shared
-
-    def consumable_profiles(self) -> dict[str, CountProfile]:
-        """Return the free amount of each consumable over time, from the expected ends of running work."""
-        profiles = {}
-        for name, free in self.consumables.free.items():
-            ends = (
-                (end, run.work.request.consumables.get(name, 0))
-                for end, _, _, run in self.running.entries()
-                if run.work.request is not None
-            )
-            there = free + self.consumables.slack[name]
-            profiles[name] = CountProfile(self.env.now, there, ends)  # type: ignore[arg-type]
-        return profiles
 
     @property
     def limited(self) -> bool:

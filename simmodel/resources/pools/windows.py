@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -11,7 +10,7 @@ from simmodel.environment import END
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment, ToCome
 
-__all__ = ["CALENDAR", "CapacityWindow", "Purpose", "Windows"]
+__all__ = ["CALENDAR", "CapacityWindow", "Purpose"]
 
 CALENDAR = END + 0.5  # within an instant: after its ends, before its submissions
 
@@ -31,21 +30,39 @@ class Purpose(NamedTuple):
     may_return: Callable[[], bool] | None = None
 
 
+class _Owner(Protocol):
+    env: Environment
+    name: str
+    windows: list[CapacityWindow]
+    calendar_priority: float
+    tell: Callable[..., object]
+
+    def go_down(self, what: Any, cause: str) -> None: ...
+
+    def come_up(self, what: Any, cause: str) -> None: ...
+
+    def altered(self) -> None: ...
+
+    def came_free(self) -> None: ...
+
+
 class CapacityWindow:
     """An absence of a part of a pool from ``start`` to ``end`` (s): ``what`` is processors, or a tuple of nodes.
 
-    ``begun``: whether the part is already away; ``purpose``: see :meth:`Windows.announce`.
+    ``begun``: whether the part is already away; ``purpose``: see
+    :meth:`Pool.announce <simmodel.resources.pools.pool.Pool.announce>`.
     """
 
-    __slots__ = ("begun", "calls", "end", "purpose", "start", "what")
+    __slots__ = ("_calls", "_pool", "begun", "end", "purpose", "start", "what")
 
-    def __init__(self, start: float, end: float, what: Any, purpose: Purpose) -> None:
+    def __init__(self, pool: _Owner, start: float, end: float, what: Any, purpose: Purpose) -> None:
+        self._pool = pool
         self.start = start
         self.end = end
         self.what = what
         self.purpose = purpose
         self.begun = False
-        self.calls: dict[str, Call] = {}  # its planned calls, by kind
+        self._calls: dict[str, Call] = {}  # its planned calls, by kind
 
     @property
     def why(self) -> str:
@@ -58,126 +75,43 @@ class CapacityWindow:
     def __repr__(self) -> str:
         return f"<window {self.start:g} to {self.end:g} s: {self.what}>"
 
+    def close(self) -> None:
+        """End the window: its part comes back."""
+        self._pool.windows.remove(self)
+        self._pool.come_up(self.what, self.purpose.ends)
 
-class _Owner(Protocol):
-    env: Environment
-    name: str
-    windows: list[CapacityWindow]
-    calendar_priority: float
-    tell: Callable[..., object]
-
-    def go_down(self, what: Any, cause: str) -> None: ...
-
-    def come_up(self, what: Any, cause: str) -> None: ...
-
-    def lower(self, what: Any) -> None: ...
-
-    def altered(self) -> None: ...
-
-    def came_free(self) -> None: ...
-
-    def end_window(self, window: CapacityWindow) -> None: ...
-
-    def plan_window(self, window: CapacityWindow, what: str, at: float) -> None: ...
-
-
-class Windows:
-    """A pool's handling of windows; ``windows`` are the current and future ones, by start."""
-
-    windows: list[CapacityWindow]
-    calendar_priority = CALENDAR
-
-    def announce(
-        self: _Owner,
-        start: float,
-        end: float,
-        what: Any,
-        tell: Callable[[bool], object] | None = None,
-        *,
-        purpose: Purpose | None = None,
-    ) -> CapacityWindow | None:
-        """Announce that part of the pool will be away from ``start`` to ``end`` (s).
-
-        No work that would run into the window starts. Work that still runs when it begins, past its expected end,
-        continues.
-
-        Parameters
-        ----------
-        start, end
-            seconds; ``end`` may be infinite; a past start means now, a window in the past is ignored
-        what
-            a number of processors, or a tuple of nodes if nodes are identified (see ``units_of``)
-        tell
-            called with ``True`` once the part is away, and with ``False`` once the window has ended
-        purpose
-            its purpose, instead of ``tell``: a snapshot finds it again by its name
-
-        >>> from simmodel import Environment
-        >>> from simmodel.resources import CountPool
-        >>> env = Environment(); pool = CountPool(env, "pool", 4)
-        >>> _ = pool.announce(10, 20, 3)
-        >>> env.run(until=15); pool.free, pool.windows
-        (1, [<window 10 to 20 s: 3>])
-        >>> env.run(); pool.free, pool.windows
-        (4, [])
-        """
-        env = self.env
-        if end <= env.now:
-            return None
-        window = CapacityWindow(start, end, what, Purpose(tell=tell) if purpose is None else purpose)
-        insort(self.windows, window)
-        self.altered()
-        if start > env.now:
-            self.plan_window(window, "begin", start)
-        else:  # a system is built: its observers are told by the first event
-            window.begun = True
-            self.lower(what)
-            self.plan_window(window, "told", env.now)
-        if end < float("inf"):
-            self.plan_window(window, "over", end)
-        return window
-
-    def end_window(self: _Owner, window: CapacityWindow) -> None:
-        """End a window: its part comes back."""
-        self.windows.remove(window)
-        self.come_up(window.what, window.purpose.ends)
-
-    def extend_window(self: _Owner, window: CapacityWindow, end: float) -> None:
+    def extend(self, end: float) -> None:
         """Expect the part of a window that has begun back at another instant (s)."""
-        if end != window.end:
-            window.end = end
-            self.altered()
+        if end != self.end:
+            self.end = end
+            self._pool.altered()
 
-    def plan_window(self: _Owner, window: CapacityWindow, what: str, at: float) -> None:
-        """Plan the ``begin``, ``over`` or ``told`` call of a window at an instant (s)."""
-        _, begins, _, tell, may_return = window.purpose
+    def plan(self, what: str, at: float) -> None:
+        """Plan its ``begin``, ``over`` or ``told`` call at an instant (s)."""
+        pool = self._pool
+        call = {"begin": self._begin, "over": self._over, "told": self._told}[what]
+        self._calls[what] = pool.env.call_at(at, call, pool.calendar_priority)
 
-        def begin() -> None:
-            window.begun = True
-            self.go_down(window.what, begins)
-            if tell is not None:
-                tell(True)
-            self.came_free()
+    def to_come(self, number: int) -> list[ToCome]:
+        """List its planned calls, each with its number among the windows of the pool."""
+        return [call.to_come(what, self._pool.name, number) for what, call in self._calls.items() if call.pending]
 
-        def over() -> None:
-            if may_return is None or may_return():
-                self.end_window(window)
-            if tell is not None:
-                tell(False)
+    def _begin(self) -> None:
+        self.begun = True
+        self._pool.go_down(self.what, self.purpose.begins)
+        self._tell(True)
+        self._pool.came_free()
 
-        def told() -> None:
-            self.tell("place_changed", self, begins)
-            if tell is not None:
-                tell(True)
+    def _over(self) -> None:
+        may_return = self.purpose.may_return
+        if may_return is None or may_return():
+            self.close()
+        self._tell(False)
 
-        call = {"begin": begin, "over": over, "told": told}[what]
-        window.calls[what] = self.env.call_at(at, call, self.calendar_priority)
+    def _told(self) -> None:
+        self._pool.tell("place_changed", self._pool, self.purpose.begins)
+        self._tell(True)
 
-    def to_come(self: _Owner) -> list[ToCome]:
-        """List the planned calls of the windows, each by the index of its window."""
-        return [
-            call.to_come(what, self.name, number)
-            for number, window in enumerate(self.windows)
-            for what, call in window.calls.items()
-            if call.pending
-        ]
+    def _tell(self, away: bool) -> None:
+        if self.purpose.tell is not None:
+            self.purpose.tell(away)

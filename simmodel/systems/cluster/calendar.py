@@ -105,7 +105,12 @@ class Calendar:
 
     def to_come(self) -> list[ToCome]:
         """List the planned actions, including the capacity windows of the pools."""
-        windows = [each for pool in self._core.places for each in pool.to_come()]
+        windows = [
+            each
+            for pool in self._core.places
+            for number, window in enumerate(pool.windows)
+            for each in window.to_come(number)
+        ]
         return windows + [call.to_come(what, *about) for call, (what, about) in self._coming.items()]
 
     # ------------------------------------------------------------------ snapshots
@@ -142,7 +147,7 @@ class Calendar:
                 pool.take_away(state.down)
                 pool.drained = state.drained or pool.drained
             for start, end, what, begun, why in state.windows:
-                window = CapacityWindow(start, end, what, self.purpose(pool, why) if why else Purpose())
+                window = CapacityWindow(pool, start, end, what, self.purpose(pool, why) if why else Purpose())
                 window.begun = begun
                 insort(pool.windows, window)
             if state.windows:
@@ -154,7 +159,7 @@ class Calendar:
         """Plan an event of a snapshot, of a window or one of :meth:`plan`, for an instant (s)."""
         if what in ("begin", "over", "told") and isinstance(about[1], int):
             pool = self._core.pools[about[0]]
-            pool.plan_window(pool.windows[about[1]], what, at)
+            pool.windows[about[1]].plan(what, at)
         else:
             if what in ("repair", "back"):
                 self._down_already(*about)
@@ -326,15 +331,14 @@ class Calendar:
             self._pending.pop(place, None)
         else:
             self._pending[place] = what
-            pool, window = self._awaited(place)
-            pool.extend_window(window, self._vacant_at(place, what))
+            self._awaited(place).extend(self._vacant_at(place, what))
         return ready
 
-    def _awaited(self, place: Reserved) -> tuple[Pool, CapacityWindow]:
-        """Return the pool that waits for the part of a reservation that is pending, and the window that goes on."""
+    def _awaited(self, place: Reserved) -> CapacityWindow:
+        """Return the window that goes on until the part of a reservation that is pending changes hands."""
         opens = self._pending[place] == "open"
         pool, why = (place, "not yet open") if opens else (place.part_of, f"reservation {place.name}")
-        return pool, next(window for window in pool.windows if window.why == why and window.begun)
+        return next(window for window in pool.windows if window.why == why and window.begun)
 
     def _vacant_at(self, place: Reserved, what: str) -> float:
         leaves = self._execution.leaves
@@ -347,13 +351,13 @@ class Calendar:
         for what in ("return", "open"):
             for place in [place for place, pending in self._pending.items() if pending == what]:
                 if self.pending(place) == what:
-                    pool, window = self._awaited(place)
+                    window = self._awaited(place)
                     if self._hands_over(place, what):
-                        pool.end_window(window)
+                        window.close()
 
     def _close(self, place: Reserved) -> None:
         if self.pending(place):
-            place.windows.remove(self._awaited(place)[1])
+            place.windows.remove(self._awaited(place))
             del self._pending[place]  # it never opened
         self._execution.stop_all(list(place.running), "timeout")
         for job in list(self._dependencies.known.values()):

@@ -18,10 +18,9 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.data import FAR, DataManager, Hopeless
 from simmodel.systems.grid.data_scheduler import DataScheduler
-from simmodel.systems.grid.disks import Disks
 from simmodel.systems.grid.ledger import GridLedger
 from simmodel.systems.grid.outages import Outages
-from simmodel.systems.grid.site import GridJob, Site, grant_on
+from simmodel.systems.grid.site import Disks, GridJob, Site, grant_on
 from simmodel.systems.grid.staging import Stays
 from simmodel.work.job import OVER, Job
 from simmodel.work.prepare import as_workload

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from simmodel.foundation.errors import PolicyError, SnapshotError, unknown
+from simmodel.foundation.errors import InputError, PolicyError, SnapshotError, unknown
+from simmodel.resources.network.shared_channel import SharedChannel
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.claims import Grant
 from simmodel.scheduling.protocol import Load, work_units
-from simmodel.snapshots.grid import SiteState
+from simmodel.snapshots.grid import DiskState, SiteState
 from simmodel.systems.cluster.destination import ClusterDestination
 from simmodel.systems.destination import BrokeredJob
 
 if TYPE_CHECKING:
+    from simmodel.environment import Environment
     from simmodel.platform.grid import SiteSpec
+    from simmodel.resources.alarm import Alarm
     from simmodel.resources.data.storage import Storage
-    from simmodel.resources.network.shared_channel import ChannelState, SharedChannel
+    from simmodel.resources.network.shared_channel import Access, ChannelState, SharedChannel
     from simmodel.systems.cluster.system import Cluster
-    from simmodel.systems.grid.disks import Disks
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.job import Run
 
-__all__ = ["GridJob", "Site", "grant_on"]
+__all__ = ["Disks", "GridJob", "Site", "grant_on"]
 
 
 class GridJob(BrokeredJob):
@@ -251,3 +253,89 @@ def _number(site: Site, named: Any) -> tuple[int, str | None]:
     if isinstance(named, int) and not isinstance(named, bool) and 0 <= named < len(names):
         return named, None
     return -1, f"allocation: must be the name of a host or a number from 0 to {len(names) - 1}, got {named!r}"
+
+
+# ---------------------------------------------------------------------- how jobs read and write
+
+
+class Disks:
+    """The channels through which the jobs of a site read and write: its storage's, or those of the disks of hosts.
+
+    Parameters
+    ----------
+    env, spec, storage
+        the environment; the spec of the site; its storage
+    """
+
+    __slots__ = ("_channels", "_env", "_spec", "_storage")
+
+    def __init__(self, env: Environment, spec: SiteSpec, storage: Storage) -> None:
+        self._env = env
+        self._spec = spec
+        self._storage = storage
+        self._channels: dict[tuple[int, bool], SharedChannel] = {}
+
+    def read(
+        self,
+        host: int | None,
+        size: float,
+        call: Callable[[Access], object],
+        about: Any = None,
+        file: str | None = None,
+    ) -> Access:
+        """Start to read bytes on a host, of a file."""
+        if host is None or not self._spec.disks:
+            return self._storage.read(size, call, about, file)
+        return self._channel(host, False).start(size, call, about)
+
+    def write(
+        self,
+        host: int | None,
+        size: float,
+        call: Callable[[Access], object],
+        about: Any = None,
+        file: str | None = None,
+    ) -> Access:
+        """Start to write bytes on a host, of a file."""
+        if host is None or not self._spec.disks:
+            return self._storage.write(size, call, about, file)
+        return self._channel(host, True).start(size, call, about)
+
+    def bandwidths(self, host: int) -> tuple[float, float]:
+        """Return the bandwidths of the disk of a host, for reading and for writing."""
+        spec = self._spec
+        for kind, pair in zip(spec.hosts, spec.disks, strict=True):
+            if host < kind.count:
+                return pair
+            host -= kind.count
+        raise InputError(f"unknown host {host} of {self._spec.name}")
+
+    def _channel(self, host: int, writes: bool) -> SharedChannel:
+        channel = self._channels.get((host, writes))
+        if channel is None:
+            rate = self.bandwidths(host)[writes]
+            kind = "write" if writes else "read"
+            channel = self._channels[host, writes] = SharedChannel(self._env, rate, self._spec.name, kind=kind)
+        return channel
+
+    # ------------------------------------------------------------------ snapshots
+
+    def alarms(self) -> Iterator[tuple[int, bool, Alarm]]:
+        """Yield the alarms that end the accesses of each disk: (host, whether they write, alarm)."""
+        for (host, writes), channel in self._channels.items():
+            yield host, writes, channel.alarm
+
+    def state(self, rows: Callable[[SharedChannel], tuple[int, ...]]) -> tuple[DiskState, ...]:
+        """Return the disks that are accessed; ``rows`` returns the rows of the jobs whose accesses a channel has."""
+        return tuple(
+            DiskState(host, writes, channel.state(), rows(channel))
+            for (host, writes), channel in self._channels.items()
+            if len(channel)
+        )
+
+    def restore(
+        self, disks: Iterable[DiskState], resume: Callable[[SharedChannel, ChannelState, tuple[int, ...], bool], object]
+    ) -> None:
+        """Restore the disks; ``resume`` restores a channel: see :meth:`Stays.resume`."""
+        for disk in disks:
+            resume(self._channel(disk.host, disk.writes), disk.channel, disk.rows, disk.writes)

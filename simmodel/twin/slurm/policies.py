@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch
     from simmodel.policies.slurm.settings import SlurmConf
 
-if TYPE_CHECKING:
-    from simmodel.policies.slurm.settings import SlurmConf
-
 __all__ = ["policy_of", "slurm_of"]
 
 _WEIGHTS = {

@@ -48,12 +48,12 @@ def test_files_and_reports_describe_the_same_cluster(name: str) -> None:
     assert isinstance(policy(of_files.policy), Slurm)
 
 
-@pytest.mark.parametrize("line", ["SelectType=select/linear", "PriorityFlags=MAX_TRES"])
+@pytest.mark.parametrize("line", ["SelectType=select/linear", "PriorityFlags=MAX_TRES", "SchedulerTimeSlice=60"])
 def test_settings_that_may_change_starts_are_named(line: str, tmp_path: Path) -> None:
-    file = tmp_path / "slurm.conf"
-    file.write_text(f"ClusterName=x\nNodeName=n1 CPUs=4\nPartitionName=a Nodes=ALL Default=YES\n{line}\n")
-    found = describe_slurm([file], own_loops=True)
-    assert any(line in str(each) and "may change starts" in str(each) for each in found.unsupported)
+    (tmp_path / "slurm.conf").write_text(f"{CONF}\n{line}\n")
+    found = [str(each) for each in describe_slurm([tmp_path]).unsupported]
+    for what in ("SchedulerParameters defer_batch", line):
+        assert f"scheduler: {what} (may change starts: policy slurm leaves it out)" in found
 
 
 def test_lines_with_defaults_comments_and_continuations() -> None:
