@@ -25,7 +25,7 @@ INFINITY = float("inf")
 _PAST = 1000  # started jobs tolerated in the line
 _DOUBLED = 40
 _FEW = 100  # planned jobs whose profile is short enough to be searched from its beginning
-_APART = 48  # jobs planned between two marks
+_APART = 64  # jobs planned between two marks
 _CHANGES = 256  # kept until all marks have them
 
 
@@ -71,16 +71,19 @@ class Bounds:
 class _Mark:
     """The profile and the bounds that the jobs before a position in the line leave.
 
-    ``noted`` is the number of changes since that the profile has.
+    ``noted`` is the number of changes since that the profile has; ``least`` the least requested times (s), by width, of
+    the jobs planned behind it, up to the position ``stop``, and perhaps of some that have started since.
     """
 
-    __slots__ = ("bounds", "noted", "position", "profile")
+    __slots__ = ("bounds", "least", "noted", "position", "profile", "stop")
 
     def __init__(self, position: int, profile: CountProfile, bounds: Bounds, noted: int) -> None:
         self.position = position
         self.profile = profile
         self.bounds = bounds
         self.noted = noted
+        self.least: dict[int, float] = {}
+        self.stop = -1
 
 
 class Marks(list[_Mark]):
@@ -109,6 +112,8 @@ class Marks(list[_Mark]):
         """Drop the profiles before positions behind this one."""
         while self and self[-1].position > position:
             self.pop()
+        if self:
+            self[-1].stop = -1
 
     def clear(self) -> None:
         """Drop all profiles."""
@@ -329,16 +334,19 @@ class CountPlan:
         stops = [*[mark.position for mark in marks[1:]], self._next]
         for mark, stop in zip(marks, stops, strict=False):
             profile = marks.profile(mark, now)
+            if mark.stop == stop and not any(profile.opens(*each, freed) for each in mark.least.items()):
+                continue
             planned = []  # (position, width, requested time, start)
-            least: dict[int, float] = {}  # the least requested time by width
+            least: dict[int, float] = {}
             for i in range(mark.position, stop):
                 job = line[i]
                 start = starts.get(job)
                 if start is not None and start[1] == i:
                     width, requested = job.width, job.planned
                     planned.append((i, width, requested, start[0]))
-                    if start[0] > now and requested < least.get(width, INFINITY):
+                    if requested < least.get(width, INFINITY):
                         least[width] = requested
+            mark.least, mark.stop = least, stop
             wide = {width for width, requested in least.items() if profile.opens(width, requested, freed)}
             if not wide:
                 continue

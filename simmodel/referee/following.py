@@ -224,7 +224,8 @@ class Follower(Policy):
 
     def _leaves(self, job: int | str) -> None:
         """Note that a due job leaves the queue for good."""
-        del self._due[job], self._queued[job]
+        del self._due[job]
+        self._queued.pop(job, None)  # one that came while the policy decided is not in it yet
 
     def _departs(self, kind: str, job: int | str, view: View, proposed: list[LiveJob]) -> None:
         head = next(iter(view.waiting), None)

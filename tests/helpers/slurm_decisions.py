@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
+from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site, Stake
 from simmodel.policies.slurm.layout import Layout
 from simmodel.policies.slurm.main_loop import main_cycle
-from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
 from simmodel.policies.slurm.selection import mask_of, nodes_in
 from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
@@ -119,7 +119,6 @@ class Replay:
             mask |= 1 << node
         board = Board(table, self.run.settings, self.layout)
         board.renew(line.at, [held for _, held in self.running.values()], mask)
-        board.preemption = self.preemption
         named = self.pending(board)
         names = {id(pending): name for name, pending in named.items()}
         queue = sorted(named.values(), key=Pending.key)
@@ -127,9 +126,9 @@ class Replay:
         if self.easy:
             loop = textbook_easy(board, queue)
         elif line.what == "main":
-            loop = main_cycle(queue, self.run.settings, full="full" in line.words[0])
+            loop = main_cycle(queue, self.run.settings, full="full" in line.words[0], preemption=self.preemption)
         else:
-            cycle = BackfillCycle(queue, self.run.settings, line.at)
+            cycle = BackfillCycle(queue, self.run.settings, line.at, self.preemption)
             loop = cycle.starts()
         found, before = Decided([], []), dict(self.running)
         for job, given in loop:

@@ -19,13 +19,12 @@ from simmodel.resources.pools.allocation import AWAY, Request
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Qos
     from simmodel.policies.slurm.limits import Counted, Quotas
-    from simmodel.policies.slurm.preemption import Preemption, Stake
     from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import Allocation, NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site"]
+__all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
 
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
@@ -36,6 +35,27 @@ class Site(NamedTuple):
 
     spec: SlurmPartition
     nodes: int
+
+
+class Stake(NamedTuple):
+    """What decides whether a running job makes way for others, and in which order.
+
+    Parameters
+    ----------
+    number
+        its place in the order of submissions
+    since
+        its start (s)
+    partition
+        its partition
+    qos
+        its QOS, if QOS are known
+    """
+
+    number: int
+    since: float
+    partition: SlurmPartition
+    qos: Qos | None = None
 
 
 class Held(NamedTuple):
@@ -175,16 +195,14 @@ class Board:
 
     Attributes
     ----------
-    now, running
-        the instant (s, whole); what running jobs hold, by the ends of their limits
+    now, running, ends
+        the instant (s, whole); what running jobs hold, by the ends of their limits, and these ends (s, whole)
     up, completing
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
     layout
         the weights, features and switches of its nodes
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
-    preemption
-        the rules of preemption, if there are any
     """
 
     def __init__(self, table: NodeTable, settings: SlurmConf, layout: Layout | None = None) -> None:
@@ -195,18 +213,17 @@ class Board:
         self.running: list[Held] = []
         self.completing = self.up = 0
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
-        self.preemption: Preemption | None = None
         self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
-        self._ends: list[int] = []  # of running jobs
+        self.ends: list[int] = []  # of running jobs
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
         self.now = int(now)
         self.running = sorted(running, key=lambda held: (held.end, held.seq))
-        self._ends = [held.end for held in self.running]
+        self.ends = [held.end for held in self.running]
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._free.clear()
@@ -215,7 +232,7 @@ class Board:
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
         insort(self.running, held, key=lambda each: (each.end, each.seq))
-        insort(self._ends, held.end)
+        insort(self.ends, held.end)
         self._free.clear()
         self._able.clear()
 
@@ -231,7 +248,7 @@ class Board:
         """Return the same nodes with other free capacity and other running jobs."""
         other = Board(table, self.settings, self.layout)
         other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
-        other._ends = [held.end for held in other.running]
+        other.ends = [held.end for held in other.running]
         return other
 
     def totals(self, nodes: int) -> dict[str, float]:
@@ -276,10 +293,11 @@ class Board:
 
     def later_than(self, latest: int, job: Pending, nodes: int) -> bool:
         """Whether a job can start on these nodes only after an instant (s), by the limits of running jobs."""
-        shape = job.shape
-        if shape.count is None or job.where is not ANYWHERE:
-            return not self._fits_after(bisect_right(self._ends, latest), job, nodes)
-        return (self._usable(shape, bisect_right(self._ends, latest)) & nodes).bit_count() < shape.count
+        return not self._fits_after(bisect_right(self.ends, latest), job, nodes)
+
+    def able_by(self, shape: Shape, latest: int) -> int:
+        """Return the nodes that meet what a shape asks of each node at an instant (s), by the ends of limits."""
+        return self._usable(shape, bisect_right(self.ends, latest))
 
     def will_run(self, job: Pending, nodes: int, latest: int = 0) -> Plan | None:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.
@@ -294,7 +312,7 @@ class Board:
             an instant (s): of a later start, any bound after it is returned; 0: the start matters in any case
         """
         if latest:
-            ended = bisect_right(self._ends, latest)
+            ended = bisect_right(self.ends, latest)
             if not self._fits_after(ended, job, nodes):  # nor now
                 return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
         if self.fits(job, nodes):

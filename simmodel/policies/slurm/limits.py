@@ -5,13 +5,13 @@ Source: the resource limits of Slurm 22.05, by their documentation: ``resource_l
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.policies.slurm.accounts import Limits
-from simmodel.policies.slurm.priority import weights_of
+from simmodel.policies.slurm.settings import weights_of
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Accounts, Association, Qos
@@ -78,12 +78,12 @@ class _Tally:
 
     def __init__(self) -> None:
         self.jobs = 0
-        self.tres: Counter[str] = Counter()
+        self.tres: defaultdict[str, float] = defaultdict(float)
 
     def add(self, tres: Mapping[str, float], sign: int) -> None:
         self.jobs += sign
         for name, amount in tres.items():
-            self.tres[name] += sign * amount  # type: ignore[assignment]
+            self.tres[name] += sign * amount
 
 
 class Quotas:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from simmodel.policies.slurm.board import Board, Pending
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.preemption import Victims
+    from simmodel.policies.slurm.preemption import Preemption, Victims
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
@@ -20,7 +20,7 @@ __all__ = ["main_cycle"]
 
 
 def main_cycle(
-    queue: Iterable[Pending], settings: SlurmConf, *, full: bool = False
+    queue: Iterable[Pending], settings: SlurmConf, *, full: bool = False, preemption: Preemption | None = None
 ) -> Iterator[tuple[Pending, Allocation | Victims]]:
     """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
 
@@ -34,6 +34,8 @@ def main_cycle(
         the jobs, sorted
     full
         whether the whole queue is tested; else ``default_queue_depth`` jobs, and one more
+    preemption
+        the rules of preemption, if there are any
     """
     closed: set[str] = set()
     open_nodes: dict[Board, int] = {}
@@ -58,8 +60,8 @@ def main_cycle(
             continue
         nodes = open_nodes.setdefault(board, board.up) & ~board.completing & job.site.nodes
         allocation = board.select(job, nodes)
-        if allocation is None and board.preemption is not None:
-            victims = board.preemption.victims(board, job, nodes)
+        if allocation is None and preemption is not None:
+            victims = preemption.victims(board, job, nodes)
             if victims is not None:
                 yield job, victims
                 allocation = board.select(job, nodes) if victims.suspended else None

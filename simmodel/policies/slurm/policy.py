@@ -16,13 +16,13 @@ from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site
+from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site, Stake
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
 from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
-from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stake, Victims
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
 from simmodel.policies.slurm.wishes import Wishes
@@ -288,7 +288,6 @@ class Slurm(Policy):
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
                 board.accepts = lambda job, allocation: place.fits(job.job)
-            board.preemption = self._preemption
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
 
@@ -637,8 +636,11 @@ class Slurm(Policy):
         queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
-        cycle = BackfillCycle(queue, self.settings, now)
-        loop = cycle.starts() if turn is None else main_cycle(queue, self.settings, full=turn.full)
+        cycle = BackfillCycle(queue, self.settings, now, self._preemption)
+        if turn is None:
+            loop = cycle.starts()
+        else:
+            loop = main_cycle(queue, self.settings, full=turn.full, preemption=self._preemption)
         for job, given in loop:
             if isinstance(given, Victims):
                 yield from self._make_way(job, given, now)

@@ -12,35 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from simmodel.resources.pools.allocation import Allocation
 
 if TYPE_CHECKING:
-    from simmodel.policies.slurm.accounts import Qos
-    from simmodel.policies.slurm.board import Board, Held, Pending
-    from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
+    from simmodel.policies.slurm.board import Board, Held, Pending, Stake
+    from simmodel.policies.slurm.settings import SlurmConf
 
-__all__ = ["Preemption", "Stake", "Victims"]
+__all__ = ["Preemption", "Victims"]
 
 BEGINS = 121.0
 """Seconds from a requeue to the instant from which the job may start again."""
-
-
-class Stake(NamedTuple):
-    """What decides whether a running job makes way for others, and in which order.
-
-    Parameters
-    ----------
-    number
-        its place in the order of submissions
-    since
-        its start (s)
-    partition
-        its partition
-    qos
-        its QOS, if QOS are known
-    """
-
-    number: int
-    since: float
-    partition: SlurmPartition
-    qos: Qos | None = None
 
 
 class Victims(NamedTuple):

@@ -6,14 +6,15 @@ Source: priority/basic and priority/multifactor of Slurm 22.05, by their behavio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
+
+from simmodel.policies.slurm.settings import weights_of
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 
-__all__ = ["Asked", "basic", "multifactor", "weights_of"]
+__all__ = ["Asked", "basic", "multifactor"]
 
 TOP = 4294901759
 MOST = 2**32 - 1
@@ -77,33 +78,6 @@ def multifactor(job: Asked, settings: SlurmConf) -> float:
     for name, weight in weights_of(settings.weight_tres):
         found += weight * job.tres.get(name, 0.0)
     return float(min(max(int(found + job.site - job.nice), 1), MOST))
-
-
-@cache
-def weights_of(text: str) -> tuple[tuple[str, float], ...]:
-    """Return the weights of resources of a text such as ``CPU=1000,Mem=0.25G``; of memory: per MB.
-
-    Raises
-    ------
-    ValueError
-        a weight is not a number
-
-    >>> weights_of("CPU=2,Mem=1.0G,GRES/gpu=10")
-    (('cpu', 2.0), ('mem', 0.0009765625), ('gres/gpu', 10.0))
-    """
-    found = []
-    for part in text.split(","):
-        if part.strip():
-            name, _, value = part.partition("=")
-            value = value.strip().upper()
-            per = _UNITS.get(value[-1:], 1.0)
-            number = float(value[:-1] if value[-1:] in _UNITS else value)
-            found.append((name.strip().lower(), number / per))
-    return tuple(found)
-
-
-_UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-"""The units of weights of memory, in MB."""
 
 
 def largest_factor(partitions: tuple[SlurmPartition, ...]) -> int:

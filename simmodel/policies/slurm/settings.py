@@ -6,15 +6,15 @@ Source: slurm.conf(5) and its SchedulerParameters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
-from simmodel.policies.slurm.priority import weights_of
 
-__all__ = ["SlurmConf", "SlurmPartition", "partitions_of", "preempt_mode_of"]
+__all__ = ["SlurmConf", "SlurmPartition", "partitions_of", "preempt_mode_of", "weights_of"]
 
 YEAR = 365 * 86400
 _DATABASE = "accounting_storage/slurmdbd"
@@ -263,6 +263,33 @@ def preempt_mode_of(text: str) -> str:
     if not {*words} <= {"off", "requeue", "cancel", "suspend"} or len(words) > 1:
         raise ValueError(text)
     return words[0] if words else "off"
+
+
+@cache
+def weights_of(text: str) -> tuple[tuple[str, float], ...]:
+    """Return the weights of resources of a text such as ``CPU=1000,Mem=0.25G``; of memory: per MB.
+
+    Raises
+    ------
+    ValueError
+        a weight is not a number
+
+    >>> weights_of("CPU=2,Mem=1.0G,GRES/gpu=10")
+    (('cpu', 2.0), ('mem', 0.0009765625), ('gres/gpu', 10.0))
+    """
+    found = []
+    for part in text.split(","):
+        if part.strip():
+            name, _, value = part.partition("=")
+            value = value.strip().upper()
+            per = _UNITS.get(value[-1:], 1.0)
+            number = float(value[:-1] if value[-1:] in _UNITS else value)
+            found.append((name.strip().lower(), number / per))
+    return tuple(found)
+
+
+_UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+"""The units of weights of memory, in MB."""
 
 
 def _weights(text: str) -> str:

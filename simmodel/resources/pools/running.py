@@ -303,10 +303,19 @@ class RunningIndex:
     def replace(self, former: Held, run: Held, processors: int) -> None:
         """Replace an execution by the next one of the same job, which is elastic and has another size."""
         elastic, watchers = self._elastic, self._watchers
-        self._watchers = self._others
-        self.remove(former)
-        self.add(run, processors)
-        self._watchers = watchers
+        if self._others or self._lasts:
+            self._watchers = self._others
+            self.remove(former)
+            self.add(run, processors)
+            self._watchers = watchers
+        else:  # one block: its entry moves
+            entry, block = former.entry, self._blocks[0]
+            former.entry = None
+            self._count += 1
+            new = run.entry = (run.expected_end, self._count, processors, run)
+            del block[bisect_left(block, entry)]
+            insort(block, new)
+            self._sums[0] += processors - entry[2]
         if elastic is not None:
             elastic.resized(run.entry[3].job)
 

@@ -174,7 +174,7 @@ def test_a_qos_named_by_options_and_one_that_is_unknown() -> None:
     one = Accounts(qos=[Qos(name="single", limits=Limits(grp_jobs=1))])
     jobs = [Job(id=i, run=50, requested=60, nodes=1, options="-q single") for i in range(2)]
     assert starts(jobs, Slurm(LIMITED, timing=TIMING, accounts=one)) == {0: 3.5, 1: 53.5}
-    with pytest.raises(InputError, match="unknown QOS 'other'; did you mean|unknown QOS 'other'; known"):
+    with pytest.raises(InputError, match="unknown QOS 'other'"):
         simulate(SPEC, [attrs.evolve(jobs[0], options="-q other")], Slurm(LIMITED, accounts=one))
 
 

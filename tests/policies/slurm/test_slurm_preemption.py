@@ -12,9 +12,9 @@ import pytest
 from simmodel import Job, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.policies.slurm.accounts import Accounts, Qos
-from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.board import Board, Held, Pending, Site, Stake
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
-from simmodel.policies.slurm.preemption import Preemption, Stake
+from simmodel.policies.slurm.preemption import Preemption
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 

@@ -76,7 +76,7 @@ BEYOND = {"defaults": 0.10, "fast": 0.25, "tiers": 0.10, "factors": 0.10, "shape
 
 
 def test_jobs_that_wait_for_a_leaf_switch_get_one_or_wait_their_time() -> None:
-    """Those of --switches=1@60, which is an hour: at most max_switch_wait, 300 s. Four jobs want more than a leaf has."""
+    """Those of --switches=1@60, an hour: at most max_switch_wait, 300 s. Four jobs want more than a leaf has."""
     run = run_of("tree")
     result = simulate(platform(run), workload(run), given(run)).runs
     start = dict(zip(result["job"].tolist(), result["start"].tolist(), strict=True))

@@ -29,7 +29,7 @@ def test_running_index_against_a_list(seed, filled):
     runs = {i: run for i, (run, _) in enumerate(there, 1)}
     number = filled
     for step in range(2500):
-        if rng.random() < (0.7 if step < 1200 else 0.4) or not entries:
+        if rng.random() < (0.6 if step < 1200 else 0.25) or not entries:
             number += 1
             run = Execution(float(rng.integers(0, 300)))
             processors = int(rng.integers(1, 20))
@@ -38,7 +38,16 @@ def test_running_index_against_a_list(seed, filled):
             runs[number] = run
         else:
             entry = entries.pop(int(rng.integers(len(entries))))
-            index.remove(runs.pop(entry[1]))
+            former = runs.pop(entry[1])
+            if rng.random() < 0.5:
+                index.remove(former)
+            else:
+                number += 1
+                run = runs[number] = Execution(float(rng.integers(0, 300)))
+                processors = int(rng.integers(1, 20))
+                index.replace(former, run, processors)
+                assert former.entry is None
+                insort(entries, (run.expected_end, number, processors))
         assert len(index) == len(entries)
         if step % 5 == 0:
             missing, now = int(rng.integers(1, 3000)), float(rng.integers(0, 300))

@@ -67,7 +67,8 @@ def test_the_cluster_of_32_nodes_comes_out_equal(reserved: SlurmCluster) -> None
     )
     assert (reservation.start, reservation.end) == (4102444800, 4102452000)
     assert (found.down, found.draining) == ((), ("n9",))
-    assert found.policy == "fcfs"
+    assert found.nearest == "fcfs"
+    assert "backfill=false" in found.policy
     assert found.spec.name == "virtual"
     assert any(str(each).startswith("nodes n9: State=DRAIN+IDLE: a fan; State=IDLE") for each in found.unsupported)
     drawn = Random(3)
@@ -122,5 +123,8 @@ def test_partitions_that_share_nodes_gpus_and_switches_come_out_equal(monkeypatc
         ("g[1-2]", 32, 4, 64000 * 2**20)
     ]
     assert (gpu.max_requested, gpu.exclusive, batch.exclusive) == (None, True, False)
-    assert found.policy == "multifactor(age=0, size=700, fair_share=0)+conservative"
+    assert found.nearest == "multifactor(age=0, size=700, fair_share=0)+conservative"
+    assert found.policy.startswith("slurm(")
+    assert "multifactor=true, weight_size=700" in found.policy
+    assert "switches=(" in found.policy
     assert [(each.name, each.amount) for each in spec.consumables] == [("matlab", 3)]

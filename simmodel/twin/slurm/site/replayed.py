@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from simmodel.work.job import Job
 
-__all__ = ["Change", "Replay", "change", "changed_settings", "replay"]
+__all__ = ["ChangedWaits", "Replay", "change", "changed_settings", "replay"]
 
 _SECOND = 2.0
 """Seconds below which two starts are the same: accounting is in whole seconds, and so are Slurm's instants."""
@@ -317,7 +317,7 @@ class Effect(NamedTuple):
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Change(Fields):
+class ChangedWaits(Fields):
     """What changed settings would do to the waits of a site's jobs.
 
     Parameters
@@ -375,7 +375,7 @@ _MEASURES: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
 }
 
 
-def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10) -> Change:
+def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10) -> ChangedWaits:
     """Return what changed settings would do to the waits of a site's jobs, with the submissions and run times recorded.
 
     Both settings are simulated in the same phases of the loops, which are spread evenly: the accounting does not tell
@@ -411,4 +411,4 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10) -> 
         if (difference := paired_difference(after[:, i], before[:, i], _LEVEL))
     )
     labels = [_policy(folder, each).text for each in both]
-    return Change(before=labels[0], after=labels[1], jobs=len(folder.recorded), phases=phases, effects=effects)
+    return ChangedWaits(before=labels[0], after=labels[1], jobs=len(folder.recorded), phases=phases, effects=effects)

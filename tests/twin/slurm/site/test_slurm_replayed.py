@@ -13,6 +13,7 @@ from simmodel import InputError
 from simmodel.twin.slurm.site.folder import SlurmFolder, read_folder
 from simmodel.twin.slurm.site.replayed import Replay, change, changed_settings, replay
 from simmodel.work.table import Table
+from simmodel.work.workload import Workload
 from tests.helpers.data_files import data_file
 from tests.helpers.slurm_sacct import sacct_line, site_folder
 
@@ -68,6 +69,14 @@ def test_states_are_not_known_where_jobs_were_requeued() -> None:
     found = replayed("preempt")
     assert found.departures is None
     assert "not known, since jobs were requeued" in found.report()
+
+
+def test_the_policy_explains_a_log_with_arrays_and_dependencies() -> None:
+    site = run_of("shapes")
+    waits = np.array([each.start - each.job.submit for each in site.recorded])
+    found = site.described.explained_by(Workload.from_jobs(site.jobs).replace(wait=waits))
+    assert found.policy == site.described.policy
+    assert found.explained[found.policy] > max(share for name, share in found.explained.items() if name != found.policy)
 
 
 # ---------------------------------------------------------------------- worked by hand
