@@ -16,7 +16,7 @@ from tests.helpers.slurm_decisions import cycles_of
 from tests.helpers.slurm_measure import free, given, measure
 from tests.helpers.slurm_runs import recorded
 
-RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "tree")
+RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "preempt", "tree")
 
 
 def main(names: list[str]) -> None:

@@ -161,8 +161,7 @@ class JobRecorder(Observer):
         # For jobs with checkpoints: what they have kept; the seconds that restarts have lost since the record began.
         self._kept: dict[int, Kept] = {}
         self._lost: dict[int, float] = {}
-        # For jobs with traffic: by job and end of the execution.
-        self._slowed: dict[tuple[int | str, float], Slowed] = {}
+        self._slowed: dict[int, dict[float, Slowed]] = {}  # of jobs with traffic: by the end of the execution
         # Executions that need separate rows:
         self._stretches: list[Stretch] = []
         self._on_nodes: dict[int, Grant] = {}  # of the latest execution of each job
@@ -332,8 +331,9 @@ class JobRecorder(Observer):
 
     def job_slowed(self, run: Run, slowed: Slowed) -> None:
         """Record who slowed an execution with traffic."""
-        if slowed.alone or (run.job.id, float(self._env.now)) not in self._slowed:  # else it has no length
-            self._slowed[run.job.id, float(self._env.now)] = slowed
+        told, now = self._slowed.setdefault(run.job.index, {}), float(self._env.now)
+        if slowed.alone or now not in told:  # else it has no length
+            told[now] = slowed
 
     def workflow_started(self, job: LiveJob, machine: Recorded) -> None:
         """Remember the machine on which the workflow of a job runs, for its record."""
@@ -515,7 +515,12 @@ class JobRecorder(Observer):
         for index, where in self._elsewhere.items():
             place[index] = where.name
         table = run_table(jobs, list(self._runs()), place, self._on_nodes)
-        return with_slowed(table, self._slowed) if self._slowed else table
+        if not self._slowed:
+            return table
+        names = jobs["job"].tolist()
+        return with_slowed(
+            table, {(names[row], end): each for row, of in self._slowed.items() for end, each in of.items()}
+        )
 
     def _networks(self) -> dict[str, NodeNetwork]:
         """Return the places of nodes in networks, by place."""

@@ -42,6 +42,7 @@ _BY_ROW = (
     "_sizes_now",
     "_kept",
     "_lost",
+    "_slowed",
 )
 
 
@@ -165,9 +166,6 @@ class StreamedRecorder(JobRecorder):
         jobs = part.jobs(columns)
         self.extent.add(jobs)
         self._write("jobs", rows, jobs)
-        if self._slowed:
-            here = set(jobs["job"].tolist())
-            part._slowed = {key: self._slowed.pop(key) for key in [*self._slowed] if key[0] in here}
         runs = part.runs(jobs)
         if runs is not None:
             of = rows[rows_of(jobs["job"], runs["job"])]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -237,6 +236,8 @@ class UnfinishedFile:
     """
 
     def __init__(self, path: Path, *, folder: bool = False, force: bool = False) -> None:
+        import sqlite3
+
         self.path = path
         self._force = force
         if not folder and check_output(path, force=force) is None:
@@ -251,8 +252,10 @@ class UnfinishedFile:
         self.connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Connection]:
         """Yield the connection for one transaction; raises ``InputError`` if it cannot be written."""
+        import sqlite3
+
         try:
             with self.connection:
                 yield self.connection

@@ -169,6 +169,11 @@ def _one_partition(_instance: Job, _attribute: attrs.Attribute[Any], value: obje
         raise ValueError(f"partition: must be one name (partitions=... takes several), got {value!r}")
 
 
+def _messages(_instance: Job, _attribute: attrs.Attribute[Messages | None], value: Messages | None) -> None:
+    if value is not None and not isinstance(value, Messages):
+        raise ValueError(f"traffic: must be a Traffic or Phases, got {value!r}")
+
+
 def _files(value: Iterable[str]) -> tuple[str, ...]:
     names = tuple(value)
     if isinstance(value, str) or any(not isinstance(name, str) for name in names):
@@ -299,9 +304,7 @@ class Job(Fields):
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]
     bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=in_rates)
-    traffic: Messages | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Messages))
-    )
+    traffic: Messages | None = attrs.field(default=None, validator=_messages)
     compute: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
     exclusive: bool = False
     options: str = ""

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel.policies.slurm.board import Array, Board, Pending
+from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.preemption import Victims
+    from simmodel.policies.slurm.selection import Each
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
-__all__ = ["BackfillCycle", "Planned"]
+__all__ = ["BackfillCycle", "Planned", "Slot", "Window"]
 
 
 class Planned(NamedTuple):
@@ -30,7 +31,7 @@ class Planned(NamedTuple):
     reserved: bool
 
 
-class _Slot:
+class Slot:
     """A span of time (s, whole) and the nodes, as bits, that no planned job has in it."""
 
     __slots__ = ("begin", "end", "nodes")
@@ -41,14 +42,11 @@ class _Slot:
         self.nodes = nodes
 
 
-_end = attrgetter("end")
-
-
 class _Table:
     """The slots of a place, in order of time."""
 
     def __init__(self, begin: int, end: int, nodes: int, resolution: int) -> None:
-        self.slots = [_Slot(begin, end, nodes)]
+        self.slots = [Slot(begin, end, nodes)]
         self._resolution = resolution
 
     def overlaps(self, begin: int, end: int, nodes: int) -> bool:
@@ -65,14 +63,14 @@ class _Table:
             return 0
         before = max(at - 1, 0)
         if slots[at].end > begin:
-            slots.insert(at + 1, _Slot(begin, slots[at].end, slots[at].nodes))
+            slots.insert(at + 1, Slot(begin, slots[at].end, slots[at].nodes))
             slots[at].end = begin
             made += 1
         last = at + 1
         while last < len(slots):
             slot = slots[last]
             if end < slot.end:
-                slots.insert(last + 1, _Slot(end, slot.end, slot.nodes))
+                slots.insert(last + 1, Slot(end, slot.end, slot.nodes))
                 slot.end = end
                 made += 1
             slot.nodes &= ~nodes
@@ -92,13 +90,24 @@ class _Table:
                 return
 
 
-class _Window:
+class Window:
     """The slots of a table that a span of time touches, while it moves on: what is free in all of them is kept.
 
     The slots up to a middle one are kept as what is free from each to the middle, those after it as one set.
+
+    Parameters
+    ----------
+    slots
+        the slots, in order of time
+    nodes
+        the nodes that matter, as bits
+
+    >>> window = Window([Slot(0, 60, 0b011), Slot(60, 120, 0b110)], 0b111)
+    >>> window.move(0, 60), window.move(60, 90)
+    ((2, 60), (6, 0))
     """
 
-    def __init__(self, slots: list[_Slot], nodes: int) -> None:
+    def __init__(self, slots: list[Slot], nodes: int) -> None:
         self._slots = slots
         self._nodes = nodes
         self._first = self._middle = self._stop = 0
@@ -172,6 +181,7 @@ class BackfillCycle:
         self._tested: Counter[object] = Counter()
         self._tasks: Counter[Array] = Counter()  # of each array that have a plan
         self._over: set[Array] = set()  # those of which no further task is tested
+        self._able: dict[tuple[Board, Each], dict[int, int]] = {}  # nodes by an instant, until a job starts
         self.planned: list[Planned] = []
         self.tested = self.started = 0
 
@@ -203,6 +213,7 @@ class BackfillCycle:
                     self._no_more_of(job)
                     continue
                 yield job, allocation
+                self._able.clear()
                 self.started += 1
                 if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
                     return
@@ -258,7 +269,9 @@ class BackfillCycle:
         reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
         later, tested, seen = now, False, board
-        window = _Window(table.slots, job.site.nodes & board.up & job.where.may)
+        by_count = job.request.nodes is not None and job.where is ANYWHERE and not job.wishes.switches
+        known = self._able.setdefault((board, job.shape.each), {})
+        window = Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
             free, later = window.move(at, at + job.limit)
@@ -267,7 +280,15 @@ class BackfillCycle:
                 tested = True
                 if board.preemption is not None:
                     seen = board.preemption.seen_by(board, job, free)
-                elif later and reserving and board.later_than(later, job, free):
+                elif not (later and reserving):
+                    pass
+                elif by_count:  # most jobs end here, most often
+                    able = known.get(later)
+                    if able is None:
+                        able = known[later] = board.able_by(job.shape, later)
+                    if (able & free).bit_count() < least:
+                        continue
+                elif board.later_than(later, job, free):
                     continue
                 plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:

@@ -175,8 +175,8 @@ class Board:
 
     Attributes
     ----------
-    now, running
-        the instant (s, whole); what running jobs hold, by the ends of their limits
+    now, running, ends
+        the instant (s, whole); what running jobs hold, by the ends of their limits, and these ends (s, whole)
     up, completing
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
     layout
@@ -199,14 +199,14 @@ class Board:
         self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
-        self._ends: list[int] = []  # of running jobs
+        self.ends: list[int] = []  # of running jobs
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
         self.now = int(now)
         self.running = sorted(running, key=lambda held: (held.end, held.seq))
-        self._ends = [held.end for held in self.running]
+        self.ends = [held.end for held in self.running]
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._free.clear()
@@ -215,7 +215,7 @@ class Board:
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
         insort(self.running, held, key=lambda each: (each.end, each.seq))
-        insort(self._ends, held.end)
+        insort(self.ends, held.end)
         self._free.clear()
         self._able.clear()
 
@@ -231,7 +231,7 @@ class Board:
         """Return the same nodes with other free capacity and other running jobs."""
         other = Board(table, self.settings, self.layout)
         other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
-        other._ends = [held.end for held in other.running]
+        other.ends = [held.end for held in other.running]
         return other
 
     def totals(self, nodes: int) -> dict[str, float]:
@@ -276,10 +276,11 @@ class Board:
 
     def later_than(self, latest: int, job: Pending, nodes: int) -> bool:
         """Whether a job can start on these nodes only after an instant (s), by the limits of running jobs."""
-        shape = job.shape
-        if shape.count is None or job.where is not ANYWHERE:
-            return not self._fits_after(bisect_right(self._ends, latest), job, nodes)
-        return (self._usable(shape, bisect_right(self._ends, latest)) & nodes).bit_count() < shape.count
+        return not self._fits_after(bisect_right(self.ends, latest), job, nodes)
+
+    def able_by(self, shape: Shape, latest: int) -> int:
+        """Return the nodes that meet what a shape asks of each node at an instant (s), by the ends of limits."""
+        return self._usable(shape, bisect_right(self.ends, latest))
 
     def will_run(self, job: Pending, nodes: int, latest: int = 0) -> Plan | None:
         """Return when a job could start on these nodes by the limits of running jobs; ``None``: never.
@@ -294,7 +295,7 @@ class Board:
             an instant (s): of a later start, any bound after it is returned; 0: the start matters in any case
         """
         if latest:
-            ended = bisect_right(self._ends, latest)
+            ended = bisect_right(self.ends, latest)
             if not self._fits_after(ended, job, nodes):  # nor now
                 return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
         if self.fits(job, nodes):

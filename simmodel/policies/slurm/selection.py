@@ -139,7 +139,7 @@ def usable_cores(free: Free, shape: Shape) -> NDArray[np.float64]:
     """Return the cores of each node that a job of a shape could have."""
     cores: NDArray[np.float64] = free[0]
     if shape.memory_per_cpu and shape.request.nodes is None and not shape.exclusive:
-        return np.minimum(cores, free[2] // shape.memory_per_cpu)
+        cores = np.minimum(cores, free[2] // shape.memory_per_cpu)
     return cores
 
 
@@ -253,7 +253,8 @@ class Choice:
                 if must >> -run.negative & ((1 << run.length) - 1):
                     return i
         best = len(there) - 1
-        if there[best].cores < self.cores or max(run.length for run in there) < self.nodes:
+        last, wanted = there[best], self.nodes
+        if last.cores < self.cores or (last.length < wanted and max([run.length for run in there]) < wanted):
             return best
         fits = False
         for i, run in enumerate(there):

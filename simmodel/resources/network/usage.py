@@ -103,6 +103,7 @@ class LinkUsage:
         for first in range(0, len(sources), CHUNK):
             part = slice(first, first + CHUNK)
             numbers = self._measure.crossed(sources[part], destinations[part])
+            self._look_up(np.unique(numbers[numbers >= 0]))
             seconds = np.where(numbers >= 0, self._latency[numbers], 0.0)
             found = max(found, float(seconds.sum(axis=0).max(initial=0.0)))
         return found

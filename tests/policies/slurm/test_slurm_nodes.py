@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.node_lists import node_list
-from simmodel.policies.slurm.backfill import _Slot, _Window
+from simmodel.policies.slurm.backfill import Slot, Window
 from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, switches_of
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.selection import Shape, choose
@@ -87,7 +87,7 @@ def test_leaf_switches_fit_tightly(usable: int, nodes: int, chosen: list[int]) -
 
 
 def test_near_leaves_come_before_far_ones() -> None:
-    """Of six nodes, four on a leaf of the first room: the rest are of its other leaf, though that of another has more."""
+    """Of six nodes, four are on a leaf; the others are on the near leaf, though a far one has more."""
     text = "a:nodes=n[1-4];b:nodes=n[5-6];c:nodes=n[7-9];r1:switches=a,b;r2:switches=c;top:switches=r[1-2]"
     layout = Layout([f"n{i}" for i in range(1, 10)], 9, (), switches_of(text))
     found = choose(free(*[1] * 9), Shape(Request(6, nodes=6)), (1 << 9) - 1, layout=layout)
@@ -155,6 +155,13 @@ def test_excluded_nodes_features_and_their_numbers() -> None:
     assert [found[i][1] for i in (1, 2, 3, 4)] == ["n[3-4]", "n[5-6]", "n[3-4,8]", "n8"]
 
 
+def test_gpus_are_of_the_type_that_a_job_names() -> None:
+    nodes = [SlurmNodes(names="n[1-2]", gpus=["v100"]), SlurmNodes(names="n[3-4]", gpus=["a100"])]
+    job = Job(id=1, submit=0, run=9, requested=60, nodes=2, gpus_per_node=2, options="--gres=gpu:a100:2")
+    found = placed(cluster("n[1-4]", cores=4, gpus=4), [job], Slurm(QUICK, timing=TIMING, nodes=nodes))
+    assert found[1][1] == "n[3-4]"
+
+
 def test_a_job_waits_for_one_leaf_switch_and_no_longer_than_it_says() -> None:
     """n1, n2, n3 and n5 are busy for long; of the others, four are never on one leaf. A number alone is minutes."""
     held = [Job(id=i, submit=0, run=900, requested=960, nodes=1, options=f"-w n{i}") for i in (1, 2, 3, 5)]
@@ -168,20 +175,20 @@ def test_a_job_waits_for_one_leaf_switch_and_no_longer_than_it_says() -> None:
     assert found[7] == (90.0, "n[4,6-8]")
 
 
-def test_tasks_of_an_array_have_one_record_and_a_limit() -> None:
-    """Of four tasks two run at once; the job behind them is the second record, so it has the second priority."""
+def test_as_many_tasks_of_an_array_run_at_once_as_it_says() -> None:
     tasks = [Job(id=f"1_{i}", submit=0, run=50, requested=60, nodes=1, options="--array=0-3%2") for i in range(4)]
-    other = Job(id=2, submit=0, run=50, requested=60, nodes=1, priority=-1)
-    third = Job(id=3, submit=0, run=50, requested=60, nodes=7)
-    policy = Slurm(QUICK, timing=TIMING)
-    found = placed(cluster(), [*tasks, other, third], policy)
+    found = placed(cluster(), [*tasks, Job(id=2, submit=0, run=50, requested=60)], Slurm(QUICK, timing=TIMING))
     assert [found[f"1_{i}"][0] for i in range(4)] == [2.0, 2.0, 52.0, 52.0]
-    assert found[2][0] == 2.0
-    simulation = start(cluster(), [*tasks, other, third], policy)
-    simulation.run(until=0.5)
-    # nice takes one away: the third record has the same number, and was submitted later
-    queue = simulation.system.scheduler.policy._queue
-    assert sorted({job.priority for job in queue}, reverse=True) == [4294901759.0, 4294901757.0]
+    assert found[2] == (2.0, "n3")
+
+
+def test_the_tasks_of_an_array_have_one_record() -> None:
+    """Job 3 is the third record: its priority is 2 below that of the first, from which nice takes 3."""
+    jobs = [Job(id=1, submit=0, run=10, requested=60, nodes=8, priority=-3)]
+    jobs += [Job(id=f"2_{i}", submit=0, run=10, requested=60, nodes=8, options="-a 0-3") for i in range(4)]
+    jobs += [Job(id=3, submit=0, run=10, requested=60, nodes=8)]
+    found = placed(cluster(), jobs, Slurm(QUICK, timing=TIMING))
+    assert sorted(found, key=lambda job: found[job][0]) == ["2_0", "2_1", "2_2", "2_3", 3, 1]
 
 
 @pytest.mark.parametrize(("most", "at_once"), [(1, True), (20, False)])
@@ -289,17 +296,17 @@ def test_a_run_that_is_cut_among_tasks_of_an_array_goes_on_alike() -> None:
 def test_a_moving_span_sees_what_a_fixed_one_does(parts: list[tuple[int, int]], data: st.DataObject) -> None:
     slots, at = [], 0
     for length, nodes in parts:
-        slots.append(_Slot(at, at + length, nodes))
+        slots.append(Slot(at, at + length, nodes))
         at += length
     mine, long = data.draw(st.integers(0, 15)), data.draw(st.integers(0, 6))
-    window = _Window(slots, mine)
+    window = Window(slots, mine)
     for begin in sorted(data.draw(st.sets(st.integers(0, at + 1)))):
         touched = [slot for slot in slots if slot.end > begin and slot.begin <= begin + long]
         found = mine
         for slot in touched:
             found &= slot.nodes
         left, later = mine, 0
-        for slot, after in zip(slots, slots[1:], strict=False):
+        for slot, after in pairwise(slots):
             if slot.end > begin and not later:
                 if after.nodes & mine & ~(left & slot.nodes):
                     later = slot.end

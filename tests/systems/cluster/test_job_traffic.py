@@ -562,6 +562,7 @@ def test_traffic_is_added_to_a_log_by_a_seed():
         ({"traffic": None}, "must have a run time, a body, a workflow or traffic"),
         ({"body": lambda env, job, grant: iter(())}, "body: must be left out beside traffic"),
         ({"compute": -1}, "compute: must be >= 0"),
+        ({"traffic": "ring"}, r"traffic: must be a Traffic or Phases, got 'ring'"),
         (
             {"nodes": None, "elastic": Elastic(1, 2, 4), "traffic": Traffic([[0, 1], [1, 0]])},
             "elastic: must be left out beside traffic by a matrix, which is of one number of nodes",
