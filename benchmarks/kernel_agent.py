@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from time import process_time
+from typing import NamedTuple
 
-import attrs
 import numpy as np
 
 HIDDEN = (32, 16)
@@ -50,16 +49,6 @@ class Network:
         for n, m in pairwise(sizes):
             weights += [rng.normal(0.0, (2 / n) ** 0.5 if m > 1 else 1e-3, (n, m)), np.zeros(m)]
         return cls(weights)
-
-    @classmethod
-    def load(cls, path: Path | str) -> Network:
-        """Return a stored network."""
-        with np.load(path) as stored:
-            return cls([stored[f"arr_{i}"] for i in range(len(stored.files))])
-
-    def save(self, path: Path | str) -> None:
-        """Store the weights."""
-        np.savez(path, *self.weights)
 
     def layers(self, rows: np.ndarray) -> list[np.ndarray]:
         """Return the rows, the hidden layers and the scores."""
@@ -97,8 +86,7 @@ def probabilities(scores: np.ndarray, masks: np.ndarray) -> np.ndarray:
     return found / found.sum(axis=1, keepdims=True)
 
 
-@attrs.frozen
-class Decisions:
+class Decisions(NamedTuple):
     """The decisions of some episodes, and how much better than its like each went on."""
 
     rows: np.ndarray
@@ -119,7 +107,8 @@ def play(network: Network, envs: list, seed: int, alike: int, rng: np.random.Gen
         allowed = np.array([masks[i] for i in going])
         rows = np.array([rows_of(seen[i], actions) for i in going])
         chances = probabilities(network.layers(rows[allowed])[-1][:, 0], allowed)
-        drawn = (chances.cumsum(axis=1) > rng.random((len(going), 1)) * 0.999999).argmax(axis=1)
+        sums = chances.cumsum(axis=1)
+        drawn = (sums > rng.random((len(going), 1)) * sums[:, -1:]).argmax(axis=1)
         left = []
         for n, (i, action) in enumerate(zip(going, drawn.tolist(), strict=True)):
             taken[i].append((rows[n], allowed[n], action, chances[n, action]))
@@ -150,46 +139,30 @@ def _advantages(rewards: list[list[float]], times: list[list[float]], alike: int
     return found
 
 
-def improve(
-    network: Network,
-    moments: list,
-    done: Decisions,
-    rate: float,
-    rng: np.random.Generator,
-    *,
-    epochs: int = 3,
-    batch: int = 512,
-    clip: float = 0.2,
-    entropy: float = 0.003,
-) -> None:
-    """Improve a network by the clipped objective, in steps of Adam, whose moments are kept in a list."""
-    for _ in range(epochs):
-        order = rng.permutation(len(done.actions))
-        for part in np.array_split(order, max(1, len(order) // batch)):
-            masks, actions, better = done.masks[part], done.actions[part], done.advantages[part]
+def improve(network: Network, moments: list, done: Decisions, rate: float, rng: np.random.Generator) -> None:
+    """Improve a network by the clipped objective with an entropy bonus, in steps of Adam, whose moments are kept."""
+    for _ in range(3):
+        for part in np.array_split(rng.permutation(len(done.actions)), max(1, len(done.actions) // 512)):
+            masks, actions, better, n = done.masks[part], done.actions[part], done.advantages[part], len(part)
             layers = network.layers(done.rows[part][masks])
             chances = probabilities(layers[-1][:, 0], masks)
-            own, n = chances[np.arange(len(part)), actions], len(part)
-            ratio = own / done.chances[part]
-            open_ = np.where(better > 0, ratio < 1 + clip, ratio > 1 - clip)
-            back = -chances * (open_ * ratio * better)[:, None]
-            back[np.arange(n), actions] += open_ * ratio * better
+            ratio = chances[np.arange(n), actions] / done.chances[part]
+            gain = np.where(np.where(better > 0, ratio < 1.2, ratio > 0.8), ratio * better, 0.0)
+            back = -chances * gain[:, None]
+            back[np.arange(n), actions] += gain
             logs = np.log(np.where(chances > 0, chances, 1.0))
-            back -= entropy * chances * (logs - (chances * logs).sum(axis=1, keepdims=True))
+            back -= 0.003 * chances * (logs - (chances * logs).sum(axis=1, keepdims=True))
             steps = network.gradient(layers, back[masks].astype(np.float32) / n)
-            if not moments:
-                moments.append(0)
-                moments.extend([np.zeros_like(w), np.zeros_like(w)] for w in network.weights)
-            moments[0] += 1
+            moments[:] = moments or [1, *([np.zeros_like(w), np.zeros_like(w)] for w in network.weights)]
             for weight, step, pair in zip(network.weights, steps, moments[1:], strict=True):
                 pair[0] = 0.9 * pair[0] + 0.1 * step
                 pair[1] = 0.999 * pair[1] + 0.001 * step**2
                 unbiased = pair[0] / (1 - 0.9 ** moments[0]), pair[1] / (1 - 0.999 ** moments[0])
                 weight += rate * unbiased[0] / (unbiased[1] ** 0.5 + 1e-8)
+            moments[0] += 1
 
 
-@attrs.frozen
-class Learned:
+class Learned(NamedTuple):
     """The network that was best on the validation part, and how it came about: (steps, CPU s, mean return, value)."""
 
     network: Network
@@ -202,7 +175,7 @@ def learn(
     valid: Callable[[Network], float],
     *,
     seed: int,
-    rounds: int = 24,
+    rounds: int = 10,
     every: int = 2,
     groups: int = 8,
     alike: int = 8,

@@ -30,7 +30,8 @@ import numpy as np
 from kernel_agent import Network, learn
 
 from simmodel import Start, load_workload, simulate
-from simmodel.learn import SchedulingEnv, Trained, agent_policy, backfill_env, batch_env, judge
+from simmodel.generators.grids import tiered_grid, tiered_grid_jobs
+from simmodel.learn import SchedulingEnv, Trained, agent_policy, backfill_env, batch_env, judge, route_env
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.registry import policy
 from simmodel.work.workload import Workload
@@ -38,7 +39,7 @@ from simmodel.work.workload import Workload
 DATA = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 STORE = Path(__file__).parent / "learned"
 METRIC = "bounded_slowdown_mean"
-WEEK = 7 * 86400.0
+DAY, WEEK = 86400.0, 7 * 86400.0
 
 
 class Held(Policy):
@@ -101,29 +102,58 @@ def lublin(**options) -> Case:
     spans = [(float(at[a]), float(at[b])) for a, b in pairwise(edges)]
     held = [Held(name) for name in ("fcfs", "sjf", "smallest", "wfp", "unicef", "f1", "f2", "f3", "f4")]
     return Case(
-        partial(batch_env, **options), 256, log, (0.0, spans[0][0]), spans[:2], spans[2:],
-        heuristics=None if options else held, options={"estimates": "exact"},
-    )  # fmt: skip
+        partial(batch_env, **options),
+        256,
+        log,
+        (0.0, spans[0][0]),
+        spans[:2],
+        spans[2:],
+        jobs=1024,
+        heuristics=None if options else held,
+        options={"estimates": "exact"},
+        training={"groups": 1} if options else {"groups": 2, "rounds": 16},
+    )
 
 
-def real(file: str, processors: int, jobs: int = 256) -> Case:
+def real(file: str, processors: int, rounds: int = 6) -> Case:
     """Return a case of a log: 60 % of its weeks to learn from, 15 % to choose by, the rest to judge."""
     log = load_workload(DATA / "swf" / file)
     weeks = int(since(log)[-1] // WEEK)
     first, second = int(0.6 * weeks), int(0.75 * weeks)
     spans = [(week * WEEK, (week + 1) * WEEK) for week in range(weeks)]
+    training = {"rounds": rounds}
     return Case(
-        backfill_env, processors, log, (0.0, first * WEEK), spans[first:second], spans[second:], jobs,
-    )  # fmt: skip
+        backfill_env, processors, log, (0.0, first * WEEK), spans[first:second], spans[second:], training=training
+    )
+
+
+def clusters() -> Case:
+    """Return a case of four clusters of 16 processors of speeds 0.5 to 2 with EASY, and twelve days of jobs."""
+    log = load_workload("lublin:jobs=20000,processors=16", seed=1)
+    log = log.replace(submit=np.floor(log["submit"] / 9.0))
+    days = [(day * DAY, (day + 1) * DAY) for day in range(14)]
+    places = {"half": 16, "one": 16, "three halves": 16, "two": 16}
+    options = {"slowdowns": [2, 1, 2 / 3, 0.5], "policies": "easy"}
+    return Case(route_env, places, log, (0.0, 6 * DAY), days[6:7], days[7:14], options=options, training={"rounds": 6})
+
+
+def sites() -> Case:
+    """Return a case of a grid of twenty sites and five days of jobs that read files."""
+    log = tiered_grid_jobs(24_000, sites=20, files=1000, span="120h", seed=2)
+    halves = [(half * DAY / 2, (half + 1) * DAY / 2) for half in range(10)]
+    grid = tiered_grid(20, files=1000, seed=1)
+    return Case(route_env, grid, log, (0.0, 2 * DAY), halves[4:5], halves[5:], training={"rounds": 6})
 
 
 CASES: dict[str, Callable[[], Case]] = {
     "next": lublin,
     "again": partial(lublin, hold=False),
     "easy": partial(lublin, hold=False, backfill="easy"),
-    "kth": partial(real, "KTH-SP2-1996-2.1-cln.swf.gz", 100),
+    "kth": partial(real, "KTH-SP2-1996-2.1-cln.swf.gz", 100, 10),
     "sdsc": partial(real, "SDSC-SP2-1998-4-filtered.swf.gz", 128),
     "theta": partial(real, "theta_2022.swf.gz", 4360),
+    "clusters": clusters,
+    "sites": sites,
 }
 
 
@@ -131,9 +161,8 @@ def values(case: Case, network: Network, spans: list[tuple[float, float]]) -> li
     """Return the metric of an agent in each span."""
     at = since(case.log)
     parts = [case.log.where((at >= begin) & (at < end)) for begin, end in spans]
-    options = {name: each for name, each in case.options.items() if name == "estimates"}
     agent = case.policy(network)
-    return [float(simulate(case.platform, part, agent, **options).metrics()[METRIC]) for part in parts]
+    return [float(simulate(case.platform, part, agent, **case.options).metrics()[METRIC]) for part in parts]
 
 
 def unit() -> float:
@@ -152,7 +181,7 @@ def train(name: str, seeds: list[int]) -> None:
         found = learn(
             case.env, lambda network: float(np.mean(values(case, network, case.chosen))), seed=seed, **case.training
         )
-        found.network.save(STORE / f"{name}_{seed}.npz")
+        np.savez(STORE / f"{name}_{seed}.npz", *found.network.weights)
         history = [[round(each, 2) if each == each else None for each in row] for row in found.history]
         about = {"y": round(y, 3), "value": found.value, "columns": "steps, CPU s, mean return, chosen by"}
         (STORE / f"{name}_{seed}.json").write_text(json.dumps({**about, "history": history}))
@@ -161,15 +190,26 @@ def train(name: str, seeds: list[int]) -> None:
               f" chosen by {found.value:.1f}", flush=True)  # fmt: skip
 
 
+def stored(path: Path) -> Network:
+    """Return a network that was stored."""
+    with np.load(path) as weights:
+        return Network(list(weights.values()))
+
+
 def judged(name: str):
     """Return the judgement of the stored agents of a case."""
     case, agents = CASES[name](), []
     for path in sorted(STORE.glob(f"{name}_*.npz")):
         *_, last = json.loads(path.with_suffix(".json").read_text())["history"]
-        agents.append(Trained(case.policy(Network.load(path)), int(last[0]), last[1], (0.0, case.chosen[-1][1])))
-    options = {key: each for key, each in case.options.items() if key == "estimates"}
+        agents.append(Trained(case.policy(stored(path)), int(last[0]), last[1], (0.0, case.chosen[-1][1])))
     return judge(
-        {"agent": agents}, case.log, case.weeks, case.platform, metric=METRIC, heuristics=case.heuristics, **options
+        {"agent": agents},
+        case.log,
+        case.weeks,
+        case.platform,
+        metric=METRIC,
+        heuristics=case.heuristics,
+        **case.options,
     )
 
 

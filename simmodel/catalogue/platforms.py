@@ -26,7 +26,7 @@ def platform_names() -> list[str]:
     return bundled_names("platforms")
 
 
-def load_platform(name_or_path: str | Path, *, trust: bool = False) -> Any:
+def load_platform(name_or_path: str | Path, *, trust: bool = False, machine: bool = False) -> Any:
     """Return a bundled platform by name, or read a platform from a file.
 
     Parameters
@@ -35,6 +35,8 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False) -> Any:
         one of ``platform_names()``, or the path of a TOML file, of a platform of SimGrid or HetSim (``.xml``,
         ``.xml.gz``; told apart by the root element) or of a configuration of CGSim (``.json``). The hosts of SimGrid
         are the nodes of a cluster or the sites of a grid (:class:`~simmodel.formats.simgrid.SimGridPlatform`)
+    machine
+        whether the hosts of a platform of SimGrid are the processors of a machine, for tasks
     trust
         whether the custom processors of a file may be ``module:Class``, which imports code
 
@@ -53,17 +55,20 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False) -> Any:
     """
     bundled = bundled_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
     if bundled is not None:
-        return _read(bundled, trust)
+        return _read(bundled, trust, machine)
     path = Path(name_or_path)
     if isinstance(name_or_path, str) and not re.search(r"[/\\.]|^-$", name_or_path) and not path.is_file():
         raise unknown("platform", name_or_path, platform_names())
-    return _read(held(path), trust)
+    return _read(held(path), trust, machine)
 
 
-def _read(file: Path | IO[bytes], trust: bool) -> Any:
+def _read(file: Path | IO[bytes], trust: bool, machine: bool) -> Any:
     named = source_name(file).lower()
     if named.endswith((".xml", ".xml.gz")) or (not isinstance(file, Path) and peek(file).lstrip()[:1] == b"<"):
-        return read_simgrid(file).spec if _begins_as_simgrid(file) else read_hetsim(file)
+        if not _begins_as_simgrid(file):
+            return read_hetsim(file)
+        found = read_simgrid(file)
+        return found.machine if machine else found.spec
     if named.endswith((".json", ".json.gz")):
         return read_cgsim(file).grid
     return read_toml(file, trust=trust)

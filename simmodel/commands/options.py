@@ -123,7 +123,7 @@ def platform_for(runs: Runs, name: str, *, trust: bool = False) -> tuple[Any, Ki
     from simmodel.catalogue import load_platform
     from simmodel.systems.kinds import kind_of_platform, work_of
 
-    spec = load_platform(name, trust=trust)
+    spec = load_platform(name, trust=trust, machine=runs == "tasks")
     kind, found = kind_of_platform(spec), work_of(spec)
     if found != runs:
         raise InputError(f"must be {_EXPECTED[runs]}, got a {kind.name}: {_ELSEWHERE[found]}", name)

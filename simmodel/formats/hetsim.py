@@ -87,7 +87,7 @@ class _Reader:
         return InputError(message, source=self.name, place=f"line {element.line}")
 
     def machine(self, root: Element) -> MachineSpec:
-        given: dict[str, str] = {}
+        given: dict[str, Any] = {}
         if root.tag in _KEYS:
             self.take(root)
         else:

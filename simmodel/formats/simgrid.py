@@ -1,8 +1,7 @@
 """Platforms of SimGrid as XML (versions 4 and 4.1 of its DTD): hosts, and the routes between them.
 
 Zones are Full, Floyd, Dijkstra, DijkstraCache, Cluster (or Star) and None. Whatever is not read is refused by name and
-line: peers and Vivaldi zones, WiFi, actors, ``<config>``, ``<trace>``, random profiles, and profiles of hosts and of
-latencies.
+line: peers and Vivaldi zones, WiFi, actors, ``<config>``, random profiles, and profiles of hosts and of latencies.
 """
 
 from __future__ import annotations
@@ -25,10 +24,11 @@ from simmodel.foundation.units import parse_quantity
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.grid import GridSpec, SiteSpec
 from simmodel.platform.links import LinkSpec
+from simmodel.platform.machine import CPU_CORES, ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import NetworkSpec, RouteSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.storage import StorageSpec
-from simmodel.platform.topology import Interconnect, read_topology
+from simmodel.platform.topology import Interconnect, TopologyFile, read_topology
 from simmodel.resources.network.zones import DijkstraZone, FloydZone, FullZone, StarZone, TopologyZone, Way, Zone, Zones
 
 __all__ = ["SimGridHost", "SimGridPlatform", "node_kinds", "read_simgrid"]
@@ -46,11 +46,12 @@ _ZONES: Mapping[str, type[Zone]] = {
 }
 _SYNONYMS = {"AS": "zone", "ASroute": "zoneRoute", "bypassASroute": "bypassZoneRoute"}
 _CLUSTER = "id prefix suffix radical speed bw lat"
-_PARTS = "prop zone cluster cabinet link backbone host router host_link"
+_TRACES = "trace trace_connect"
+_PARTS = f"prop zone cluster cabinet link backbone host router host_link {_TRACES}"
 _ROUTES = ("route", "zoneRoute", "bypassRoute", "bypassZoneRoute")
 # Tag: required attributes, optional ones, and the elements inside.
 _TAGS: Mapping[str, tuple[str, str, str]] = {
-    "platform": ("version", "", "zone cluster"),
+    "platform": ("version", "", f"zone cluster {_TRACES}"),
     "zone": ("id routing", "", f"{_PARTS} {' '.join(_ROUTES)}"),
     "host": ("id speed", "core pstate", "prop disk"),
     "disk": ("id read_bw write_bw", "", "prop"),
@@ -71,6 +72,8 @@ _TAGS: Mapping[str, tuple[str, str, str]] = {
     "bypassZoneRoute": ("src dst gw_src gw_dst", "", "link_ctn"),
     "link_ctn": ("id", "direction", ""),
     "prop": ("id value", "", ""),
+    "trace": ("id", "file periodicity", ""),
+    "trace_connect": ("trace element", "kind", ""),
 }
 _POLICIES = {"SHARED": "shared", "FATPIPE": "fatpipe", "SPLITDUPLEX": "splitduplex", "FULLDUPLEX": "splitduplex"}
 _TOPOLOGIES = {"TORUS": "torus", "FAT_TREE": "fat-tree", "DRAGONFLY": "dragonfly"}
@@ -128,12 +131,15 @@ class SimGridPlatform(Fields):
         the routes between them, for ``Network(env, topology=platform.topology, model="simgrid")``
     properties
         the properties of zones and links by name
+    path
+        that of the file, for specs that are written to files; ``None``: it has none
     """
 
     name: str
     hosts: tuple[SimGridHost, ...]
     topology: Zones
     properties: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict, hash=False)
+    path: str | None = None
 
     @property
     def spec(self) -> ClusterSpec | GridSpec:
@@ -158,6 +164,45 @@ class SimGridPlatform(Fields):
             each = disks if len(disks) == len(found) else ()
             sites.append(SiteSpec(name=zone, hosts=[node for node, _ in found], disks=each))
         return GridSpec(name=self.name, sites=sites, network=self._between(places), core_speed=hosts[0].speed)
+
+    @property
+    def machine(self) -> MachineSpec:
+        """The hosts as a machine: each has a memory pool of its name, and its cores are CPU cores.
+
+        Times of tasks are those on the first host. Data move over the network under SimGrid's defaults.
+
+        Raises
+        ------
+        InputError
+            no host runs jobs
+        """
+        hosts = [host for host in self.hosts if host.computes]
+        if not hosts:
+            raise InputError("must have a host that runs jobs", source=self.name)
+        speeds = dict.fromkeys(host.speed for host in hosts)
+        kinds = {speed: f"{speed:.15g} flop/s" for speed in speeds}
+        processors = [
+            ProcessorSpec(
+                name=host.name if host.cores == 1 else f"{host.name}.",
+                count=host.cores,
+                type=CPU_CORES[0],
+                architecture=kinds[host.speed],
+                pool=host.name,
+                idle_power=host.powers[0] / host.cores,
+                load_power=host.powers[-1] / host.cores,
+            )
+            for host in hosts
+        ]
+        topology = self.topology if self.path is None else TopologyFile(self.path)
+        return MachineSpec(
+            name=self.name,
+            pools=[MemoryPoolSpec(name=host.name) for host in hosts],
+            architectures=[
+                ArchitectureSpec(name=name, performance=speed / hosts[0].speed) for speed, name in kinds.items()
+            ],
+            processors=processors,
+            network=NetworkSpec(topology=topology, model="simgrid"),
+        )
 
     def _between(self, places: Mapping[str, list[SimGridHost]]) -> NetworkSpec:
         hosts = {host.name for host in self.hosts}
@@ -212,7 +257,9 @@ def read_simgrid(source: Source) -> SimGridPlatform:
     (NodeSpec(names='n[0-3]', count=4),)
     """
     root, name = read_xml(source)
-    return _Reader(name, Path(source).parent if isinstance(source, str | Path) else None).platform(root)
+    if not isinstance(source, str | Path):
+        return _Reader(name, None).platform(root)
+    return attrs.evolve(_Reader(name, Path(source).parent).platform(root), path=str(source))
 
 
 def _parts(element: Element, *tags: str) -> list[Element]:
@@ -235,6 +282,8 @@ class _Reader:
         self.links: dict[str, LinkSpec] = {}
         self.split: set[str] = set()
         self.properties: dict[str, dict[str, str]] = {}
+        self.traces: dict[str, tuple[list[tuple[float, float]], float | None]] = {}
+        self.connected: list[Element] = []
 
     def wrong(self, element: Element, message: str) -> InputError:
         return InputError(message, source=self.name, place=f"line {element.line}")
@@ -281,7 +330,8 @@ class _Reader:
             if text and key not in (*required, *optional):
                 accepted = ", ".join([*required, *optional])
                 raise self.wrong(element, f"attribute {key!r} of {here} is not read; accepted: {accepted}")
-        if any(text and text.strip() for text in (element.text, *(each.tail for each in element))):
+        texts = ("" if element.tag == "trace" else element.text, *(each.tail for each in element))
+        if any(text and text.strip() for text in texts):
             raise self.wrong(element, f"text in {here} is not read")
         for each in _parts(element):
             each.tag = _SYNONYMS.get(each.tag, each.tag)
@@ -298,10 +348,14 @@ class _Reader:
         if root.get("version") not in ("4", "4.0", "4.1"):
             raise self.wrong(root, f"version must be 4 or 4.1, got {shown(root.get('version'))}")
         self.check(root)
-        tops = _parts(root)
+        tops = _parts(root, "zone", "cluster")
         if len(tops) != 1:
             raise self.wrong(root, f"must have one zone or cluster at the top, got {len(tops)}")
         self.inside(tops[0], None)
+        for each in _parts(root, *_TRACES.split()):
+            self.trace(each)
+        for each in self.connected:
+            self.connect(each)
         return SimGridPlatform(
             name=title_of(self.name, ".xml"),
             hosts=tuple(self.hosts.values()),
@@ -330,6 +384,8 @@ class _Reader:
                 self.point(each, each.attrib["id"], zone)
             elif each.tag in ("link", "backbone"):
                 self.given_link(each)
+            elif each.tag in _TRACES.split():
+                self.trace(each)
             elif each.tag != "prop":
                 late.append(each)
         for each in late:
@@ -404,16 +460,44 @@ class _Reader:
         values = self.quantity(element, "bandwidth", "B/s"), self.quantity(element, "latency", "s")
         self.link(element, name, *values, self.one_of(element, "sharing_policy", "SHARED", _POLICIES))
         for key in ("bandwidth_file", "state_file"):
-            if not element.get(key):
-                continue
-            profile, period = self.profile(element, element.attrib[key])
-            for each in dict.fromkeys(self.directions(element, name)):
-                link = self.links[each]
-                if link.profile:
-                    raise self.wrong(element, f"link {name} must have one profile, of its bandwidth or of its state")
-                scale = link.bandwidth if key == "state_file" else 1.0
-                points = [(at, value * scale) for at, value in profile]
-                self.links[each] = self.made(element, partial(attrs.evolve, link), profile=points, repeat=period)
+            if element.get(key):
+                self.follow(element, name, *self.profile(element, element.attrib[key]), key == "state_file")
+
+    def follow(
+        self, element: Element, name: str, profile: list[tuple[float, float]], period: float | None, state: bool
+    ) -> None:
+        """Let a link follow a profile of its bandwidth, or of its state."""
+        for each in dict.fromkeys(self.directions(element, name)):
+            link = self.links[each]
+            if link.profile:
+                raise self.wrong(element, f"link {name} must have one profile, of its bandwidth or of its state")
+            scale = link.bandwidth if state else 1.0
+            points = [(at, value * scale) for at, value in profile]
+            self.links[each] = self.made(element, partial(attrs.evolve, link), profile=points, repeat=period)
+
+    def trace(self, element: Element) -> None:
+        """Keep a trace, or a connection of one until all links are known."""
+        if element.tag == "trace_connect":
+            self.connected.append(element)
+            return
+        name, text = element.attrib["id"], element.text or ""
+        if name in self.traces:
+            raise self.wrong(element, f"duplicate trace {shown(name)}")
+        if element.get("file"):
+            points, period = self.profile(element, element.attrib["file"])
+        elif text.strip():
+            points, period = self.points(enumerate(text.splitlines(), element.line), self.name)
+        else:
+            raise self.wrong(element, f"trace {shown(name)} must have a file or lines of a time and a value")
+        given = self.quantity(element, "periodicity", "s") if element.get("periodicity", "-1.0")[:1] != "-" else 0.0
+        self.traces[name] = points, given or period
+
+    def connect(self, element: Element) -> None:
+        """Let a link follow a trace."""
+        name = element.attrib["trace"]
+        kind = self.one_of(element, "kind", "HOST_AVAIL", ("BANDWIDTH", "LINK_AVAIL"))
+        self.known(element, "trace", name, self.traces)
+        self.follow(element, element.attrib["element"], *self.traces[name], kind == "LINK_AVAIL")
 
     def link(self, element: Element, name: str, bandwidth: float, latency: float, policy: str) -> tuple[str, str]:
         """Add a link; return the names of its directions, which are one if it is not split duplex."""
@@ -440,9 +524,11 @@ class _Reader:
         """Return the times and the values of a profile in a file, and its period."""
         if self.folder is None:
             raise self.wrong(element, f"profile {shown(file)} is only read beside a platform that is read from a path")
+        return self.points(*read_lines(self.folder / file))
+
+    def points(self, lines: Iterable[tuple[int, str]], name: str) -> tuple[list[tuple[float, float]], float | None]:
         points: list[tuple[float, float]] = []
         period, pause = 0.0, -1.0
-        lines, name = read_lines(self.folder / file)
         for number, line in lines:
             words = line.split()
             try:

@@ -72,7 +72,7 @@ class AgentPolicy(Policy):
         yield from act.resume(view)
         while act.asks(view):
             mask = act.mask(view)
-            action = self.action(observe(view), mask)
+            action = self.action(observe(view), None if mask is None else mask.copy())
             act.check(action, mask)
             yield from act(view, action)
 

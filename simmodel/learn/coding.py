@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 import numpy as np
 from gymnasium import spaces
 
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, clipped
 from simmodel.scheduling.policy_base import parameters_of
 
 if TYPE_CHECKING:
@@ -185,5 +185,12 @@ class FunctionAct(Act[Observe]):
         return self.function(view, action)
 
     def mask(self, view: View) -> Mask | None:
-        """Return the function's mask."""
-        return None if self.masked is None else self.masked(view)
+        """Return the function's mask; raises ``InputError`` if it is none of the actions, or allows none."""
+        if self.masked is None:
+            return None
+        found = np.asarray(self.masked(view))
+        shape = (int(self.space.n),) if isinstance(self.space, spaces.Discrete) else found.shape
+        if found.dtype != np.bool_ or found.shape != shape or not found.any():
+            wanted = f"booleans of shape {shape}, one of them true"
+            raise InputError(f"must return {wanted}, got {clipped(found.tolist(), 80)}", place="mask")
+        return found

@@ -119,8 +119,10 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         Raises
         ------
         InputError
-            in the episode no decision is to be made
+            in the episode no decision is to be made, or options are given: there are none
         """
+        if options:
+            raise InputError(f"must be empty, got {', '.join(map(repr, options))}", place="options")
         super().reset(seed=seed)
         self._begin(self.system(self.np_random))
         assert self.simulation is not None
@@ -192,7 +194,8 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
 
     def action_masks(self) -> Mask | None:
         """Return which actions are allowed now; ``None``: all of the space, or the episode has ended."""
-        return None if self.view is None else self.act.mask(self.view)
+        mask = None if self.view is None else self.act.mask(self.view)
+        return None if mask is None else mask.copy()
 
     def fork(self) -> SchedulingEnv:
         """Return a copy at the same decision, for tree search: both go on by themselves.

@@ -15,7 +15,7 @@ from simmodel.experiments.exploration import Exploration, explore
 from simmodel.foundation.display import Cells, Shown, counted, text_table
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.learn.episodes import Span, seconds_of, within
-from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
+from simmodel.metrics.statistics import Interval, cautious_interval
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
@@ -189,8 +189,9 @@ def _apart(weeks: Sequence[Span], trained: Mapping[str, Sequence[Trained]]) -> l
 class Judgement(Shown):
     """Agents and heuristics on unseen weeks.
 
-    The best heuristic is the best one in hindsight, on these very weeks, which favours it. Intervals are those of the
-    mean over weeks, for agents the mean of their seeds; with fewer than five weeks there are none.
+    The best heuristic is the best one in hindsight, on these very weeks, which favours it. Intervals are those of
+    :func:`~simmodel.metrics.statistics.cautious_interval` over the weeks, for agents of the mean of their seeds; with
+    fewer than five weeks there are none.
 
     Parameters
     ----------
@@ -242,14 +243,12 @@ class Judgement(Shown):
 
     def difference(self, name: str, other: str | None = None) -> Interval:
         """Return the mean difference to another one (default: the best heuristic) over the weeks, with its interval."""
-        return self._interval(self.values(name).mean(axis=0), self.values(other or self.best).mean(axis=0))
+        return self._interval(self.values(name).mean(axis=0) - self.values(other or self.best).mean(axis=0))
 
-    def _interval(self, first: NDArray[np.float64], second: NDArray[np.float64] | None = None) -> Interval:
-        level = self.measured.level
-        if len(first) < _FEWEST:
-            mean = float(first.mean()) - (0.0 if second is None else float(second.mean()))
-            return Interval(mean, nan, level, len(first))
-        return mean_interval(first, level) if second is None else paired_difference(first, second, level)
+    def _interval(self, values: NDArray[np.float64]) -> Interval:
+        if len(values) < _FEWEST:
+            return Interval(float(values.mean()), nan, self.measured.level, len(values))
+        return cautious_interval(values, self.measured.level)
 
     @property
     def table(self) -> Table:

@@ -27,8 +27,8 @@ ROUTED_COLUMNS = ("processors", "requested", "input bytes")
 """Of the job: share of the processors of the largest place; requested time, -1 without one, and bytes of its inputs."""
 SITE_COLUMNS = ("takes", "free", "queued", "coming", "running", "load", "speed", "held", "transfer")
 """Of each place: whether it takes the job; free share; jobs that wait, come and run; expected remaining work a
-processor (s), -1 once it has work without a request; speed, of the highest; share of the input bytes there; seconds for
-the rest on idle links. Counts, seconds and bytes are on logarithmic scales from 0 to 1."""
+processor (s), -1 once it has work without a request; speed for the job, of the highest; share of the input bytes there;
+seconds for the rest on idle links. Counts, seconds and bytes are on logarithmic scales from 0 to 1."""
 _SECONDS, _JOBS, _BYTES = (1 / log1p(most) for most in (30 * 86400.0, 1e5, 1e15))
 
 
@@ -63,8 +63,6 @@ class Sites(Observe):
         self._index = index = SiteColumns(view.places)
         self._changed = index.follow()
         self._table = np.zeros((self.places, len(SITE_COLUMNS)), dtype=np.float32)
-        speeds = np.array([place.speed for place in view.places])
-        self._table[:, 6] = speeds / speeds.max()
         self._largest = max(1, *(place.capacity for place in view.places))
 
     def first(self, view: View) -> tuple[BrokeredJob | None, Mask]:
@@ -104,6 +102,8 @@ class Sites(Observe):
                 else 0
             )
             seconds = min(1.0, log1p(job.requested) * _SECONDS) if known else -1.0
+            speeds = np.array([place.speed / place.slowdown(job) for place in self._places])
+            table[:, 6] = speeds / speeds.max()
             about[:] = min(1.0, job.processors / self._largest), seconds, min(1.0, log1p(size) * _BYTES)
             if size:
                 table[:, 7] = [place.held(job) / size for place in self._places]

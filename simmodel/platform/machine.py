@@ -17,7 +17,8 @@ from simmodel.foundation.loading import within_count
 from simmodel.foundation.units import in_bytes, in_seconds, in_watts
 from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
 from simmodel.platform.models import model_text
-from simmodel.platform.network import LinkSpec
+from simmodel.platform.network import LinkSpec, NetworkSpec
+from simmodel.platform.topology import Valiant
 from simmodel.work.task import CPU_CORES
 
 __all__ = ["CPU_CORES", "ArchitectureSpec", "MachineSpec", "MemoryPoolSpec", "ProcessorSpec"]
@@ -204,6 +205,9 @@ class MachineSpec(Fields):
         see their classes; names must be unique
     links
         each ``between`` two pools; ``one_way``: only from the first to the second
+    network
+        instead of links: a :class:`~simmodel.platform.NetworkSpec` with a topology, whose hosts have the names of the
+        pools, such as a platform of SimGrid
     home
         the pool of the initial data; default: the pool of the first CPU core, or the first pool
     time_unit
@@ -212,8 +216,8 @@ class MachineSpec(Fields):
     Raises
     ------
     InputError
-        a name is duplicate or unknown, a processor that needs setup has no CPU core for it, or no links lead from one
-        pool with processors to another
+        a name is duplicate or unknown, a processor that needs setup has no CPU core for it, no links lead from one
+        pool with processors to another, or there are links beside a network
 
     >>> spec = MachineSpec(
     ...     pools=[MemoryPoolSpec(name="ram"), MemoryPoolSpec(name="hbm", size=16e9)],
@@ -232,6 +236,7 @@ class MachineSpec(Fields):
     architectures: tuple[ArchitectureSpec, ...] = attrs.field(converter=_tuple)
     processors: tuple[ProcessorSpec, ...] = attrs.field(converter=_tuple)
     links: tuple[LinkSpec, ...] = attrs.field(default=(), converter=_tuple)
+    network: NetworkSpec | None = None
     home: str | None = None
     time_unit: str = "s"
 
@@ -274,11 +279,27 @@ class MachineSpec(Fields):
     def _check_ways(self) -> None:
         used = dict.fromkeys([str(self.home), *(each.pool for each in self.processors)])
         used |= dict.fromkeys(pool.spill for pool in self.pools if pool.spill is not None and pool.name in used)
+        if self.network is not None:
+            self._check_network(self.network, used)
+            return
         for source in used:
             reached = self._reached(source)
             for destination in used:
                 if destination not in reached:
                     raise InputError(f"missing links from pool {source!r} to pool {destination!r}", place="links")
+
+    def _check_network(self, network: NetworkSpec, used: Iterable[str]) -> None:
+        if self.links:
+            raise InputError("must be empty beside a network", place="links")
+        if network.topology is None:
+            raise InputError("must have a topology; links between pools are those of the machine", place="network")
+        if isinstance(network.topology, Valiant):
+            message = "must have one route for each pair of pools: snapshots of a machine keep no draws"
+            raise InputError(message, place="network.topology")
+        hosts = set(network.topology.hosts)
+        for pool in used:
+            if pool not in hosts:
+                raise InputError(f"must have the pool {pool!r} among its hosts", place="network.topology")
 
     def _reached(self, source: str) -> set[str]:
         reached, ahead = {source}, [source]
@@ -318,7 +339,10 @@ class MachineSpec(Fields):
             counts[spec.type] = counts.get(spec.type, 0) + 1
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         parts = [f"{counted(sum(counts.values()), 'processor')} ({kinds})"]
-        parts += [counted(len(self.pools), "pool"), counted(len(self.links), "link")]
+        parts += [
+            counted(len(self.pools), "pool"),
+            counted(len(self.links), "link") if self.network is None else "a network",
+        ]
         return f"<MachineSpec {self.name}: {', '.join(parts)}>"
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import nextafter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from simmodel.scheduling.protocol import Decision, Reserve, Start
 from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.profile import CountProfile
     from simmodel.resources.pools.running import Entry
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.scheduling.waiting import WaitingQueue
@@ -24,6 +25,8 @@ INFINITY = float("inf")
 _PAST = 1000  # started jobs tolerated in the line
 _DOUBLED = 40
 _FEW = 100  # planned jobs whose profile is short enough to be searched from its beginning
+_APART = 48  # jobs planned between two marks
+_CHANGES = 256  # kept until all marks have them
 
 
 class Bounds:
@@ -58,6 +61,72 @@ class Bounds:
             stop = bisect_right(starts, at, first)
             times[first:stop], starts[first:stop] = [requested], [at]
 
+    def copy(self) -> Bounds:
+        """Return a copy."""
+        copy = Bounds()
+        copy._steps = [(list(times), list(starts)) for times, starts in self._steps]
+        return copy
+
+
+class _Mark:
+    """The profile and the bounds that the jobs before a position in the line leave.
+
+    ``noted`` is the number of changes since that the profile has.
+    """
+
+    __slots__ = ("bounds", "noted", "position", "profile")
+
+    def __init__(self, position: int, profile: CountProfile, bounds: Bounds, noted: int) -> None:
+        self.position = position
+        self.profile = profile
+        self.bounds = bounds
+        self.noted = noted
+
+
+class Marks(list[_Mark]):
+    """The profiles before some positions in the line, at which planning can go on: the first is that of no plans."""
+
+    __slots__ = ("_changes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changes: list[tuple[float, int, float, float]] = []
+
+    def mark(self, position: int, profile: CountProfile, bounds: Bounds) -> None:
+        """Add the profile and the bounds before a position behind all others."""
+        self.append(_Mark(position, profile.copy(), bounds.copy(), len(self._changes)))
+
+    def note(self, position: float, amount: int, start: float, end: float) -> None:
+        """Note that an amount comes free or is taken, in the profiles before positions up to this one."""
+        if len(self._changes) >= _CHANGES:
+            for mark in self:
+                self._renew(mark)
+                mark.noted = 0
+            self._changes.clear()
+        self._changes.append((position, amount, start, end))
+
+    def cut(self, position: int) -> None:
+        """Drop the profiles before positions behind this one."""
+        while self and self[-1].position > position:
+            self.pop()
+
+    def clear(self) -> None:
+        """Drop all profiles."""
+        super().clear()
+        self._changes.clear()
+
+    def profile(self, mark: _Mark, now: float) -> CountProfile:
+        """Return the profile of a mark from now on; it is not to be changed."""
+        self._renew(mark)
+        mark.profile.advance(now)
+        return mark.profile
+
+    def _renew(self, mark: _Mark) -> None:
+        for position, amount, start, end in self._changes[mark.noted :]:
+            if position >= mark.position:
+                mark.profile.change(amount, start, end)
+        mark.noted = len(self._changes)
+
 
 class CountPlan:
     """The planned starts of the waiting jobs of a pool of counted processors.
@@ -65,7 +134,8 @@ class CountPlan:
     Jobs are planned in the order of the queue, each into the earliest hole that the running jobs and those before it
     leave. While running jobs end when expected and planned jobs start when planned, planning anew would give the same
     starts: then the plan is kept, and jobs that arrived since are added to it. A job that comes or goes within the plan
-    has only the jobs behind it planned anew; an end at another instant, or any other change of the pool, all.
+    has only the jobs behind it planned anew; an early end, the first job that can start earlier and those behind it;
+    any other change of the pool, all.
 
     A plan goes no further than the last job that could start now; the more ends have come when expected, the further it
     is made in advance, since it will probably last.
@@ -85,14 +155,17 @@ class CountPlan:
         "_due",
         "_ends",
         "_events",
+        "_freed",
         "_gone",
         "_line",
+        "_marks",
         "_next",
         "_offered",
         "_order",
         "_place",
         "_planned",
         "_profile",
+        "_since",
         "_starts",
         "_tried",
         "_version",
@@ -117,9 +190,15 @@ class CountPlan:
         self._version = self._events = 0  # of the pool when all jobs were planned; its changes since
         self._offered: LiveJob | None = None  # a job whose start has not been carried out yet
         self._tried = 0, 0  # events and length of the line when no further job could start
+        self._marks: Marks | None = Marks() if keep and self.counted else None
+        self._since = 0  # jobs planned since the last mark
+        self._freed = -INFINITY  # until when (s) processors are free that ended early since the last decision
         if keep:
             waiting.keep(self)
             place.running.watch(self)
+
+    counted: ClassVar[bool] = True
+    """Whether its profile is of processors, so that an early end leaves a part of the plan."""
 
     # ------------------------------------------------------------------ what happens between decisions
 
@@ -143,20 +222,27 @@ class CountPlan:
             return
         end, _, processors, run = entry
         now, job = self._place.env._now, run.work
-        at, _ = self._gone.pop(job, None) or self._starts.pop(job, None) or (None, 0)
+        at, position = self._gone.pop(job, None) or self._starts.pop(job, None) or (None, 0)
         if processors != job.width or end != now + job.planned or end <= now:
             self._broken = True
         elif at is None and not self._starts and not self._gone:
             self._take_head(entry, now)
         elif at != now or not self._as_planned(entry):
             self._broken = True
+        elif self._marks:
+            self._marks.note(position, -processors, now, end)
 
     def ended(self, entry: Entry) -> None:
         """Note an end in the pool."""
         self._events += 1
         now = self._place.env._now
         if entry[0] > now:
-            self._broken = True
+            if self._marks is None or self._profile is None or not self._profile.exact:
+                self._broken = True
+            elif not self._broken:
+                self._profile.change(entry[2], now, entry[0])
+                self._marks.note(INFINITY, entry[2], now, entry[0])
+                self._freed = max(self._freed, entry[0])
         elif entry[0] == now:
             self._ends += 1
 
@@ -190,6 +276,9 @@ class CountPlan:
         for each in self._planned:
             heappush(due, each)
         self._planned.clear()
+        if len(due) > 3 * len(starts) + _PAST:
+            due[:] = [each for each in due if starts.get(each[3]) == each[:2]]
+            heapify(due)
         while due and due[0][0] < now:
             at, position, _, job = heappop(due)
             if starts.get(job) == (at, position):
@@ -209,6 +298,9 @@ class CountPlan:
         self._arrived.clear()
         self._offered = None
         self._ends = 0
+        self._freed = -INFINITY
+        if self._marks is not None:
+            self._marks.clear()
         # Steps just after now stand for now: they do not outlast the decision.
         self._broken = self._place.running.first_end <= nextafter(now, INFINITY)
         self._version, self._events = self._place.version, 0
@@ -218,10 +310,71 @@ class CountPlan:
         """Take the jobs that came and went into account."""
         if self._gone:
             self._cut(min(position for _, position in self._gone.values()))
+        if self._freed > now:
+            self._move_up(now)
+        self._freed = -INFINITY
         for job in self._arrived:
             self._insert(job, 0)
         self._arrived.clear()
         self._profile.advance(now)
+
+    def _move_up(self, now: float) -> None:
+        """Drop the plans from the first job on that can start earlier since processors came free early.
+
+        The jobs before a position can only start earlier in what came free, before ``_freed``. The profile of the
+        jobs before a mark bounds what is free for those behind it.
+        """
+        marks, line, starts, freed = self._marks, self._line, self._starts, self._freed
+        assert marks is not None
+        stops = [*[mark.position for mark in marks[1:]], self._next]
+        for mark, stop in zip(marks, stops, strict=False):
+            profile = marks.profile(mark, now)
+            planned = []  # (position, width, requested time, start)
+            least: dict[int, float] = {}  # the least requested time by width
+            for i in range(mark.position, stop):
+                job = line[i]
+                start = starts.get(job)
+                if start is not None and start[1] == i:
+                    width, requested = job.width, job.planned
+                    planned.append((i, width, requested, start[0]))
+                    if start[0] > now and requested < least.get(width, INFINITY):
+                        least[width] = requested
+            wide = {width for width, requested in least.items() if profile.opens(width, requested, freed)}
+            if not wide:
+                continue
+            taken = 0
+            for each, (i, width, requested, at) in enumerate(planned):
+                if width not in wide or at <= now or not profile.opens(width, requested, min(freed, at)):
+                    continue
+                if each:
+                    if not taken:
+                        profile = profile.copy()
+                    for _, other, its, start_of_other in planned[taken:each]:
+                        profile.take(other, start_of_other, its)
+                    taken = each
+                    if not profile.opens(width, requested, min(freed, at)):
+                        continue
+                self._go_back(i, profile if taken else profile.copy(), mark, planned[:each])
+                return
+
+    def _go_back(
+        self, position: int, profile: CountProfile, mark: _Mark, planned: list[tuple[int, int, float, float]]
+    ) -> None:
+        """Drop the plans from a position on: the profile is that before it, ``planned`` lie between it and a mark."""
+        starts, marks = self._starts, self._marks
+        assert marks is not None
+        for job in [job for job, (_, place) in starts.items() if place >= position]:
+            del starts[job]
+        marks.cut(position)
+        self._profile = profile
+        self._bounds = mark.bounds.copy()
+        if len(starts) >= _FEW:
+            for _, width, requested, at in planned:
+                self._bounds.add(width, requested, at)
+        self._since = len(planned)
+        self._next = position
+        self._tried = -1, 0
+        self._ends = 0
 
     def _insert(self, job: LiveJob, after: int) -> bool:
         """Insert a job that has come into the line, if it belongs at ``after`` or later."""
@@ -248,6 +401,9 @@ class CountPlan:
             self._starts.pop(job, None)
             self._gone.pop(job, None)
         self._drop(dropped)
+        if self._marks is not None:
+            self._marks.cut(position)
+        self._since = 0
         self._bounds = Bounds()
         self._next = min(self._next, position)
         self._tried = -1, 0
@@ -276,6 +432,7 @@ class CountPlan:
         at = now
         until = -INFINITY  # a plan from then on does not change which job could start now
         position = self._next
+        marks = self._marks
         while position < len(line):
             if not promises and (until < now or at < until or at == now):
                 until = self._until(fitting)
@@ -287,6 +444,10 @@ class CountPlan:
             position += 1
             if job.state != "waiting" or job in starts:
                 continue
+            if marks is not None and (self._since >= _APART or not marks):
+                marks.mark(position - 1, self._profile, self._bounds)
+                self._since = 0
+            self._since += 1
             at = plan(job)
             if at == INFINITY:
                 continue
@@ -366,6 +527,8 @@ class CountPlan:
         """Note the start of a job while no jobs are planned."""
         self._profile.advance(now)
         self._profile.take(entry[2], now, entry[3].work.planned)
+        if self._marks is not None:
+            self._marks.clear()
 
     def _drop(self, jobs: list[tuple[LiveJob, float]]) -> None:
         """Undo the plans of jobs, each with its start (s)."""

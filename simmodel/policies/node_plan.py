@@ -42,6 +42,8 @@ class NodePlan(CountPlan):
     _place: NodePool
     _profile: NodeGaps
 
+    counted = False
+
     def __init__(
         self, place: NodePool, waiting: WaitingQueue, order: OrderLike, times: NodeTimes, *, keep: bool
     ) -> None:

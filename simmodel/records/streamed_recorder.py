@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simmodel.records.job_record import Column, joined
 from simmodel.records.recorder import OPEN, JobRecorder
+from simmodel.records.tables import held_by, links_of
 from simmodel.work.table import Table, Words, rows_of
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
+    from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
 
@@ -75,6 +77,16 @@ class Extent:
         return {"started": first, "ended": float(now) if self.open else last}
 
 
+class _Later(NamedTuple):
+    """An execution: the row of its job, its start and its end (s, nan: none), its place and its nodes."""
+
+    row: int
+    start: float
+    end: float
+    place: str
+    nodes: tuple[int, ...] | None
+
+
 class StreamedRecorder(JobRecorder):
     """Record jobs as :class:`~simmodel.records.recorder.JobRecorder`, and write the rows of those that have ended.
 
@@ -103,6 +115,7 @@ class StreamedRecorder(JobRecorder):
         self._start, self._end, self._code = {}, {}, {}
         self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._every, self._came = every, 0
+        self._shared: dict[tuple[int, float], NDArray[np.intp]] = {}  # links, by row and start
         self.extent = Extent()
         self._bind()
 
@@ -152,10 +165,50 @@ class StreamedRecorder(JobRecorder):
         jobs = part.jobs(columns)
         self.extent.add(jobs)
         self._write("jobs", rows, jobs)
+        if self._slowed:
+            here = set(jobs["job"].tolist())
+            part._slowed = {key: self._slowed.pop(key) for key in [*self._slowed] if key[0] in here}
         runs = part.runs(jobs)
         if runs is not None:
-            self._write("runs", rows[rows_of(jobs["job"], runs["job"])], runs)
+            of = rows[rows_of(jobs["job"], runs["job"])]
+            networks = self._networks()
+            self._write("runs", of, self._with_links(of, runs, networks) if networks else runs)
         vars(part).clear()  # its hooks refer to it, so that it would wait for the garbage collector
+
+    def _with_links(self, rows: NDArray[np.int64], runs: Table, networks: Mapping[str, NodeNetwork]) -> Table:
+        """Return executions that are written now with their hops and the links that they shared with any others.
+
+        Those that are written later keep which of their links they have shared so far.
+        """
+        later = [*self._later()]
+        both = Table(
+            {
+                "place": np.array([*runs["place"].tolist(), *(each.place for each in later)]),
+                "start": np.append(runs["start"], [each.start for each in later]),
+                "end": np.append(runs["end"], [each.end for each in later]),
+                "nodes": np.array([*runs["nodes"], *(each.nodes for each in later), None], dtype=object)[:-1],
+            }
+        )
+        hops, found = links_of(both, networks)
+        keys = [*zip(rows.tolist(), runs["start"].tolist(), strict=True), *((each.row, each.start) for each in later)]
+        shared, kept = np.full(len(runs), NAN), self._shared
+        self._shared = {}
+        for row, (links, crossed) in found.items():
+            so_far = np.union1d(links[crossed], kept.get(keys[row], links[:0]))
+            if row < len(runs):
+                shared[row] = len(so_far)
+            elif len(so_far):
+                self._shared[keys[row]] = so_far
+        return runs.with_columns(hops=hops[: len(runs)], shared_links=shared)
+
+    def _later(self) -> Iterator[_Later]:
+        """Yield the executions on identified nodes that are not written yet."""
+        for each in self._stretches:
+            yield _Later(each.row, each.start, each.end, each.place, each.nodes)
+        for row, grant in self._on_nodes.items():
+            start = self._resumed.get(row, self._start[row])
+            if row not in self._suspended and np.isfinite(start):
+                yield _Later(row, start, self._end[row], self._elsewhere.get(row, self._main).name, held_by(grant)[0])
 
     def _part(self, rows: list[int]) -> JobRecorder:
         """Return a recorder of these rows alone, which are forgotten here."""

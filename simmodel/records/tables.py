@@ -28,6 +28,7 @@ __all__ = [
     "change_table",
     "claim_table",
     "held_by",
+    "links_of",
     "network_columns",
     "node_table",
     "place_table",
@@ -299,7 +300,20 @@ def network_columns(runs: Table, networks: Mapping[str, NodeNetwork]) -> dict[st
     >>> columns["hops"].round(2).tolist(), columns["shared_links"].tolist()
     ([1.33, 1.33, 1.0], [2.0, 2.0, 0.0])
     """
-    hops, shared = np.full(len(runs), np.nan), np.full(len(runs), np.nan)
+    hops, found = links_of(runs, networks)
+    shared = np.full(len(runs), np.nan)
+    shared[list(found)] = [both.sum() for _, both in found.values()]
+    return {"hops": hops, "shared_links": shared}
+
+
+def links_of(
+    runs: Table, networks: Mapping[str, NodeNetwork]
+) -> tuple[NDArray[np.float64], dict[int, tuple[NDArray[np.intp], NDArray[np.bool_]]]]:
+    """Return the mean hops of executions, and by row the links between its nodes and which of these are shared.
+
+    The columns ``place, start, end, nodes`` of the executions count.
+    """
+    hops = np.full(len(runs), np.nan)
     kept: dict[tuple[str, tuple[int, ...]], tuple[float, NDArray[np.intp]]] = {}
     by_measure: dict[int, list[tuple[int, NDArray[np.intp]]]] = {}  # rows with their links
     for row, (place, nodes) in enumerate(zip(runs["place"].tolist(), runs["nodes"], strict=True)):
@@ -309,14 +323,16 @@ def network_columns(runs: Table, networks: Mapping[str, NodeNetwork]) -> dict[st
         if (place, nodes) not in kept:
             kept[place, nodes] = network.mean_hops(nodes), network.links(nodes)
         hops[row], links = kept[place, nodes]
-        shared[row] = 0.0
         by_measure.setdefault(id(network.measure), []).append((row, links))
     start, end = runs["start"], np.where(np.isnan(runs["end"]), np.inf, runs["end"])
+    found: dict[int, tuple[NDArray[np.intp], NDArray[np.bool_]]] = {}
     for given in by_measure.values():
-        rows = np.repeat([row for row, _ in given], [len(links) for _, links in given])
+        lengths = [len(links) for _, links in given]
+        rows = np.repeat([row for row, _ in given], lengths)
         both = _overlaps(np.concatenate([links for _, links in given]), start[rows], end[rows])
-        shared[[row for row, _ in given]] = np.bincount(rows[both], minlength=len(runs))[[row for row, _ in given]]
-    return {"hops": hops, "shared_links": shared}
+        parts = np.split(both, np.cumsum(lengths)[:-1])
+        found |= {row: (links, part) for (row, links), part in zip(given, parts, strict=True)}
+    return hops, found
 
 
 def _overlaps(links: NDArray[np.intp], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.bool_]:

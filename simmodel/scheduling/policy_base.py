@@ -35,6 +35,8 @@ class Policy:
         whether it plans tasks before they are ready: a machine then asks it when they are submitted
     preempts
         whether it may yield a :class:`~simmodel.scheduling.protocol.Preempt`
+    reads_options
+        whether it reads the ``options`` of jobs, in the words of the scheduler that it models
     tries_every_submission
         whether it is asked about submissions that do not fit now too, under ``decide_on="event"``
     draws
@@ -63,6 +65,7 @@ class Policy:
     decides: Decides = "anything"
     plans: bool = False
     preempts: bool = False
+    reads_options: bool = False
     tries_every_submission: bool = False
     draws: bool = True
     at_home: bool = False

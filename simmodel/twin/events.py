@@ -109,6 +109,9 @@ class Demand(Fields):
     unmodelled
         properties of the job that the mirror does not model, such as ``"nodes n1 (-w)"``: every statement on its
         start is marked
+    options, expressed
+        what the job asks of its scheduler in the scheduler's own words, and those of its ``unmodelled`` properties that
+        a policy which reads these words models
 
     >>> Demand(nodes=2, cores_per_node=8, requested=60.0).job(7, 5.0).processors
     16
@@ -130,6 +133,8 @@ class Demand(Fields):
     dependencies: tuple[tuple[int | str, str], ...] = attrs.field(default=(), converter=_job_ids)
     array: int | str | None = attrs.field(default=None, converter=_optional_id)
     unmodelled: tuple[str, ...] = ()
+    options: str = ""
+    expressed: tuple[str, ...] = ()
 
     def job(self, id: int | str, submit: float, *, unlimited: float = 365 * 86400.0) -> Job:
         """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""
@@ -152,6 +157,7 @@ class Demand(Fields):
             priority=self.priority,
             dependencies=waits,
             name=self.name,
+            options=self.options,
             **partitions_in(self.partition),
         )
 

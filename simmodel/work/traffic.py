@@ -111,6 +111,8 @@ class Messages(Fields):
 class Traffic(Messages):
     """The messages among the nodes of a job, which go on while it computes and are over when it ends.
 
+    They begin after the longest latency of their routes.
+
     Parameters
     ----------
     pattern

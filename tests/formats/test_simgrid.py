@@ -8,9 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from simmodel import Environment, InputError, Job, Network, load_platform, simulate
+from simmodel import Environment, InputError, Job, Network, Policy, Start, View, load_platform, simulate, start
+from simmodel.cli import main
 from simmodel.formats import SimGridPlatform, read_simgrid
-from simmodel.platform import ClusterSpec, GridSpec, LinkSpec
+from simmodel.platform import (
+    ArchitectureSpec,
+    ClusterSpec,
+    GridSpec,
+    LinkSpec,
+    MachineSpec,
+    MemoryPoolSpec,
+    NetworkSpec,
+    ProcessorSpec,
+    from_dict,
+    read_toml,
+    to_dict,
+    write_toml,
+)
+from simmodel.scheduling.protocol import Decision
+from simmodel.snapshots import Snapshot
+from simmodel.work import Task, Workflow
 from tests.helpers.data_files import data_file
 from tests.helpers.paths import REFERENCE
 
@@ -276,6 +293,160 @@ def test_links_follow_profiles(tmp_path: Path) -> None:
     (tmp_path / "wan.profile").write_text("NORM 1 2 3\n")
     with pytest.raises(InputError, match=r"wan\.profile, line 1: must be a time and a value, or PERIODICITY"):
         read_simgrid(tmp_path / "p.xml")
+
+
+# ---------------------------------------------------------------------- machines
+
+FORK = Workflow([Task(id=each, run=10) for each in "abc"], [("a", "b", 1e8), ("a", "c", 1e8)])
+
+
+class Apart(Policy):
+    """Runs each task on a processor given by name."""
+
+    name = "apart"
+    decides = "tasks"
+
+    def __init__(self, where: dict[str, str]) -> None:
+        self.where = where
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        places = {place.name: place for place in view.places}
+        for task in list(view.waiting):
+            yield Start(task, places[self.where[str(task.id)]])
+
+
+def test_hosts_are_the_processors_of_a_machine_whose_data_move_as_in_simgrid(tmp_path: Path) -> None:
+    found = read_simgrid(HERE / "simgrid-zones.xml")
+    spec = found.machine
+    assert repr(spec) == "<MachineSpec simgrid-zones: 31 processors (31 CPUCore), 19 pools, a network>"
+    policy = Apart({"a": "r0", "b": "c1", "c": "m1"})
+    result = simulate(spec, FORK, policy)
+    network = Network(Environment(), topology=found.topology, model="simgrid")
+    sent = [network.transfer(1e8, source="r0", destination=each) for each in result.transfers["destination"].tolist()]
+    network.env.run()
+    assert (result.transfers["end"] - 10).tolist() == [pytest.approx(each.value.end, rel=1e-12) for each in sent]
+    tasks = {row["task"]: row for row in result.tasks.rows()}
+    assert [tasks[each]["end"] - tasks[each]["start"] for each in "abc"] == pytest.approx([10, 10 / 3, 10])
+
+    assert from_dict(json.loads(json.dumps(to_dict(spec)))) == spec
+    write_toml(spec, tmp_path / "machine.toml")
+    assert read_toml(tmp_path / "machine.toml") == spec
+    for cut in (5, 12, 18):
+        simulation = start(spec, FORK, policy)
+        simulation.run(until=cut)
+        rest = start(Snapshot.from_json(simulation.snapshot().to_json()), policy=policy).run().result()
+        assert rest.ended == result.ended
+
+
+def test_the_command_for_tasks_takes_the_hosts_as_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["machine", str(HERE / "simgrid-zones.xml"), "layered:n=20", "--policy", "heft"])
+    assert "31 processors" in capsys.readouterr().out
+
+
+def test_hosts_with_several_cores_and_powers() -> None:
+    spec = platform(
+        '<host id="n1" speed="2Gf" core="12"><prop id="wattage_per_state" value="24:30:60"/></host>',
+        '<host id="n11" speed="1Gf"/><link id="l" bandwidth="1GBps"/>',
+        '<route src="n1" dst="n11"><link_ctn id="l"/></route>',
+    ).machine
+    assert [name for each in spec.processors for name in each.names][::4] == ["n1.0", "n1.4", "n1.8", "n11"]
+    assert [(each.name, each.performance) for each in spec.architectures] == [
+        ("2000000000 flop/s", (1.0, 1.0)),
+        ("1000000000 flop/s", (0.5, 0.5)),
+    ]
+    assert (spec.processors[0].idle_power, spec.processors[0].load_power, spec.home) == (2.0, 5.0, "n1")
+    with pytest.raises(InputError, match="topology: only built-in topologies can be written"):
+        to_dict(spec)
+
+
+@pytest.mark.parametrize(
+    ("network", "links", "message"),
+    [
+        ({"topology": "star:2 bandwidth=1"}, [], r"network.topology: must have the pool 'ram' among its hosts"),
+        ({}, [], r"network: must have a topology; links between pools are those of the machine"),
+        (
+            {"topology": "valiant:1 torus:2 bandwidth=1"},
+            [],
+            "network.topology: must have one route for each pair of pools",
+        ),
+        (
+            {"topology": "star:1 bandwidth=1 names=ram"},
+            [LinkSpec(name="l", bandwidth=1, between=("ram", "ram"))],
+            "links: must be empty beside a network",
+        ),
+    ],
+)
+def test_networks_of_machines_are_checked(network: dict[str, str], links: list[LinkSpec], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        MachineSpec(
+            pools=[MemoryPoolSpec(name="ram")],
+            architectures=[ArchitectureSpec(name="x86")],
+            processors=[ProcessorSpec(name="core", type="CPUCore", architecture="x86", pool="ram")],
+            links=links,
+            network=NetworkSpec(**network),
+        )
+
+
+TRACED = (
+    '<trace id="day" periodicity="5.0">\n1.0 50\n 3.0 100\n</trace>',
+    '<trace id="off">2 0\n4 1</trace>',
+    '<trace_connect kind="BANDWIDTH" trace="day" element="l"/>',
+    '<trace_connect kind="LINK_AVAIL" trace="off" element="m"/>',
+    A, B,
+    '<link id="l" bandwidth="100Bps"/>',
+    '<link id="m" bandwidth="100Bps" sharing_policy="SPLITDUPLEX"/>',
+    ROUTE,
+)  # fmt: skip
+
+
+def test_links_follow_traces(tmp_path: Path) -> None:
+    topology = platform(*TRACED).topology
+    assert (topology.link("l").profile, topology.link("l").repeat) == (((1.0, 50.0), (3.0, 100.0)), 5.0)
+    for half in ("m_UP", "m_DOWN"):
+        assert (topology.link(half).profile, topology.link(half).repeat) == (((2.0, 0.0), (4.0, 100.0)), None)
+    env = Environment()
+    assert env.run(Network(env, topology=topology).transfer(300, source="a", destination="b")).end == 4.0
+    (tmp_path / "day.profile").write_text("PERIODICITY 5\n1.0 50\n3.0 100\n")
+    (tmp_path / "p.xml").write_text(
+        f'<platform version="4.1"><trace id="day" file="day.profile"/><zone id="w" routing="Full">{A}{B}'
+        f'<link id="l" bandwidth="100Bps"/>{ROUTE}</zone>'
+        '<trace_connect kind="BANDWIDTH" trace="day" element="l"/></platform>'
+    )
+    assert read_simgrid(tmp_path / "p.xml").topology.link("l") == topology.link("l")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            '<trace id="x">1 fast</trace>',
+            "must be a time and a value, or PERIODICITY or LOOPAFTER and seconds, got '1 fast'",
+        ),
+        ('<trace id="x"/>', "trace 'x' must have a file or lines of a time and a value"),
+        ('<trace id="day">1 2</trace>', "duplicate trace 'day'"),
+        (
+            '<trace id="x" file="x.profile"/>',
+            "profile 'x.profile' is only read beside a platform that is read from a path",
+        ),
+        (
+            '<trace_connect kind="BANDWIDTH" trace="night" element="l"/>',
+            "unknown trace 'night'; known traces: day, off",
+        ),
+        ('<trace_connect kind="BANDWIDTH" trace="day" element="k"/>', "unknown link 'k'; known links: "),
+        (
+            '<trace_connect kind="LATENCY" trace="day" element="l"/>',
+            "kind must be one of BANDWIDTH, LINK_AVAIL, got 'LATENCY'",
+        ),
+        ('<trace_connect trace="day" element="a"/>', "kind must be one of BANDWIDTH, LINK_AVAIL, got 'HOST_AVAIL'"),
+        ('<trace_connect kind="LINK_AVAIL" trace="off" element="l"/>', "link l must have one profile, of its "),
+        ('<link id="k" bandwidth="1" latency_file="x"/>', "attribute 'latency_file' of <link 'k'> is not read; "),
+        ('<host id="c" speed="1Gf" state_file="x"/>', "attribute 'state_file' of <host 'c'> is not read; "),
+    ],
+)
+def test_other_traces_are_refused_with_their_line(line: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        platform(*TRACED, line)
+    assert str(caught.value).startswith(f"p.xml, line 15: {message}")
 
 
 @pytest.mark.parametrize(

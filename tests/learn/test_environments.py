@@ -120,6 +120,12 @@ def test_columns_of_a_window_by_hand():
     assert ends == [0.0] * 15 + [0.5]  # the running job has no request: its end is unknown
 
 
+def test_speeds_of_places_are_those_for_the_job():
+    env = route_env((8, 8, 8), LOG, slowdowns=[2, 1, 0.5])
+    observation, _ = env.reset(seed=0)
+    assert observation["places"][:, 6].tolist() == [0.25, 0.5, 1.0]
+
+
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 def test_rows_follow_the_queue(backfill):
     """After each step the rows are those of a window that is filled anew."""
@@ -203,6 +209,48 @@ def test_a_step_needs_an_episode():
         env.step(0)
     with pytest.raises(InputError, match="must await an action"):
         env.fork()
+
+
+@pytest.mark.parametrize("mask", [[True], [1, 1, 1], [[True] * 3], [False] * 3, None], ids=str)
+def test_wrong_masks_are_errors(mask):
+    env = SchedulingEnv(
+        Episodes(4, WAITS),
+        lambda view: np.zeros(1, dtype=np.float32),
+        lambda view, action: (),
+        observation_space=spaces.Box(0, 1, (1,)),
+        action_space=spaces.Discrete(3),
+        mask=lambda view: mask,
+    )
+    with pytest.raises(InputError, match=r"mask: must return booleans of shape \(3,\), one of them true, got"):
+        env.reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 0}, "window: must be a whole number >= 1, got 0"),
+        ({"window": 2.5}, "window: must be a whole number >= 1, got 2.5"),
+        ({"backfill": "esay"}, "unknown backfill 'esay'; did you mean 'easy'"),
+        ({"candidates": "sfj"}, "unknown order 'sfj'|unknown policy 'sfj'"),
+        ({"jobs": 61}, "jobs: must be from 1 to 60, the jobs of workload in the span, got 61"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_errors(options, message):
+    with pytest.raises(InputError, match=message):
+        batch_env(8, LOG, **{"backfill": "easy", **options})
+
+
+def test_a_mask_is_the_agents_own():
+    env = batch_env(4, WAITS, window=3)
+    env.reset(seed=0)
+    env.action_masks()[:] = False
+    assert env.action_masks().tolist() == [True, False, False]
+
+
+def test_a_reset_takes_no_options():
+    with pytest.raises(InputError, match="options: must be empty, got 'jobs'"):
+        batch_env(8, LOG).reset(seed=0, options={"jobs": 3})
 
 
 def test_who_waits_for_ever_is_stalled():

@@ -6,7 +6,7 @@ import pytest
 from simmodel import simulate
 from simmodel.foundation.errors import InputError
 from simmodel.learn import Trained, agent_policy, batch_env, judge, route_env
-from simmodel.metrics.statistics import mean_interval, paired_difference
+from simmodel.metrics.statistics import cautious_interval
 from tests.helpers.learning import mixed_log
 
 HOUR = 3600.0
@@ -41,10 +41,10 @@ def test_weeks_are_runs_of_their_own_and_differences_are_paired():
     assert found.heuristics == sorted(by_hand, key=lambda name: by_hand[name].mean())
     own = np.array([waits(short, weeks), waits(wide, weeks)])
     assert found.values("agent").tolist() == own.tolist()
-    assert found.interval("sjf") == mean_interval(by_hand["sjf"], 0.95)
+    assert found.interval("sjf") == cautious_interval(by_hand["sjf"], 0.95)
     best = by_hand[found.best]
-    assert found.difference("agent") == paired_difference(own.mean(axis=0), best, 0.95)
-    assert found.difference("other", "fcfs") == paired_difference(own[1], by_hand["fcfs"], 0.95)
+    assert found.difference("agent") == cautious_interval(own.mean(axis=0) - best, 0.95)
+    assert found.difference("other", "fcfs") == cautious_interval(own[1] - by_hand["fcfs"], 0.95)
     row = next(row for row in found.table.rows() if row["policy"] == "agent")
     assert (row["seeds"], row["steps"], row["seconds"]) == (2, 150, 4.0)
     assert row["worst_seed"] == own.mean(axis=1).max()

@@ -8,7 +8,7 @@ from simmodel import Environment, Job, simulate
 from simmodel.environment import quiet_garbage_collector
 from simmodel.futures.light import predict
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
-from simmodel.policies import Conservative
+from simmodel.policies import Conservative, count_plan
 from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.planning import ConservativeKeep, KeptProfile
 from simmodel.policies.preemption import Preemptive
@@ -107,6 +107,8 @@ def test_a_kept_plan_starts_what_a_new_plan_starts(seeds, monkeypatch):
     monkeypatch.setattr(CountPlan, "_follow", lambda plan, now: (kept.append(now), follow(plan, now)))
     for seed in seeds:
         monkeypatch.setattr(profile, "_MOST", 4 if seed % 2 else 256)  # so that profiles have several blocks
+        for name, value in (("_APART", 1 + seed % 5), ("_CHANGES", 4), ("_FEW", 3 * (seed % 4))):
+            monkeypatch.setattr(count_plan, name, value)
         spec, jobs, options, order, preempts, promises = drawn(seed)
         policies = [kind(order, promises=promises) for kind in (Conservative, Anew)]
         plans = [heard(spec, jobs, options, Preemptive(each) if preempts else each) for each in policies]
@@ -176,6 +178,23 @@ def test_a_future_that_goes_as_planned_is_planned_once(monkeypatch):
         predict(cluster.snapshot().expected(), "conservative")
     assert waiting > 300
     assert len(planned) <= waiting
+
+
+def test_an_early_end_plans_anew_only_from_the_first_job_on_that_can_start_earlier(monkeypatch):
+    """Jobs of 1 processor end 10 s apart, 60 to 90 s early; each wakes a plan of 200 jobs of 7, of which none can move.
+
+    The last job could start now if no job of all 8 stood before it.
+    """
+    planned = []
+    plan = CountPlan._plan
+    monkeypatch.setattr(CountPlan, "_plan", lambda self, job: (planned.append(job.id), plan(self, job))[1])
+    short = [Job(id=i, submit=0, run=10 * (i + 1), requested=100, processors=1) for i in range(4)]
+    long = [Job(id=4, submit=0, run=100, processors=4)]
+    seven = [Job(id=5 + i, submit=1, run=100, processors=7) for i in range(200)]
+    last = [Job(id=205, submit=2, run=100, processors=8), Job(id=206, submit=3, run=30_000, processors=1)]
+    result = simulate(8, [*short, *long, *seven, *last], Conservative())
+    assert result.jobs["start"].tolist() == [0.0] * 5 + [100.0 * (i + 1) for i in range(202)]
+    assert len(planned) <= 205
 
 
 def test_a_search_begins_where_a_job_as_large_and_as_long_is_planned(monkeypatch):

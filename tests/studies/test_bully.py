@@ -28,7 +28,12 @@ def test_random_nodes_expose_light_jobs_and_spread_heavy_ones(found):
     assert claims["light: random > contiguous"]["holds"]
     assert claims["light: random > contiguous"]["seeds"] == 5
     assert claims["heavy: contiguous > random"]["holds"]
+    assert claims["light, the worst: random > hybrid"]["seeds"] == 5
+    assert claims["heavy: random > hybrid"]["seeds"] == 5
     assert not claims["light: both > hybrid"]["holds"]
+    contiguous = (found["placement"] == "contiguous") & (found["kind"] == "light")
+    assert np.all(found["slowdown"][contiguous] < 1.001)  # there is nothing to gain
+    assert np.all(found["worst"] >= found["slowdown"])
 
 
 def test_fast_networks_slow_nobody():

@@ -137,6 +137,7 @@ class Slurm(Policy):
     decides = "jobs"
     preempts = True
     draws = False
+    reads_options = True
     tries_every_submission = True
 
     def __init__(
@@ -213,6 +214,26 @@ class Slurm(Policy):
             switches_of(switches),
         )
 
+    def evolve(
+        self,
+        settings: SlurmConf | None = None,
+        timing: SlurmTiming | None = None,
+        accounts: Accounts | None = None,
+    ) -> Slurm:
+        """Return this policy with other settings, timing or accounts.
+
+        >>> Slurm.of(bf_interval=10, partitions="a").evolve(SlurmConf(bf_interval=60)).text
+        'slurm(bf_interval=60, partitions=(a))'
+        """
+        return Slurm(
+            self.settings if settings is None else settings,
+            self.partitions,
+            self.timing if timing is None else timing,
+            self.nodes,
+            self.switches,
+            self.accounts if accounts is None else accounts,
+        )
+
     def asked_at(self, instants: Sequence[float]) -> Slurm:
         """Return this policy with both loops over the whole queue at given instants (s), without scans or preemption.
 
@@ -220,8 +241,7 @@ class Slurm(Policy):
         [5.0]
         """
         timing = SlurmTiming(full=instants, backfill=instants, scans=False)
-        settings = attrs.evolve(self.settings, preempt="")
-        return Slurm(settings, self.partitions, timing, self.nodes, self.switches, accounts=self.accounts)
+        return self.evolve(attrs.evolve(self.settings, preempt=""), timing)
 
     @property
     def text(self) -> str:

@@ -58,6 +58,7 @@ class LinkUsage:
         self._measure: Measure = topology if isinstance(topology, Interconnect) and regular else _OneByOne(topology)
         self.capacity: Floats = np.full(0, nan)
         self.apart: NDArray[np.bool_] = np.zeros(0, dtype=bool)
+        self._latency: Floats = np.zeros(0)
 
     def name(self, number: int) -> str:
         """Return the name of a link."""
@@ -91,16 +92,38 @@ class LinkUsage:
         self._look_up(links)
         return links, total[links]
 
+    def longest(self, sources: Numbers, destinations: Numbers) -> float:
+        """Return the longest latency (s) of the routes of messages.
+
+        >>> from simmodel.platform import Torus
+        >>> LinkUsage(Torus(dimensions=(4,), bandwidth=10.0, latency=0.5)).longest(np.array([0, 0]), np.array([1, 2]))
+        1.0
+        """
+        found = 0.0
+        for first in range(0, len(sources), CHUNK):
+            part = slice(first, first + CHUNK)
+            numbers = self._measure.crossed(sources[part], destinations[part])
+            seconds = np.where(numbers >= 0, self._latency[numbers], 0.0)
+            found = max(found, float(seconds.sum(axis=0).max(initial=0.0)))
+        return found
+
+    @property
+    def lags(self) -> bool:
+        """Whether a link that was used has a latency."""
+        return bool(np.any(self._latency > 0))
+
     def _look_up(self, links: Numbers) -> None:
         """Take the capacities of links that are used for the first time."""
         more = int(links.max(initial=-1)) + 1 - len(self.capacity)
         if more > 0:
             self.capacity = np.concatenate((self.capacity, np.full(more, nan)))
             self.apart = np.concatenate((self.apart, np.zeros(more, dtype=bool)))
+            self._latency = np.concatenate((self._latency, np.zeros(more)))
         for number in links[np.isnan(self.capacity[links])].tolist():
             spec = self.topology.link(self.name(number))
             self.capacity[number] = spec.bandwidth
             self.apart[number] = spec.sharing == "fatpipe"
+            self._latency[number] = spec.latency
 
 
 class _OneByOne:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import attrs
 
+from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.platform.links import LinkSpec
 from simmodel.platform.topology import Topology
@@ -243,7 +244,7 @@ class Zones:
         raise InputError(f"no route from {source} to {destination} in zone {common.name}")
 
     def __repr__(self) -> str:
-        return f"<Zones: {len(self.hosts):,} hosts, {len(self._links):,} links>"
+        return f"<Zones: {counted(len(self.hosts), 'host')}, {counted(len(self._links), 'link')}>"
 
 
 def _outwards(ups: Sequence[Zone], downs: Sequence[Zone]) -> Iterator[tuple[Zone, Zone]]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["CountProfile", "Profile"]
 
 INFINITY = float("inf")
-_MOST = 256  # steps in a block
+_MOST = 64  # steps in a block
 
 
 class Profile(Protocol):
@@ -234,6 +234,35 @@ class CountProfile:
         first = _Block([instant, *block.times[i + 1 :]], block.free[i:], block)
         return [first, *self._blocks[b + 1 :]]
 
+    def opens(self, need: int, duration: float, before: float) -> bool:
+        """Whether ``need`` stays free for ``duration`` seconds from an instant before ``before``. A hot path."""
+        after = self._just_after
+        end, open_ = INFINITY, False
+        for block in self._blocks:
+            lack = need - block.shift
+            times = block.times
+            if open_:
+                if times[0] >= end:
+                    return True
+                if block.low >= lack:
+                    continue
+            elif times[0] >= before:
+                return False
+            elif block.high < lack:
+                continue
+            for at, free in zip(times, block.free, strict=True):
+                if open_:
+                    if at >= end:
+                        return True
+                    open_ = free >= lack
+                elif free >= lack:
+                    if at >= before:
+                        return False
+                    end, open_ = (after.get(at, at) if after else at) + duration, True
+            if not open_:
+                block.high = max(block.free)
+        return open_
+
     def fits(self, need: int, duration: float) -> bool:
         """Whether ``need`` is free from now on for ``duration`` seconds."""
         end = self._firsts[0] + duration
@@ -337,6 +366,14 @@ class CountProfile:
         firsts[0] = block.times[0]
         if self._just_after:
             self._just_after = {step: at for step, at in self._just_after.items() if step >= now}
+
+    def copy(self) -> CountProfile:
+        """Return a copy."""
+        copy = CountProfile.__new__(CountProfile)
+        copy._blocks = [_Block(list(block.times), list(block.free), block) for block in self._blocks]
+        copy._firsts = list(self._firsts)
+        copy._just_after = dict(self._just_after)
+        return copy
 
     def _divide(self, b: int) -> None:
         """Divide a block that has become too long."""

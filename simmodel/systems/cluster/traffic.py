@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -54,19 +54,24 @@ def why_no_traffic(spec: Job, place: Pool) -> str | None:
 
 
 class _Part(NamedTuple):
-    """A phase of a run: its links, the bytes over each at a progress of 1, the rates of its processors and alone."""
+    """A phase of a run: its links, the bytes over each at a progress of 1, the rates of its processors and alone.
+
+    ``lag``: the longest latency (s) of its messages, after which it begins.
+    """
 
     links: NDArray[np.int64]
     amounts: NDArray[np.float64]
     ceiling: float
     alone: float
+    lag: float
 
 
 class _Talk(Fluid):
     """A run with traffic: how much of it is left, of 1, at an instant (s), and the call that ends its phase."""
 
     __slots__ = (
-        *("begun", "by", "call", "left", "limit_at", "lost", "pace", "part", "parts", "run", "since", "stands", "told"),
+        *("begun", "by", "call", "lag_call", "left", "limit_at", "lost", "pace", "part", "parts", "run", "since"),
+        *("stands", "told"),
     )
 
     def __init__(self, run: Run, parts: Sequence[_Part], left: float) -> None:
@@ -80,7 +85,8 @@ class _Talk(Fluid):
         self.pace = 0.0  # its rate since then
         self.limit_at = inf
         self.call: Call | None = None
-        self.stands = False  # whether it stands still, since a link on its way is down
+        self.lag_call: Call | None = None  # ends the latency of its phase
+        self.stands = False  # whether it stands still: in this latency, or since a link on its way is down
         self.by: tuple[int, int | str] | None = None  # the link that limits it, and the job with most of it
         self.lost: dict[tuple[int, int | str], float] = {}  # seconds by these, until an instant (s)
         self.told: float = run.started
@@ -94,14 +100,21 @@ class _Talk(Fluid):
         """Take the traffic of the phase that it has come to."""
         count = len(self.parts)
         self.part = min(count - 1, int((1.0 - self.left) * count + _BETWEEN))
-        self.links, self.amounts, self.ceiling, _ = self.parts[self.part]
+        self.links, self.amounts, self.ceiling, _, _ = self.parts[self.part]
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it has done nothing of its phase."""
+        return self.left >= (len(self.parts) - self.part) / len(self.parts) * (1 - _BETWEEN)
 
     def seconds_alone(self) -> float:
         """Return the seconds that this run would have taken alone so far."""
         seconds, count = 0.0, len(self.parts)
         for number, part in enumerate(self.parts):
             share = min(self.begun, (count - number) / count) - max(self.left, (count - 1 - number) / count)
-            seconds += max(0.0, share) / part.alone
+            if share > 0:
+                fresh = self.begun >= (count - number) / count * (1 - _BETWEEN)
+                seconds += share / part.alone + (part.lag if fresh else 0.0)
         return seconds
 
     def advance(self, now: float) -> None:
@@ -119,13 +132,16 @@ class _Talk(Fluid):
         self.told = now
 
 
+_Load: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64], float]"
+
+
 class _Wires:
     """The network of a place: how its jobs load and share the links."""
 
     def __init__(self, topology: Topology, rule: str) -> None:
         self.usage = LinkUsage(topology)
         self.fluids = Fluids(rule)
-        self._kept: dict[tuple[Traffic, bytes], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self._kept: dict[tuple[Traffic, bytes], _Load] = {}
         self.down: Counter[str] = Counter()  # switches, by how many reasons
 
     def blocks(self, part: _Part) -> bool:
@@ -135,13 +151,15 @@ class _Wires:
         ends = (end for link in part.links.tolist() for end in ends_of(self.usage.name(link)))
         return any(end in self.down for end in ends)
 
-    def loads(self, traffic: Traffic, hosts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the links that traffic among hosts uses, and the bytes over each."""
+    def loads(self, traffic: Traffic, hosts: NDArray[np.int64]) -> _Load:
+        """Return the links that traffic among hosts uses, the bytes over each, and the longest latency (s)."""
         key = traffic, hosts.tobytes()
         found = self._kept.pop(key, None)
         if found is None:
             sources, destinations, amounts = traffic.messages(len(hosts))
-            found = self.usage.of(hosts[sources], hosts[destinations], amounts)
+            ends = hosts[sources], hosts[destinations]
+            links, amounts = self.usage.of(*ends, amounts)
+            found = links, amounts, self.usage.longest(*ends) if self.usage.lags else 0.0
         self._kept[key] = found
         if len(self._kept) > _KEPT:
             del self._kept[next(iter(self._kept))]
@@ -152,11 +170,11 @@ class _Wires:
         made: dict[Phase, _Part] = {}
         for phase in phases:
             if phase not in made:
-                links, amounts = _NONE if phase.traffic is None else self.loads(phase.traffic, hosts)
+                links, amounts, lag = (*_NONE, 0.0) if phase.traffic is None else self.loads(phase.traffic, hosts)
                 amounts = amounts * len(phases)
                 ceiling = (speed / phase.compute if phase.compute else inf) / len(phases)
                 own = self.usage.capacity[links] / amounts
-                made[phase] = _Part(links, amounts, ceiling, min(ceiling, float(own.min(initial=inf))))
+                made[phase] = _Part(links, amounts, ceiling, min(ceiling, float(own.min(initial=inf))), lag)
         return [made[phase] for phase in phases]
 
 
@@ -212,12 +230,39 @@ class JobTraffic:
             talk.told = self._core.env._now
             talk.enter()
         self._talks[run] = talk
-        if pace is not None:
+        if pace is None:
+            self._enter(talk, wires)
+        elif talk.since > self._core.env._now:
+            talk.stands = True
+            self._lag(talk, talk.since)
+        else:
             wires.fluids.join(talk, wires.usage.capacity, wires.usage.apart, pace.rate)
-        elif wires.blocks(talk.parts[talk.part]):
+
+    def _enter(self, talk: _Talk, wires: _Wires) -> None:
+        """Begin a phase, or go on with it: after the latency of its messages, once no link on its way is down."""
+        part = talk.parts[talk.part]
+        if wires.blocks(part):
             self._stand(talk)
+        elif part.lag and talk.fresh:
+            self._stand(talk)
+            talk.since = self._core.env._now + part.lag
+            self._lag(talk, talk.since)
         else:
             self._join(talk, wires)
+
+    def _lag(self, talk: _Talk, at: float) -> None:
+        talk.lag_call = self._core.env.call_at(at, lambda: self._lag_over(talk), self._core.end_priority)
+
+    def _lag_over(self, talk: _Talk) -> None:
+        talk.lag_call, talk.since = None, self._core.env._now
+        self._join(talk, self._wires_of(talk.run.place))
+
+    def _stop_lag(self, talk: _Talk) -> None:
+        if talk.lag_call is not None:
+            if talk.lag_call.pending:
+                self._core.env.withdraw(talk.lag_call)
+            talk.lag_call = None
+            talk.since = self._core.env._now
 
     def _join(self, talk: _Talk, wires: _Wires) -> None:
         talk.stands = False
@@ -242,12 +287,16 @@ class JobTraffic:
         if not wires.down[switch]:
             del wires.down[switch]
         for run, talk in self._talks.items():
-            if self._wires_of(run.place) is not wires or wires.blocks(talk.parts[talk.part]) == talk.stands:
+            blocked, waits = wires.blocks(talk.parts[talk.part]), talk.stands and talk.lag_call is None
+            if self._wires_of(run.place) is not wires or blocked == waits:
                 continue
+            self._stop_lag(talk)
             talk.advance(self._core.env._now)
-            if talk.stands:
+            if waits:
                 talk.enter()
-                self._join(talk, wires)
+                self._enter(talk, wires)
+            elif talk.stands:
+                self._stand(talk)
             else:
                 wires.fluids.leave(talk)
                 self._settle_at_end()
@@ -267,6 +316,7 @@ class JobTraffic:
         if talk is None:
             return
         wires = self._wires_of(run.place)
+        self._stop_lag(talk)
         if not talk.stands:
             wires.fluids.leave(talk)
             self._settle_at_end()
@@ -295,11 +345,8 @@ class JobTraffic:
         talk.advance(self._core.env._now)
         talk.left, talk.pace, talk.by = talk.floor, 0.0, None
         talk.enter()
-        if wires.blocks(talk.parts[talk.part]):
-            self._settle_at_end()
-            self._stand(talk)
-        else:
-            self._join(talk, wires)
+        self._settle_at_end()
+        self._enter(talk, wires)
 
     # ------------------------------------------------------------------ rates
 

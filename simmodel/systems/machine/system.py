@@ -126,7 +126,7 @@ class Machine(MachineState):
         self.spec = spec
         self.name = name or spec.name
         self.stream = name or "machine"  # unnamed machines draw alike, whatever their specs are called
-        self.network = Network(env, NetworkSpec(links=spec.links))
+        self.network = Network(env, spec.network or NetworkSpec(links=spec.links))
         self.shares: Shares | None = None
         self.pools = build_pools(env, spec)
         self.home = home = self.pools[str(spec.home)]

@@ -13,6 +13,7 @@ from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, Plain, shown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
+from simmodel.scheduling.registry import policy as policy_of
 from simmodel.snapshots.jobs import Past
 from simmodel.twin.events import Ended, Event, JobEvent, NodesChanged, Noticed, Passed, StateReport, Submitted
 from simmodel.twin.mirror.job_history import Entry
@@ -333,7 +334,9 @@ class Mirror(Shown):
         entry = self.ledger.entry(job)
         if entry is None:
             return ()
-        return (*entry.request.unmodelled, *self._places.unmodelled(entry.request))
+        asked = entry.request
+        known = asked.expressed if policy_of(self.policy).reads_options else ()
+        return (*(each for each in asked.unmodelled if each not in known), *self._places.unmodelled(asked))
 
     # ------------------------------------------------------------------ documents
 

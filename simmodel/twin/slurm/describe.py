@@ -196,7 +196,7 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None)
     own = _loops_told(site.settings) if own_loops is None else own_loops
     notes = Notes()
     site = with_gres(site, notes)
-    groups = groups_of(site, notes)
+    groups = groups_of(site, notes, by_weight=not own)
     if not groups:
         raise InputError("no partition has known nodes", site.source or None)
     switches = switches_of(site, notes)
@@ -236,7 +236,16 @@ def _loops_told(settings: Mapping[str, str] | None) -> bool:
 
 def _heeded(note: Unsupported) -> bool:
     """Whether policy slurm heeds a property that the platform does not express."""
-    return note.what.startswith(("DefaultTime=", "SelectTypeParameters="))
+    heeded = (
+        "DefaultTime=",
+        "SelectTypeParameters=",
+        "Features=",
+        "Gres=gpu",
+        "switches ",
+        "PreemptMode=",
+        "GraceTime=",
+    )
+    return note.what.startswith(heeded) or (note.where.startswith("partition ") and note.what.startswith("Nodes="))
 
 
 def _default(groups: Sequence[Group], notes: Notes) -> str | None:

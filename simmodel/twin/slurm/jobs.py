@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import inf
+from shlex import quote
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -30,6 +31,7 @@ __all__ = [
     "dependencies_of",
     "job_state",
     "jobs_in",
+    "options_of",
     "own_mark",
     "queue_of",
     "reports_of",
@@ -185,6 +187,28 @@ def unmodelled_of(record: JobRecord, rules: Rules, *, memory: bool = False) -> t
         (parts, f"the nodes of partition {', '.join(parts)}"),
     )
     return tuple(clipped(text, 100) for there, text in found if there)
+
+
+def options_of(record: JobRecord, rules: Rules, *, memory: bool = False) -> tuple[str, tuple[str, ...]]:
+    """Return the options of sbatch that policy slurm reads of a job, and the conditions of the job that it then models.
+
+    >>> record = JobRecord(job=7, submit=5.0, states=("PENDING",), required="n1", features="a&b", array_limit=2)
+    >>> options_of(record, Rules())
+    ("--nodelist=n1 --constraint='a&b' --array=%2", ('nodes n1 (-w)', 'constraint a&b (-C)', 'array limit %2'))
+    """
+    values = {"nodelist": record.required, "exclude": record.excluded, "constraint": record.features}
+    if record.array is not None or record.array_limit:
+        values["array"] = f"{record.tasks}%{record.array_limit}" if record.array_limit else record.tasks
+    if rules.memory and not memory and record.memory_per_cpu:
+        values["mem-per-cpu"] = f"{record.memory_per_cpu / 2**20:.0f}"
+    words = [f"--{name}={quote(value)}" for name, value in values.items() if value]
+    known = {f"nodes {record.required} (-w)", f"without nodes {record.excluded} (-x)", "memory"}
+    known |= {f"constraint {record.features} (-C)", f"array limit %{record.array_limit}"}
+    known |= {f"licences {', '.join(sorted(record.licences))}"}
+    parts = sorted(rules.parts.intersection((record.partition or "").split(",")))
+    known |= {f"the nodes of partition {', '.join(parts)}"}
+    told = unmodelled_of(record, rules, memory=memory)
+    return " ".join(words), tuple(each for each in told if each in {clipped(text, 100) for text in known})
 
 
 def own_mark(mark: str, begin: str) -> str:
@@ -392,6 +416,8 @@ def _request(
     held = record.memory_per_node or record.memory_per_cpu * cores
     if rules.memory and not held:
         held = rules.node_memory.get(record.partition or "", 0.0)
+    allocated = memory and bool(nodes) and held > 0
+    options, expressed = options_of(record, rules, memory=allocated)
     return Demand(
         processors=record.cpus,
         nodes=nodes,
@@ -408,7 +434,9 @@ def _request(
         name=record.name,
         dependencies=waits,
         array=record.array,
-        unmodelled=unmodelled_of(record, rules, memory=memory and bool(nodes) and held > 0),
+        unmodelled=unmodelled_of(record, rules, memory=allocated),
+        options=options,
+        expressed=expressed,
     )
 
 

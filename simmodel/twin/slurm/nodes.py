@@ -64,8 +64,11 @@ def with_gres(site: Site, notes: Notes) -> Site:
     return attrs.evolve(site, nodes=tuple(nodes))
 
 
-def groups_of(site: Site, notes: Notes) -> list[Group]:
-    """Return the partitions of a site in groups that share no nodes, in order; note any left out."""
+def groups_of(site: Site, notes: Notes, *, by_weight: bool = True) -> list[Group]:
+    """Return the partitions of a site in groups that share no nodes, in order; note any left out.
+
+    ``by_weight``: nodes of lower weight come first, else they are in the order in which they are told.
+    """
     nodes = {node.name: node for node in site.nodes or ()}
     members = {part.name: _members(part, nodes, notes) for part in site.partitions or ()}
     group_of: dict[str, set[str]] = {name: {name} for name in members}
@@ -82,7 +85,7 @@ def groups_of(site: Site, notes: Notes) -> list[Group]:
             groups.setdefault(id(group_of[part.name]), []).append(part)
         else:
             notes.add(f"partition {part.name}", f"Nodes={part.nodes or '(null)'}", "left out: no known nodes")
-    order = {name: (node.weight, number) for number, (name, node) in enumerate(nodes.items())}
+    order = {name: (node.weight if by_weight else 0, number) for number, (name, node) in enumerate(nodes.items())}
     found = []
     for parts in groups.values():
         names = sorted(dict.fromkeys(name for part in parts for name in members[part.name]), key=order.__getitem__)

@@ -6,14 +6,16 @@ Sources: slurm.conf(5), sched/backfill and the multifactor plug-in of Slurm's do
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError
+from simmodel.platform.node_lists import node_list
 from simmodel.twin.described import Notes
 from simmodel.twin.slurm.records import PartitionRecord, Site
-from simmodel.twin.slurm.values import amount, is_none, seconds, split_list
+from simmodel.twin.slurm.values import amount, is_none, nodes_of, seconds, split_list
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch
     from simmodel.policies.slurm.settings import SlurmConf
 
 __all__ = ["policy_of", "slurm_of"]
@@ -77,8 +79,6 @@ def slurm_of(site: Site, notes: Notes) -> str:
     settings = SlurmConf.of(site.settings or {})
     for each in settings.unread:
         notes.add(_WHERE, each, "may change starts: policy slurm leaves it out")
-    if len({node.weight for node in site.nodes or ()}) > 1:
-        notes.add("nodes", "Weight", "may change starts: policy slurm does not prefer nodes of lower weight")
     partitions = tuple(
         SlurmPartition(
             name=each.name,
@@ -94,7 +94,44 @@ def slurm_of(site: Site, notes: Notes) -> str:
         )
         for each in site.partitions or ()
     )
-    return Slurm(settings, partitions).text
+    return Slurm(settings, partitions, nodes=_nodes(site), switches=_switches(site)).text
+
+
+def _nodes(site: Site) -> tuple[SlurmNodes, ...]:
+    """Return the nodes that differ from others by weight, features or the types of their GPUs."""
+    from simmodel.policies.slurm.layout import SlurmNodes
+
+    kinds: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for node in site.nodes or ():
+        types = tuple(dict.fromkeys(each.type for each in node.gres if each.name == "gpu" and each.type))
+        kinds.setdefault((node.weight, node.features, types), []).append(node.name)
+    found = []
+    for (weight, features, gpus), names in kinds.items():
+        if weight != 1 or features or gpus:
+            lists: dict[str, Any] = {"features": features, "gpus": gpus}
+            found.append(SlurmNodes(names=node_list(names), weight=weight, **lists))
+    return tuple(found)
+
+
+def _switches(site: Site) -> tuple[SlurmSwitch, ...]:
+    """Return the tree of switches: those above others have the largest ones below them."""
+    from simmodel.policies.slurm.layout import SlurmSwitch
+
+    told = sorted(site.switches or (), key=lambda each: each.level)
+    below = {each.name: frozenset(nodes_of(each.nodes)) for each in told}
+    found = []
+    free: dict[str, None] = {}  # switches that are not below another one yet
+    for each in told:
+        inner = [name for name in free if each.level and below[name] <= below[each.name]]
+        for name in inner:
+            del free[name]
+        free[each.name] = None
+        found.append(
+            SlurmSwitch(name=each.name, switches=",".join(inner))
+            if inner
+            else SlurmSwitch(name=each.name, nodes=each.nodes)
+        )
+    return tuple(found) if len(found) > 1 else ()
 
 
 def _preempt_mode(partition: PartitionRecord, settings: SlurmConf) -> str | None:

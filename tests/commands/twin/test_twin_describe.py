@@ -50,7 +50,7 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("defaults", "slurm(kill_wait=5, partitions=(batch:nodes=n[1-8]:default))", 30, 0.85),  # fcfs: 92 %
         ("fast", "slurm(batch_sched_delay=1, bf_interval=5, bf_resolution=1, kill_wait=5, partitions=", 5, 0.8),
-        ("tree", "slurm(bf_interval=5, kill_wait=5, partitions=(batch:nodes=n[1-8]:default))", 5, 0.4),
+        ("tree", "slurm(bf_interval=5, tree=true, kill_wait=5, partitions=(batch:nodes=n[1-8]:default))", 5, 0.4),
         ("preempt", "slurm(bf_interval=5, preempt=partition_prio, ", 5, 0.5),
     ],
 )

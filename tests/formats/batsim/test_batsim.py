@@ -42,19 +42,20 @@ PROFILES = {
     "nested": {"type": "SequentialCompositionProfile", "nb": 2, "seq": ["flow", "cpu", "nothing"]},
     "waits": {"type": "sequential_composition", "repeat": 3, "seq": ["delay", "cpu"]},
 }
+LAG = 1e-4  # s: the latency of two links, after which a step with messages begins
 ALONE = {  # s: the most of the link that is used most, and the computation
     "delay": 20.2,
     "cpu": 2.0,
-    "com": 4.0,
-    "self": 2.0,
-    "both": 10.0,
-    "even": 3.0,
-    "busy": 4.5,
-    "old total": 3.0,  # 100 MB from each node to each other one
-    "spread": 1.0,  # 33.3 MB
+    "com": 4.0 + LAG,
+    "self": 2.0 + LAG,
+    "both": 10.0 + LAG,
+    "even": 3.0 + LAG,
+    "busy": 4.5 + LAG,
+    "old total": 3.0 + LAG,  # 100 MB from each node to each other one
+    "spread": 1.0 + LAG,  # 33.3 MB
     "nothing": 0.0,
-    "flow": 4 * (4.0 + 3.0 + 20.2),
-    "nested": 2 * (4 * (4.0 + 3.0 + 20.2) + 2.0),
+    "flow": 4 * (4.0 + 3.0 + 20.2 + 2 * LAG),
+    "nested": 2 * (4 * (4.0 + 3.0 + 20.2 + 2 * LAG) + 2.0),
     "waits": 3 * (20.2 + 2.0),
 }
 
@@ -113,9 +114,9 @@ def test_phases_of_two_jobs_slow_each_other(platform):
     given = document(job("flow", res=2), job("flow", "k", res=2), flow=flow, step=step)
     given["profiles"]["short"] = {"type": "delay", "delay": 1}
     result = replay(given, platform)
-    assert result.jobs["end"].tolist() == pytest.approx([3.0, 3.0])
-    assert result.runs["alone"].tolist() == pytest.approx([2.0, 2.0])
-    assert result.runs["stretch"].tolist() == pytest.approx([1.5, 1.5])
+    assert result.jobs["end"].tolist() == pytest.approx([3.0 + LAG, 3.0 + LAG])
+    assert result.runs["alone"].tolist() == pytest.approx([2.0 + LAG, 2.0 + LAG])
+    assert result.runs["stretch"].tolist() == pytest.approx([(3.0 + LAG) / (2.0 + LAG)] * 2)
 
 
 @pytest.mark.parametrize("cut", [0.5, 3.0, 4.0, 5.9, 7.0, 20.0, 27.2, 30.0, 100.0])
@@ -253,26 +254,28 @@ def test_workloads_of_batsim(name):
 
 
 def test_the_types_of_profiles_of_batsim():
-    """By hand: link 9 (7.20975 MB/s) carries what Mercury gets; hosts have 100 Mflop/s."""
+    """The ends in SimGrid 3.32, of each job alone by its ``parallel_execute`` under ptask_L07.
+
+    By hand: link 9 (7.20975 MB/s) carries what Mercury gets; hosts have 100 Mflop/s; the longest route has 3.4 ms.
+    """
     work = data_file("platform/batsim_workload_test_various_profile_types.json.gz")
     run = read_batsim_run(work, data_file("platform/batsim_energy_platform_homogeneous.xml.gz"))
     rows = {row["job"]: row for row in simulate(run.cluster, run.workload, "fcfs").jobs.rows()}
-    slow = 7.20975e6
-    simple, homogeneous = 15e6 / slow, 6e6 / slow
     expected = {
         "delay": 20.2,
-        "simple": simple,
+        "simple": 2.083953509960054,
         "simple_no_com": 0.05,
-        "simple_no_cpu": simple,
-        "reach_walltime": 1.0,
-        "homo": homogeneous,
-        "homo_no_cpu": homogeneous,
+        "simple_no_cpu": 2.083953509960054,
+        "reach_walltime": 1.0,  # killed
+        "homo": 0.8356439291840232,
+        "homo_no_cpu": 0.8356439291840232,
         "homo_no_com": 0.002,
-        "seq": 4 * (2 * simple + homogeneous),
-        "4_resources": 6e6 / 12 / slow,
+        "seq": 20.014203796416528,
+        "2_resources": 0.142138606530672,
+        "4_resources": 0.07278807426533263,
     }
-    assert {name: rows[name]["run"] for name in expected} == pytest.approx(expected, rel=1e-9)
-    assert rows["2_resources"]["run"] == pytest.approx(2 * 0.5e6 / slow)
+    assert expected["simple"] == pytest.approx(15e6 / 7.20975e6 + 0.003437542)
+    assert {name: rows[name]["run"] for name in expected} == pytest.approx(expected, rel=1e-12)
     assert [name for name, row in rows.items() if row["status"] == "timeout"] == ["reach_walltime"]
 
 

@@ -134,3 +134,21 @@ def test_a_job_is_killed_at_a_scan_after_its_limit(asked: float, over: float, en
     """
     found = run(1, [job(1, 0, 1, asked, 500)], overrun="continue", over_time_limit=over)
     assert found[1][:2] == (4, end)
+
+
+# ---------------------------------------------------------------------- requeue
+
+
+def test_a_requeued_job_waits_for_121_seconds() -> None:
+    """At 10 s job 2 of a higher tier has job 1 requeued, which may start from 131 s on.
+
+    Its node is free 50 ms later, so that job 2 starts at 13 s, when the main loop runs again, or with an Epilog's
+    message. Nothing asks the main loop after 131 s: job 1 starts in a backfill cycle, or when the main loop runs over
+    the whole queue, at 181 s.
+    """
+    low, high = SlurmPartition(name="low", default=True), SlurmPartition(name="high", tier=10)
+    jobs = [job(1, 0, 1, 5, 100, "low"), job(2, 10, 1, 1, 20, "high")]
+    found = run(1, jobs, low, high, preempt="partition_prio", preempt_mode="requeue")
+    assert 10 < found[2][0] <= 13
+    assert 131 <= found[1][0] <= 181
+    assert found[1][1] == found[1][0] + 100

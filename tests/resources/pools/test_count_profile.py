@@ -45,6 +45,8 @@ def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):
         at = profile.earliest(need, duration)
         assert at == plain.earliest(need, duration)
         assert profile.fits(need, duration) == plain.fits(need, plain.now, duration)
+        before = plain.now + rng.choice([0, 1, 3, 7.5, 20, 100, inf])
+        assert profile.copy().opens(need, duration, before) == (plain.earliest(need, duration) < before)
         later = plain.now + rng.choice([0, 1, 3, 7.5, 20, 100])
         assert profile.earliest(need, duration, later) == plain.earliest(need, duration, later)
         action = rng.random()

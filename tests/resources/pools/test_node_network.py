@@ -10,11 +10,14 @@ from hypothesis import given, settings, strategies as st
 from simmodel import Cluster, Environment, Job, simulate, start
 from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, ReservationSpec, Torus, read_toml, write_toml
+from simmodel.platform.cluster import OutageSpec
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.toml import from_dict
 from simmodel.platform.topology import numbers_of_hosts, read_topology
 from simmodel.resources.pools.node_network import NodeNetwork
 from simmodel.snapshots.snapshot import Snapshot
+from simmodel.work.elastic import Elastic
+from simmodel.work.traffic import Traffic
 
 TOPOLOGIES = [
     "torus:5,4,3",
@@ -239,6 +242,51 @@ def test_shared_links_of_random_schedules_are_those_counted_one_by_one():
                 if j != i and b < end and begin < e and b < e and begin < end
             ]
             assert result.runs["shared_links"][i] == len(links[i] & set().union(*others))
+
+
+def schedule(seed):
+    """Return jobs of several kinds on nodes in a network: elastic, stopped by a failure, with traffic."""
+    rng = np.random.default_rng(seed)
+    part = PartitionSpec(nodes=[NodeSpec(count=24)], network=DRAGONFLY, placement="random-groups")
+    failure = OutageSpec(at=40, until=60, nodes=(0, 1, 2, 3, 12), kind="failure")
+    jobs = []
+    for number in range(60):
+        fields = {"id": f"j{number}", "submit": int(rng.integers(0, 150)), "requested": 300}
+        kind = rng.integers(0, 3)
+        if kind == 0:
+            fields |= {"nodes": int(rng.integers(1, 9)), "run": int(rng.integers(0, 30))}
+        elif kind == 1:
+            fields |= {"elastic": Elastic(1, int(rng.integers(1, 5)), 9), "run": int(rng.integers(1, 60))}
+        else:
+            traffic = Traffic("ring", bytes=float(rng.integers(1, 30)) * 1e9)
+            fields |= {"nodes": int(rng.integers(1, 9)), "traffic": traffic, "keeps_work": bool(rng.integers(0, 2))}
+        jobs.append(Job(**fields))
+    return ClusterSpec(partitions=[part], outages=[failure]), sorted(jobs, key=lambda job: job.submit)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cut", [[], [20, 45, 50, 90, 130]])
+def test_a_streamed_record_has_the_same_columns(seed, cut, tmp_path):
+    spec, jobs = schedule(seed)
+    whole = simulate(spec, jobs, "equal-shares", seed=seed).runs
+    simulation = start(spec, jobs, "equal-shares", seed=seed, stream=tmp_path / "run.sqlite")
+    for instant in cut:
+        simulation.run(until=instant)
+        simulation.system.recorder.drain()
+    runs = simulation.run().result().load().runs
+    assert (whole["status"] == "resized").any()
+    assert (whole["attempt"] > 1).any()
+    assert whole["shared_links"].max() > 9
+    order = np.lexsort((whole["start"], whole["job"])), np.lexsort((runs["start"], runs["job"]))
+    for name in ("job", "start", "end", "hops", "shared_links", "alone", "stretch"):
+        one, other = whole[name][order[0]], runs[name][order[1]]
+        assert (
+            one.tolist() == pytest.approx(other.tolist(), nan_ok=True)
+            if one.dtype.kind == "f"
+            else (one == other).all()
+        )
+    for name in ("slowed_by", "slowed_on"):
+        assert [str(each or "") for each in runs[name][order[1]]] == whole[name][order[0]].tolist()
 
 
 def test_nodes_without_a_network_have_no_such_columns():

@@ -5,6 +5,7 @@ import json
 import random
 from itertools import pairwise
 from math import inf
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,8 +31,8 @@ from tests.oracles.talking_jobs import Talker, play
 FOUR = ["torus:5,4,3", "fat-tree:2;8,8;1,4;1,1", "dragonfly:3,4;4,3;5,1;2", "star:40 backbone=200MBps"]
 
 
-def machine(network, *nodes, bandwidth="125MBps", cores=1, **more):
-    topology = read_topology(f"{network} bandwidth={bandwidth}")
+def machine(network, *nodes, bandwidth="125MBps", latency=0.0, cores=1, **more):
+    topology = read_topology(f"{network} bandwidth={bandwidth} latency={latency}")
     kinds = nodes or (NodeSpec(count=len(topology.hosts), cores=cores),)
     return ClusterSpec(partitions=[PartitionSpec(name="batch", nodes=kinds, network=topology)], **more)
 
@@ -73,6 +74,45 @@ def test_alone_a_job_takes_as_long_as_its_slowest_link_or_its_processors(network
         loads = moved(topology, job.traffic, range(job.nodes))
         seconds = max([job.compute, *(size / topology.link(name).bandwidth for name, size in loads.items())])
         assert ends(simulate(spec, [job])) == pytest.approx([seconds], rel=1e-12)
+
+
+def test_each_phase_begins_after_the_longest_latency_of_its_messages():
+    spec = star(latency=0.5)
+    ring = Traffic("ring", bytes=100)
+    steps = Phases([Phase(ring), Phase(compute=3), Phase(ring, compute=20)], repeats=2)
+    jobs = [
+        Job(nodes=2, traffic=ring),
+        Job(nodes=2, traffic=ring, compute=30),
+        Job(nodes=4, traffic=steps),
+        Job(nodes=1, traffic=ring, compute=4),
+        Job(nodes=2, traffic=ring, requested=0.75),
+        Job(nodes=2, traffic=ring, requested=5),
+    ]
+    for job, end in zip(jobs, [11, 31, 2 * (11 + 3 + 21), 4, 0.75, 5], strict=True):
+        (run,) = simulate(spec, [job], "easy").runs.rows()
+        assert run["end"] == pytest.approx(end, rel=1e-12)
+        if job.requested is None:
+            assert (run["alone"], run["stretch"]) == (pytest.approx(end, rel=1e-12), pytest.approx(1))
+    mixed = machine("star:4 backbone=10B/s backbone_latency=1", bandwidth="100B/s", latency=0.5)
+    late = [Job(nodes=2, traffic=ring), Job(nodes=2, traffic=ring)]
+    assert ends(simulate(mixed, late, "easy")) == [42, 42]  # 2 s of latency, 400 bytes over the backbone
+
+
+SIMGRID = json.loads((Path(__file__).parent / "simgrid-jobs.json").read_text())
+"""Parallel tasks in SimGrid 3.32 under ptask_L07, links of 125 MB/s and 2 ms: nodes, start (s), seconds of computing,
+bytes between nodes, and end (s)."""
+
+
+@pytest.mark.parametrize("case", SIMGRID, ids=lambda case: case["topology"])
+def test_jobs_over_links_with_latencies_end_as_those_of_simgrid(case):
+    where = {number: nodes for number, (nodes, *_) in enumerate(case["jobs"])}
+    jobs = [
+        Job(id=number, submit=begin, nodes=len(nodes), compute=compute, traffic=Traffic(matrix))
+        for number, (nodes, begin, compute, matrix, _) in enumerate(case["jobs"])
+    ]
+    result = simulate(machine(case["topology"], latency=0.002), jobs, placed(where))
+    found = dict(zip(result.jobs["job"].tolist(), ends(result), strict=True))
+    assert found == pytest.approx({number: job[-1] for number, job in enumerate(case["jobs"])}, rel=1e-12)
 
 
 def test_a_job_computes_as_fast_as_its_slowest_node():
@@ -376,17 +416,18 @@ def crowd(seed, count=40):
 
 
 @pytest.mark.parametrize(
-    ("seed", "policy", "overrun", "sharing"),
+    ("seed", "policy", "overrun", "sharing", "latency"),
     [
-        (1, "easy", "stop", "fair-bottleneck"),
-        (2, "conservative", "continue", "fair-bottleneck"),
-        (3, "fcfs", "continue", "max-min"),
+        (1, "easy", "stop", "fair-bottleneck", 0.0),
+        (2, "conservative", "continue", "fair-bottleneck", 0.0),
+        (3, "fcfs", "continue", "max-min", 0.0),
+        (4, "easy", "stop", "fair-bottleneck", 3.0),
     ],
 )
-def test_twenty_cuts_change_no_end(seed, policy, overrun, sharing):
+def test_twenty_cuts_change_no_end(seed, policy, overrun, sharing, latency):
     nodes = NodeSpec(count=20), NodeSpec(count=20, speed=2.0)
     failure = OutageSpec(at=30, until=40, nodes=(0, 1, 2, 3, 30, 31), kind="failure")
-    spec = machine("dragonfly:2,2;5;2;2", *nodes, outages=[failure])
+    spec = machine("dragonfly:2,2;5;2;2", *nodes, latency=latency, outages=[failure])
     options = {"policy": policy, "overrun": overrun, "sharing": sharing}
     whole = simulate(spec, crowd(seed), **options)
     wanted = dict(zip(whole.jobs["job"].tolist(), ends(whole), strict=True))

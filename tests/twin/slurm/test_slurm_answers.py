@@ -213,7 +213,7 @@ def test_priorities_are_told_on_request_and_a_reservation_is_a_place() -> None:
         ("afterok:1(unfulfilled),afterany:2_3", ((1, "success"), ("2_3", "end")), True),
         ("after:5+10", ((5, "start"),), True),
         ("afterok:1?afterok:2", (), False),
-        ("afternotok:1", (), False),
+        ("afternotok:1", ((1, "failure"),), True),
         ("singleton", (), False),
         ("afterok:1_*", (), False),
     ],

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
+from simmodel.futures.start_times import predict_starts
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.toml import write_toml
 from simmodel.twin.advisor import Advisor
+from simmodel.twin.events import Submitted
 from simmodel.twin.mirror.mirror import Mirror
+from simmodel.twin.slurm.jobs import JobRecord, Rules, reports_of
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.twin import Twin
 from tests.helpers.slurm_stub import JOB, NODE, write_stub
@@ -121,3 +124,35 @@ def test_without_a_good_answer_nothing_is_said(tmp_path: Path, capsys: pytest.Ca
     config = config_of(tmp_path, tmp_path)
     assert main(["twin", "predict", str(config)]) == 2
     assert "squeue: its answer must begin with a header" in capsys.readouterr().err
+
+
+def test_policy_slurm_models_what_jobs_ask_of_slurm() -> None:
+    """Under it only preemption is left of the conditions; under another policy all are told."""
+    record = JobRecord(
+        job=7,
+        submit=5.0,
+        states=("PENDING",),
+        cpus=2,
+        least_nodes=2,
+        most_nodes=2,
+        required="n2",
+        features="big",
+        array=7,
+        tasks="1-2",
+        array_limit=1,
+        partition="batch",
+        limit=60.0,
+    )
+    rules = Rules(preemption="REQUEUE", parts=frozenset({"batch"}))
+    first, _ = reports_of(record, rules)
+    assert first.request.options == "--nodelist=n2 --constraint=big --array=1-2%1"
+    spec = ClusterSpec(name="c", partitions=[PartitionSpec(name="batch", nodes=[NodeSpec(names="n[1-4]", count=4)])])
+    told = {}
+    for policy in ("fcfs", "slurm(nodes=(n[1-2]:features=big))"):
+        mirror = Mirror(spec, "c", policy)
+        mirror.apply(Submitted(cluster="c", time=5.0, job="7_1", submit=5.0, request=first.request))
+        told[policy.partition("(")[0]] = mirror.unmodelled("7_1")
+    assert told["slurm"] == ("preemption (REQUEUE)",)
+    assert len(told["fcfs"]) == 5
+    found = predict_starts(mirror.snapshot(), predictor="request", draws=2)
+    assert found["job"].tolist() == ["7_1"]

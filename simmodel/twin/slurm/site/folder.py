@@ -90,7 +90,7 @@ class SlurmFolder(Fields):
         """The policy, with the accounts, which its text lacks."""
         own = policy_of(self.described.policy)
         assert isinstance(own, Slurm)
-        return Slurm(own.settings, own.partitions, None, own.nodes, own.switches, self.accounts)
+        return own.evolve(accounts=self.accounts)
 
     def report(self) -> str:
         """Return a text: what was read, what was made of it, and what is not expressed."""
@@ -170,10 +170,10 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "slurm.conf").write_text("ClusterName=c\\nNodeName=n[1-2] CPUs=4\\nPartitionName=b Nodes=ALL\\n")
     >>> _ = (folder / "jobs.txt").write_text('''JobID|Submit|Start|End|Timelimit|ReqCPUS|State|Partition|SubmitLine
-    ... 17|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T13:01:00|02:00:00|4|COMPLETED|b|sbatch -n4 -C big run.sh
+    ... 17|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T13:01:00|02:00:00|4|COMPLETED|b|sbatch --contiguous run
     ... ''')
     >>> print(read_folder(folder).report().splitlines()[-1])
-      job 17: --constraint=big (not modelled)
+      job 17: --contiguous (not modelled)
     """
     several = [paths] if isinstance(paths, str | Path) else list(paths)
     files = _Files(zone(timezone))

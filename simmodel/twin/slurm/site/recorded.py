@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
-from math import ceil, inf, isfinite
+from contextlib import suppress
+from math import ceil, inf, isfinite, nan
 from typing import Any
 
 import attrs
@@ -11,10 +13,11 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.policies.slurm.wishes import Wishes
 from simmodel.twin.described import Notes
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.jobs import dependencies_of
-from simmodel.twin.slurm.site.sbatch import SubmitLine, job_list
+from simmodel.twin.slurm.site.sbatch import IDLE, READ, SubmitLine, job_list
 from simmodel.twin.slurm.values import amounts
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
@@ -95,10 +98,10 @@ def recorded_jobs(
         submit lines by the id of a job or array, if the log has none
 
     >>> log = Workload({"job": [1], "submit": [0.0], "run": [60.0], "processors": [2], "requested": [120.0],
-    ...     "submit_line": ["sbatch -N2 --switches=1@60 run.sh"], "partition": ["batch"]})
+    ...     "submit_line": ["sbatch -N2 --contiguous run.sh"], "partition": ["batch"]})
     >>> notes = Notes()
     >>> recorded_jobs(log, ClusterSpec.simple(4), notes)[0].job.nodes, [str(each) for each in notes][0]
-    (2, 'job 1: --switches=1@60 (not modelled)')
+    (2, 'job 1: --contiguous (not modelled)')
     """
     reader = _Reader(log, spec, notes, origin, memory, submitted or {})
     found = list(reader.jobs())
@@ -175,7 +178,7 @@ class _Reader:
             if not isfinite(cancel):
                 self._count("still running", "as long as their limit")
         line = SubmitLine.of(first.get("submit_line") or self._line_of(name))
-        where = self._where(name, first)
+        where = self._where(name, first, line)
         if where is None:
             return None
         start = first["submit"] + first.get("wait", inf) - self._origin
@@ -188,10 +191,10 @@ class _Reader:
             group=first.get("group") or None,
             cancel=cancel - self._origin if isfinite(cancel) else None,
             **where,
-            **self._shape(name, first, line),
+            **self._shape(first, line),
             **self._asked(name, line),
+            options=self._options(name, first, line),
         )
-        self._note(name, first, line)
         return RecordedJob(
             job=job,
             start=start if isfinite(start) else inf,
@@ -202,15 +205,13 @@ class _Reader:
     def _line_of(self, name: int | str) -> str:
         return self._submitted.get(str(name)) or self._submitted.get(str(name).partition("_")[0], "")
 
-    def _where(self, name: int | str, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _where(self, name: int | str, row: Mapping[str, Any], line: SubmitLine) -> dict[str, Any] | None:
         """Return the partition of a job, and its queue if partitions share nodes; ``None``: there is none."""
         asked = str(row.get("partition", ""))
         names = [each for each in asked.split(",") if each in self._queues or each in self._places]
         if asked and not names and self._queues:
             self._unread.add(name, "partition", asked, "left out: the site has no such partition")
             return None
-        if "," in asked:
-            self._unread.add(name, "--partition", asked, "several partitions: the first one is taken")
         reservation = row.get("reservation", "")
         if reservation and reservation in self._reservations:
             return {"partition": reservation}
@@ -222,7 +223,7 @@ class _Reader:
         place = self._queues.get(names[0]) or names[0]
         return {"queue": queue} | ({"partition": place} if len(self._places) > 1 and place in self._places else {})
 
-    def _shape(self, name: int | str, row: Mapping[str, Any], line: SubmitLine) -> dict[str, Any]:
+    def _shape(self, row: Mapping[str, Any], line: SubmitLine) -> dict[str, Any]:
         """Return the nodes, cores, GPUs and memory that a job asks for."""
         told = {
             key: _whole(line.values.get(key, "")) for key in ("nodes", "ntasks", "cpus-per-task", "ntasks-per-node")
@@ -238,13 +239,48 @@ class _Reader:
             nodes = int(row["requested_nodes"])
         elif nodes is None and (cpus <= 1 or gpus or (each and not tasks)):
             nodes = 1
+        exclusive = line.values.get("exclusive") == ""
         if not nodes:
-            if self._memory and row.get("requested_memory", 0) > 0:
-                self._unread.add(name, "memory of a job without --nodes")
-            return {"processors": cpus}
-        size = row.get("requested_memory", 0.0) * cpus / nodes if self._memory else 0.0
-        cores = ceil(cpus / nodes)
-        return {"nodes": nodes, "cores_per_node": cores, "gpus_per_node": gpus, "memory_per_node": max(size, 0.0)}
+            return {"processors": cpus, "exclusive": exclusive}
+        size = row.get("requested_memory", 0.0) * cpus / nodes if self._memory and not _by_cpu(line) else 0.0
+        shape = {"nodes": nodes, "cores_per_node": ceil(cpus / nodes), "gpus_per_node": gpus}
+        return {**shape, "memory_per_node": max(size, 0.0), "exclusive": exclusive}
+
+    def _options(self, name: int | str, row: Mapping[str, Any], line: SubmitLine) -> str:
+        """Return the options of a job that policy slurm reads; note all others that may change its start."""
+        values = {key: value for key, value in line.values.items() if key not in IDLE | READ}
+        known = {"exclusive"} if values.pop("exclusive", None) == "" else set()
+        if "," in line.values.get("partition", ""):
+            values["partition"] = line.values["partition"]
+        if "_" in str(name):
+            values["array"] = line.values.get("array", str(name).rpartition("_")[2])
+        if row.get("constraints"):
+            values.setdefault("constraint", row["constraints"])
+        if {"begin", "hold"} & values.keys() and row.get("eligible", nan) >= row["submit"]:
+            values["begin"] = f"now+{row['eligible'] - row['submit']:.0f}"
+        if "hold" in values:
+            self._unread.add(name, "--hold", "", "when it was released is not told: from when it was eligible")
+            known.add("hold")
+            del values["hold"]
+        if not self._memory:
+            known |= values.keys() & {"mem", "mem-per-cpu"}
+            values = {key: value for key, value in values.items() if key not in ("mem", "mem-per-cpu")}
+        elif not {"mem", "mem-per-cpu", "nodes"} & line.values.keys() and row.get("requested_memory", 0) > 0:
+            values["mem-per-cpu"] = f"{row['requested_memory'] / 2**20:.0f}"
+        words = []
+        for key, value in values.items():
+            word = f"--{key}={shlex.quote(value)}" if value else f"--{key}"
+            with suppress(InputError):  # a value that is not modelled
+                if not Wishes.of(word).unread:
+                    words.append(word)
+                    known.add(key)
+        for option, value in line.unread(known):
+            self._unread.add(name, option, value)
+        if not line.values.get("nodes", "1").isdecimal():
+            self._unread.add(name, "--nodes", line.values["nodes"], "the least number is taken")
+        if "+" in str(name):
+            self._unread.add(name, "a component of a job", why="starts without the others")
+        return " ".join(words)
 
     def _asked(self, name: int | str, line: SubmitLine) -> dict[str, Any]:
         """Return licences, dependencies and nice of a job."""
@@ -284,18 +320,10 @@ class _Reader:
         self._unread.add(name, "--nice", text)
         return 0.0
 
-    def _note(self, name: int | str, row: Mapping[str, Any], line: SubmitLine) -> None:
-        """Note what a job asks for and is not expressed."""
-        for option, value in line.unread():
-            self._unread.add(name, option, value)
-        if "+" in str(name):
-            self._unread.add(name, "a component of a job", why="starts without the others")
-        if "%" in line.values.get("array", ""):
-            self._unread.add(name, "--array", f"%{line.values['array'].rpartition('%')[2]}")
-        if not line.values.get("nodes", "1").isdecimal():
-            self._unread.add(name, "--nodes", line.values["nodes"], "the least number is taken")
-        if "constraint" not in line.values and row.get("constraints"):
-            self._unread.add(name, "--constraint", row["constraints"])
+
+def _by_cpu(line: SubmitLine) -> bool:
+    """Whether a job asks for memory by CPU."""
+    return "mem-per-cpu" in line.values or not {"mem", "nodes"} & line.values.keys()
 
 
 def _whole(text: str) -> int | None:

@@ -229,8 +229,7 @@ def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmC
 
 
 def _policy(folder: SlurmFolder, settings: SlurmConf, timing: SlurmTiming | None = None) -> Slurm:
-    policy = folder.policy
-    return Slurm(settings, policy.partitions, timing, policy.nodes, policy.switches, folder.accounts)
+    return folder.policy.evolve(settings, timing)
 
 
 class _Phase(NamedTuple):

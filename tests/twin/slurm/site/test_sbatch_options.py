@@ -22,7 +22,7 @@ MAY = {
     "begin": "now+60",
     "clusters": "alps",
     "cluster-constraint": "big",
-    "constraint": "[a&b]",
+    "constraint": "a&b",
     "contiguous": None,
     "core-spec": "1",
     "cores-per-socket": "2",
@@ -134,7 +134,7 @@ def test_every_option_that_may_change_a_start_is_named_with_its_jobs(jobs: list[
     assert named == {(job, name) for job, name in asked if name not in EXPRESSED}
 
 
-EXPRESSED: set[str] = set()
+EXPRESSED = {"array", "begin", "constraint", "exclude", "gres", "mem", "nodelist", "switches"}
 """Options of ``MAY`` that jobs of simmodel express."""
 
 

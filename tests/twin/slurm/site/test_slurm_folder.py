@@ -107,6 +107,32 @@ def test_options_of_the_submit_line_are_expressed(tmp_path: Path) -> None:
     ]
 
 
+def test_options_of_the_policy_come_with_the_job(tmp_path: Path) -> None:
+    """What sacct tells of constraints, memory and eligible times counts also where the submit line lacks it."""
+    site_folder(tmp_path, [])
+    head = "JobID|Submit|Eligible|Start|End|ReqCPUS|ReqTRES|Constraints|Partition|SubmitLine"
+    times = "2024-05-01T12:00:00|2024-05-01T12:01:30|2024-05-01T12:02:00|2024-05-01T12:03:00"
+    lines = [
+        f"1|{times}|4|cpu=4,mem=400M||batch|sbatch -n4 --exclusive --switches=1@60 -w n1 run.sh",
+        f"2|{times}|2|cpu=2,mem=600M|big|batch|sbatch -n2 --mem-per-cpu=300 run.sh",
+        f"3|{times}|2|cpu=2,mem=500M||batch|sbatch -N2 --mem=250 -b 12:01:30 run.sh",
+        f"4_1|{times}|1|cpu=1||batch|sbatch -a 0-3%2 -p batch,fast run.sh",
+        f"5|{times}|1|cpu=1||batch|sbatch --hold -x n[3-4] run.sh",
+    ]
+    (tmp_path / "jobs.txt").write_text("\n".join([head, *lines]))
+    found = {job.id: job for job in read_folder(tmp_path).jobs}
+    assert found["1"].exclusive
+    assert {id: job.options for id, job in found.items()} == {
+        "1": "--switches=1@60 --nodelist=n1 --mem-per-cpu=100",
+        "2": "--mem-per-cpu=300 --constraint=big",
+        "3": "--mem=250 --begin=now+90",
+        "4_1": "--partition=batch,fast --array=0-3%2",
+        "5": "--exclude='n[3-4]' --begin=now+90",
+    }
+    assert (found["2"].memory_per_node, found["3"].memory_per_node) == (0.0, 250 * 2.0**20)
+    assert listed(tmp_path) == ["job 5: --hold (when it was released is not told: from when it was eligible)"]
+
+
 def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:
     """One was cancelled while it waited, one runs, one waits, one was requeued, one has a partition that is gone."""
     lines = [
@@ -138,7 +164,6 @@ def test_a_log_without_submit_lines_says_what_is_not_known(tmp_path: Path) -> No
     )
     assert listed(tmp_path) == [
         "job 7: --reservation=course (the site tells of no such reservation)",
-        "job 7: --constraint=big&fast (not modelled)",
         "jobs: without submit lines (what jobs ask for beyond nodes, CPUs, memory, GPUs and time is not known: ask "
         "sacct for SubmitLine)",
     ]

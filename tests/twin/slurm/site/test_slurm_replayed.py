@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 
@@ -50,8 +51,17 @@ def test_recorded_starts_are_decisions_of_the_policy(name: str, beyond: float, o
 
 
 def test_what_the_policy_lacks_shows_in_the_decisions() -> None:
-    """Without ``--switches`` a third of the recorded starts of the run with a topology are no such decisions."""
-    assert len(replayed("tree").departures or ()) > 20
+    """Without the topology a third of the recorded starts of the run with a tree of switches are no decisions."""
+    found = run_of("tree")
+    assert len(replayed("tree").departures or ()) <= 2
+    bare = attrs.evolve(found, described=attrs.evolve(found.described, policy="slurm(bf_interval=5)"))
+    jobs = tuple(attrs.evolve(each, job=attrs.evolve(each.job, options="")) for each in found.recorded)
+    site = attrs.evolve(found.site, settings={"SchedulerParameters": "bf_interval=5"})
+    assert len(replay(attrs.evolve(bare, recorded=jobs, site=site)).departures or ()) > 20
+
+
+def test_arrays_memory_and_licences_are_decided_as_recorded() -> None:
+    assert len(replayed("shapes").departures or ()) <= 3
 
 
 def test_states_are_not_known_where_jobs_were_requeued() -> None:
