@@ -21,13 +21,13 @@ SIZES = {"lines": 127_260, "files": 600}
 LIMITS = {
     "private names of others": 39,
     "questions after the kind": 0,
-    "loose parameters, per mille": 50,
+    "loose parameters, per mille": 48,
     "loose roles": 29,
     "files in the largest folder": 20,
     "exported names": 400,
     "names at the top": 45,
     "files that two jobs enter": 43,
-    "functions that two jobs enter": 306,
+    "functions that two jobs enter": 305,
 }
 """What each figure is at most: to be lowered with the figure, never raised."""
 
