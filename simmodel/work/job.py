@@ -169,8 +169,8 @@ def _one_partition(_instance: Job, _attribute: attrs.Attribute[Any], value: obje
         raise ValueError(f"partition: must be one name (partitions=... takes several), got {value!r}")
 
 
-def _messages(_instance: Job, _attribute: attrs.Attribute[Messages | None], value: Messages | None) -> None:
-    if value is not None and not isinstance(value, Messages):
+def _messages(_instance: Job, _attribute: attrs.Attribute[Messages], value: Messages) -> None:
+    if not isinstance(value, Messages):
         raise ValueError(f"traffic: must be a Traffic or Phases, got {value!r}")
 
 
@@ -304,7 +304,7 @@ class Job(Fields):
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]
     bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=in_rates)
-    traffic: Messages | None = attrs.field(default=None, validator=_messages)
+    traffic: Messages | None = attrs.field(default=None, validator=attrs.validators.optional(_messages))
     compute: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
     exclusive: bool = False
     options: str = ""

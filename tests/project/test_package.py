@@ -130,7 +130,7 @@ TEXTS = sorted(
     path
     for folder in ("simmodel", "tests", "benchmarks", "platforms", "workloads", "notebooks", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and path.suffix not in (".pyc", ".png", ".gz") and not LEFT_BY_TOOLS.intersection(path.parts)
+    if path.is_file() and path.suffix not in (".pyc", ".png", ".gz", ".npz") and not LEFT_BY_TOOLS.intersection(path.parts)
 ) + [path for path in ROOT.glob("*") if path.suffix in (".md", ".toml") or path.name == "LICENSE"]
 
 
