@@ -125,12 +125,13 @@ def test_a_plain_replay_imports_no_other_readers_generators_or_writers(tmp_path:
     assert lines[-1] == "[]"
 
 
+BINARY = (".pyc", ".png", ".gz", ".npz")
 LEFT_BY_TOOLS = {".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 TEXTS = sorted(
     path
     for folder in ("simmodel", "tests", "benchmarks", "platforms", "workloads", "notebooks", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and path.suffix not in (".pyc", ".png", ".gz", ".npz") and not LEFT_BY_TOOLS.intersection(path.parts)
+    if path.is_file() and path.suffix not in BINARY and not LEFT_BY_TOOLS.intersection(path.parts)
 ) + [path for path in ROOT.glob("*") if path.suffix in (".md", ".toml") or path.name == "LICENSE"]
 
 
