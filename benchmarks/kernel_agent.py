@@ -180,19 +180,21 @@ def learn(
     groups: int = 8,
     alike: int = 8,
     rate: float = 7e-4,
+    average: float = 0.0,
 ) -> Learned:
-    """Train a network with environments that ``make`` returns; ``valid`` values one, and low is good."""
+    """Train a network in what ``make`` returns; ``valid`` values the mean of its weights over rounds: low is good."""
     rng, begin = np.random.default_rng(seed), process_time()
     envs = [make() for _ in range(groups * alike)]
     inputs = rows_of(envs[0].observation_space.sample(), 1 + int(envs[0].action_space.n)).shape[1]
     network, moments, history, steps = Network.drawn(inputs, rng), [], [], 0
-    best = (np.inf, network)
+    best, kept = (np.inf, network), network
     for number in range(1, rounds + 1):
         done, mean = play(network, envs, int(rng.integers(2**30)), alike, rng)
         improve(network, moments, done, rate * (1 - (number - 1) / rounds), rng)
         steps += len(done.actions)
-        value = valid(network) if number % every == 0 or number == rounds else np.nan
+        kept = Network([average * a + (1 - average) * w for a, w in zip(kept.weights, network.weights, strict=True)])
+        value = valid(kept) if number % every == 0 or number == rounds else np.nan
         if value < best[0]:
-            best = value, Network([each.copy() for each in network.weights])
+            best = value, kept
         history.append((steps, process_time() - begin, mean, value))
     return Learned(best[1], float(best[0]), history)

@@ -5,6 +5,7 @@
 :func:`simmodel.learn.judge` on weeks that lie after all from which the agents have learned. The cases:
 
 ``next``     lublin_256 without backfilling, RLScheduler's game: the chosen job is next until it starts; heuristics too
+``fresh``    the agents of ``next`` on twenty new sequences of the generator that lublin_256 comes from; judged only
 ``again``    the same, but agent and heuristics choose again at each event
 ``easy``     the same, EASY around it
 ``kth``, ``sdsc``, ``theta``    real logs by weeks: DRAS's two levels, which job gets a reservation and which fill
@@ -12,6 +13,7 @@
 
 Of lublin_256 the five sequences of 1,024 jobs from job 4,881 on are unseen, run times are the requests; agents are
 chosen on the two sequences before, and learn from the 2,832 jobs before these. Logs are split in the same way by time.
+In ``next`` both parts are redrawn: the arrivals stay, and their jobs are dealt to them anew, for more sequences.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from kernel_agent import Network, learn
 
 from simmodel import Start, load_workload, simulate
 from simmodel.generators.grids import tiered_grid, tiered_grid_jobs
+from simmodel.generators.lublin_feitelson import TYPELESS, lublin as lublin_jobs
 from simmodel.learn import SchedulingEnv, Trained, agent_policy, backfill_env, batch_env, judge, route_env
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.registry import policy
@@ -78,11 +81,26 @@ class Case:
     heuristics: list[Policy] | None = None
     options: dict = attrs.field(factory=dict)
     training: dict = attrs.field(factory=dict)
+    redrawn: tuple[Workload, list[Workload]] | None = None  # what is learned from and chosen by, instead of the spans
+    agents: str | None = None  # the case whose agents are judged, if it is another
 
     def env(self) -> SchedulingEnv:
         """Return an environment of the part to learn from."""
-        options = {"jobs": self.jobs, "span": self.learned, "when": "differences", **self.options}
-        return self.make(self.platform, self.log, **options)
+        options = {"jobs": self.jobs, "when": "differences", **self.options}
+        if self.redrawn is not None:
+            return self.make(self.platform, self.redrawn[0], **options)
+        return self.make(self.platform, self.log, span=self.learned, **options)
+
+    def value(self, network: Network) -> float:
+        """Return the value by which a network is chosen."""
+        if self.redrawn is not None:
+            parts = self.redrawn[1]
+        else:
+            at = since(self.log)
+            parts = [self.log.where((at >= begin) & (at < end)) for begin, end in self.chosen]
+        agent = self.policy(network)
+        found = [simulate(self.platform, part, agent, **self.options).metrics()[METRIC] for part in parts]
+        return float(np.mean(found))
 
     def policy(self, network: Network) -> Policy:
         """Return the agent as a policy."""
@@ -92,6 +110,20 @@ class Case:
 def since(log: Workload) -> np.ndarray:
     """Return the submissions in s after the first one."""
     return log["submit"] - log["submit"].min()
+
+
+def dealt(log: Workload, times: int, seed: int) -> Workload:
+    """Return the arrivals of a log several times, one after the other, with its jobs dealt to them anew each time."""
+    rng, at = np.random.default_rng(seed), since(log)
+    rows = np.concatenate([rng.permutation(len(log)) for _ in range(times)])
+    length = at[-1] * len(log) / (len(log) - 1)
+    submit = np.concatenate([np.floor(at + n * length) for n in range(times)])
+    return log.where(rows).replace(submit=submit, job=np.arange(1, len(rows) + 1))
+
+
+def cut(log: Workload, jobs: int = 1024) -> list[Workload]:
+    """Return the sequences of so many jobs in a log."""
+    return [log.where(slice(first, first + jobs)) for first in range(0, len(log), jobs)]
 
 
 def lublin(**options) -> Case:
@@ -111,8 +143,19 @@ def lublin(**options) -> Case:
         jobs=1024,
         heuristics=None if options else held,
         options={"estimates": "exact"},
-        training={"groups": 1} if options else {"groups": 2},
+        training={"groups": 1} if options else {"groups": 2, "rounds": 90, "every": 6, "rate": 2e-3, "average": 0.8},
+        redrawn=None
+        if options
+        else (dealt(log.where(slice(2832)), 20, 1), cut(dealt(log.where(slice(2832, 4880)), 12, 2))),
     )
+
+
+def fresh() -> Case:
+    """Return the case ``next`` with other jobs: twenty sequences that the generator of lublin_256 draws."""
+    log = lublin_jobs(20 * 1024, 256, [TYPELESS], seed=2026)
+    at = np.append(since(log)[::1024], since(log)[-1] + 1.0)
+    weeks = [(float(a), float(b)) for a, b in pairwise(at)]
+    return attrs.evolve(lublin(), log=log, weeks=weeks, redrawn=None, agents="next")
 
 
 def real(file: str, processors: int, rounds: int = 6) -> Case:
@@ -147,6 +190,7 @@ def sites() -> Case:
 
 CASES: dict[str, Callable[[], Case]] = {
     "next": lublin,
+    "fresh": fresh,
     "again": partial(lublin, hold=False),
     "easy": partial(lublin, hold=False, backfill="easy"),
     "kth": partial(real, "KTH-SP2-1996-2.1-cln.swf.gz", 100, 10),
@@ -157,14 +201,6 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def values(case: Case, network: Network, spans: list[tuple[float, float]]) -> list[float]:
-    """Return the metric of an agent in each span."""
-    at = since(case.log)
-    parts = [case.log.where((at >= begin) & (at < end)) for begin, end in spans]
-    agent = case.policy(network)
-    return [float(simulate(case.platform, part, agent, **case.options).metrics()[METRIC]) for part in parts]
-
-
 def unit() -> float:
     """Return y, in CPU seconds."""
     begin = process_time()
@@ -172,22 +208,28 @@ def unit() -> float:
     return process_time() - begin
 
 
-def train(name: str, seeds: list[int]) -> None:
-    """Train and store an agent for each seed."""
-    case = CASES[name]()
-    STORE.mkdir(exist_ok=True)
-    for seed in seeds:
-        y = unit()
-        found = learn(
-            case.env, lambda network: float(np.mean(values(case, network, case.chosen))), seed=seed, **case.training
-        )
-        np.savez(STORE / f"{name}_{seed}.npz", *found.network.weights)
-        history = [[round(each, 2) if each == each else None for each in row] for row in found.history]
-        about = {"y": round(y, 3), "value": found.value, "columns": "steps, CPU s, mean return, chosen by"}
-        (STORE / f"{name}_{seed}.json").write_text(json.dumps({**about, "history": history}))
-        steps, seconds, *_ = found.history[-1]
-        print(f"{name} seed {seed}: {steps:,} steps, {seconds:.0f} s CPU, {seconds / y / 60:.1f} min / y,"
-              f" chosen by {found.value:.1f}", flush=True)  # fmt: skip
+def train(name: str, seed: int) -> None:
+    """Train and store an agent: its weights each time that a network is the best so far, its history at the end."""
+    case, y, best, begin = CASES[name](), unit(), np.inf, process_time()
+    path = STORE / f"{name}_{seed}.npz"
+    path.parent.mkdir(exist_ok=True)
+
+    def valid(network: Network) -> float:
+        nonlocal best
+        value = case.value(network)
+        if value < best:
+            best = value
+            np.savez(path, *network.weights)
+        print(f"{name} seed {seed}: {value:.1f} after {process_time() - begin:.0f} s CPU", flush=True)
+        return value
+
+    found = learn(case.env, valid, seed=seed, **case.training)
+    history = [[round(each, 2) if each == each else None for each in row] for row in found.history]
+    about = {"y": round(y, 3), "value": found.value, "columns": "steps, CPU s, mean return, chosen by"}
+    path.with_suffix(".json").write_text(json.dumps({**about, "history": history}))
+    steps, seconds, *_ = found.history[-1]
+    print(f"{name} seed {seed}: {steps:,} steps, {seconds:.0f} s CPU, {seconds / y / 60:.1f} min / y,"
+          f" chosen by {found.value:.1f}", flush=True)  # fmt: skip
 
 
 def stored(path: Path) -> Network:
@@ -199,9 +241,10 @@ def stored(path: Path) -> Network:
 def judged(name: str):
     """Return the judgement of the stored agents of a case."""
     case, agents = CASES[name](), []
-    for path in sorted(STORE.glob(f"{name}_*.npz")):
+    for path in sorted(STORE.glob(f"{case.agents or name}_*.npz")):
         *_, last = json.loads(path.with_suffix(".json").read_text())["history"]
-        agents.append(Trained(case.policy(stored(path)), int(last[0]), last[1], (0.0, case.chosen[-1][1])))
+        span = None if case.agents else (0.0, case.chosen[-1][1])
+        agents.append(Trained(case.policy(stored(path)), int(last[0]), last[1], span))
     return judge(
         {"agent": agents},
         case.log,
@@ -215,7 +258,14 @@ def judged(name: str):
 
 if __name__ == "__main__":
     if sys.argv[1] == "train":
-        train(sys.argv[2], [int(each) for each in sys.argv[3:]] or list(range(5)))
+        for each in sys.argv[3:] or range(5):
+            train(sys.argv[2], int(each))
     else:
         for each in sys.argv[2:]:
-            print(f"{each}\n{judged(each).summary()}\n")
+            found = judged(each)
+            seeds = ", ".join(f"{value:.4g}" for value in found.values("agent").mean(axis=1))
+            print(f"{each}\n{found.summary()}\nseeds of the agent: {seeds}")
+            for other in [name for name in found.heuristics if name.startswith("sjf")]:
+                apart = found.difference("agent", other)
+                print(f"agent less {other}: {apart.mean:.3g} ({apart.low:.3g} to {apart.high:.3g})")
+            print()
