@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.helpers.slurm_decisions import cycles_of
-from tests.helpers.slurm_measure import free, given, measure
+from tests.helpers.slurm_measure import by_turns, free, given, measure
 from tests.helpers.slurm_runs import recorded
 
 RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "preempt", "tree")
@@ -35,6 +35,7 @@ def main(names: list[str]) -> None:
             ("easy", "easy", True),
             ("conservative", "conservative", True),
             ("slurm, instants given", given(run), True),
+            ("slurm, turns given", by_turns(run), True),
             ("slurm, free", free(run), False),
         ):
             found = measure(run, policy, as_recorded=exact)

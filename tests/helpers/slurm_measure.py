@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import floor
 from typing import NamedTuple
 
@@ -24,6 +24,9 @@ OVERHEAD = 0.024
 COMPLETING = 0.005
 """Seconds until the nodes of an ended job are free: slurmd answers after 5 ms at the earliest."""
 
+
+BEFORE = 3
+"""Turns from the start of slurmctld to its first run: slurm.conf's batch_sched_delay counts from then on."""
 
 TEST = 0.00027
 """Seconds that the backfill loop takes to test a job: the mean over the seven runs, on a busy computer."""
@@ -103,10 +106,36 @@ def given(run: Recorded) -> Slurm:
 
 def free(run: Recorded) -> Slurm:
     """Return the policy of a run, with the phases of its loops alone."""
-    origin = origin_of(run)
-    main, backfill = run.cycles("main")[0] - origin, run.cycles("backfill")[0] - origin
-    timing = SlurmTiming(main_first=main, backfill_first=backfill, completing=COMPLETING, test=TEST)
+    timing = _begins(run, SlurmTiming().turn)
     return Slurm(run.settings, run.partitions, timing, switches=run.switches)
+
+
+def by_turns(run: Recorded) -> Slurm:
+    """Return the policy of a run, with the instants of all turns of its background loop: not which of them ran."""
+    turns = turns_of(run)
+    timing = attrs.evolve(_begins(run, turns[1] - turns[0]), main_first=turns[0], turns=turns)
+    return Slurm(run.settings, run.partitions, timing, switches=run.switches)
+
+
+def _begins(run: Recorded, turn: float) -> SlurmTiming:
+    """Return when the loops of a run begin."""
+    main, backfill = (run.cycles(what)[0] - origin_of(run) for what in ("main", "backfill"))
+    return SlurmTiming(main_first=main - BEFORE * turn, backfill_first=backfill, completing=COMPLETING, test=TEST)
+
+
+def turns_of(run: Recorded) -> list[float]:
+    """Return the instants of turns: runs of the main loop but those that an Epilog started, and even ones between."""
+    cleaned = [line.at for line in run.log if line.what == "cleaned"]
+    runs = [
+        line.at - origin_of(run)
+        for line in run.log
+        if line.what == "main" and ("full queue" in line.words or all(not 0 <= line.at - at < 0.004 for at in cleaned))
+    ]
+    turns = [runs[0] - i * SlurmTiming().turn for i in range(BEFORE, 0, -1)] + runs[:1]
+    for one, other in pairwise(runs):
+        count = max(round((other - one) / 1.004), 1)
+        turns += [one + (other - one) * i / count for i in range(1, count + 1)]
+    return turns
 
 
 def platform(run: Recorded) -> ClusterSpec:
@@ -155,6 +184,7 @@ if __name__ == "__main__":
             ("easy", "easy", True),
             ("conservative", "conservative", True),
             ("slurm, instants given", given(run), True),
+            ("slurm, turns given", by_turns(run), True),
             ("slurm, free", free(run), False),
         ):
             print(f"{name:10} {label:22}", measure(run, policy, as_recorded=exact))

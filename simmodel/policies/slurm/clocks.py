@@ -6,7 +6,7 @@ whole seconds.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from math import ceil, floor, inf
 from typing import NamedTuple
@@ -62,6 +62,8 @@ class MainClock(LoopClock):
         ``batch_sched_delay``, ``sched_interval`` (s)
     first, turn
         the instant of a turn, and the time from one to the next (s)
+    turns
+        the instants of turns (s), ascending, where they are known; others follow the last of them evenly
 
     >>> clock = MainClock(3.0, 60.0, first=0.5, turn=1.0)
     >>> clock.ask(1.2); clock.next(True)
@@ -70,9 +72,10 @@ class MainClock(LoopClock):
     6.5
     """
 
-    def __init__(self, delay: float, interval: float, first: float, turn: float) -> None:
+    def __init__(self, delay: float, interval: float, first: float, turn: float, turns: Sequence[float] = ()) -> None:
         self._delay, self._interval = delay, interval
-        self._first, self._turn = first, turn
+        self._first, self._turn = turns[-1] if turns else first, turn
+        self._turns = turns
         self.values = [first, first, inf]  # the last run, the last full one, the first request since
 
     def ask(self, at: float) -> None:
@@ -98,6 +101,8 @@ class MainClock(LoopClock):
 
     def _turn_from(self, at: float) -> float:
         """Return the first turn at or after an instant."""
+        if self._turns and at <= self._turns[-1]:
+            return self._turns[bisect_left(self._turns, at - 1e-9)]
         return self._first + ceil((at - self._first) / self._turn - 1e-9) * self._turn
 
     def ran(self, turn: Turn) -> None:

@@ -62,6 +62,8 @@ class SlurmTiming(Fields):
         how long the backfill loop takes to test a job: its cycles begin later by that
     scans
         whether limits are enforced at scans; not where jobs run as long as a record says
+    turns
+        instead of turns at regular times: the instants of all turns, as far as they are known
     main, full, backfill
         instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
     """
@@ -73,6 +75,7 @@ class SlurmTiming(Fields):
     stopping: float = 0.05
     test: float = 0.0
     scans: bool = True
+    turns: Sequence[float] = ()
     main: Sequence[float] = ()
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
@@ -323,7 +326,8 @@ class Slurm(Policy):
     def _clocks(self) -> tuple[LoopClock, LoopClock]:
         settings, timing = self.settings, self.timing
         first = settings.bf_interval if timing.backfill_first is None else timing.backfill_first
-        main: LoopClock = MainClock(settings.batch_sched_delay, settings.sched_interval, timing.main_first, timing.turn)
+        delay, interval = settings.batch_sched_delay, settings.sched_interval
+        main: LoopClock = MainClock(delay, interval, timing.main_first, timing.turn, timing.turns)
         backfill: LoopClock = BackfillClock(settings.bf_interval, first)
         if timing.main or timing.full:
             main = GivenClock(timing.main, timing.full, interval=settings.sched_interval)
