@@ -788,7 +788,7 @@ class Slurm(Policy):
         found: dict[Run, Held] = {}
         for run in [run for _, _, _, run in entries if run in self._held]:
             found[run] = self._held[run]
-            table.take(found[run].allocation)
+        table.add([(held.allocation, -1) for held in found.values()])
         for _, number, processors, run in entries:
             if run not in found:
                 nodes = (table.free[0] > 0).nonzero()[0][:processors]
