@@ -66,7 +66,7 @@ def origin_of(run: Recorded) -> float:
     return float(floor(first / 3600) * 3600)
 
 
-def workload(run: Recorded, *, as_recorded: bool = True) -> list[Job]:
+def workload(run: Recorded, *, as_recorded: bool = True, overhead: float = OVERHEAD) -> list[Job]:
     """Return the jobs of a run; ``as_recorded``: submitted and executed as slurmctld noted, else as their users did."""
     origin = origin_of(run)
     noted = {int(row["job"]): float(row["time"]) for row in run.events if row["what"] == "submitted"}
@@ -78,7 +78,7 @@ def workload(run: Recorded, *, as_recorded: bool = True) -> list[Job]:
                 Job(
                     id=name,
                     submit=(noted[job.id] if as_recorded else job.at) - origin,
-                    run=end - start if as_recorded else job.sleeps + OVERHEAD,
+                    run=end - start if as_recorded else job.sleeps + overhead,
                     requested=job.limit,
                     nodes=job.nodes,
                     processors=job.processors,
@@ -144,11 +144,13 @@ def platform(run: Recorded) -> ClusterSpec:
     return attrs.evolve(described(run.site).spec, consumables=licences)
 
 
-def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True) -> Measure:
+def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True, overhead: float = OVERHEAD) -> Measure:
     """Return how far the starts of a run under a policy are from the recorded ones."""
     origin = origin_of(run)
     noted = _Victims()
-    result = simulate(platform(run), workload(run, as_recorded=as_recorded), policy, observers=[noted])
+    result = simulate(
+        platform(run), workload(run, as_recorded=as_recorded, overhead=overhead), policy, observers=[noted]
+    )
     jobs = result.jobs.to_pandas().set_index("job")
     cycle = run.settings.bf_interval
     errors, beyond = [], 0
