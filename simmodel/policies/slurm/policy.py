@@ -625,6 +625,7 @@ class Slurm(Policy):
         if changed:
             self._queue.sort(key=Pending.key)
             self._settled.clear()
+            self._backfill.ask(now)
 
     def _to_calculate(self, at: float) -> list[tuple[int, Callable[[], None]]]:
         """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
