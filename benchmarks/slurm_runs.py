@@ -1,19 +1,23 @@
 """Decisions and starts of the policy slurm, and of the nearest other policies, against recorded runs of slurmctld.
 
-    python benchmarks/slurm_runs.py [RUN ...]
+    python benchmarks/slurm_runs.py [--phases] [RUN ...]
 
-The runs are those below SIMMODEL_DATA; without names: those that are followed.
+The runs are those below SIMMODEL_DATA; without names: those that are followed. With ``--phases``: free runs of slurm
+with turns of several lengths, and with ends that are noted later or earlier.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from statistics import median
+
+import attrs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.helpers.slurm_decisions import cycles_of
-from tests.helpers.slurm_measure import free, given, measure
+from tests.helpers.slurm_measure import by_turns, free, given, measure
 from tests.helpers.slurm_runs import recorded
 
 RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "preempt", "tree")
@@ -35,6 +39,7 @@ def main(names: list[str]) -> None:
             ("easy", "easy", True),
             ("conservative", "conservative", True),
             ("slurm, instants given", given(run), True),
+            ("slurm, turns given", by_turns(run), True),
             ("slurm, free", free(run), False),
         ):
             found = measure(run, policy, as_recorded=exact)
@@ -42,5 +47,23 @@ def main(names: list[str]) -> None:
             print(f"{name:10} {label:22} {share:>14} {found.error:9.4f} s  {found.wait:.3f}  {found.order:.3f}")
 
 
+def phases(names: list[str]) -> None:
+    """Print how far 24 free runs are."""
+    print("run        beyond a cycle: median, at most 10 %  wait           order")
+    for name in names:
+        run = recorded(name)
+        policy = free(run)
+        found = [
+            measure(run, policy.evolve(timing=attrs.evolve(policy.timing, turn=turn)), as_recorded=False, overhead=end)
+            for end in (0.024, 0.055, 0.085)
+            for turn in (1.0015, 1.002, 1.003, 1.0035, 1.004, 1.005, 1.006, 1.007)
+        ]
+        parts = [each.beyond / each.jobs for each in found]
+        waits, few = [each.wait for each in found], sum(part <= 0.1 for part in parts)
+        print(f"{name:10} {median(parts):22.3f} {few:9} of {len(found)}", end="  ")
+        print(f"{min(waits):.3f} to {max(waits):.3f} {min(each.order for each in found):.3f}")
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(RUNS))
+    names = [each for each in sys.argv[1:] if each != "--phases"] or list(RUNS)
+    (phases if "--phases" in sys.argv else main)(names)

@@ -133,7 +133,7 @@ def test_options_raise_limits(tmp_path, capsys) -> None:
     assert current_limits() == Limits()
 
 
-NOT_READING = ("list", "twin", "twin install-hooks")
+NOT_READING = ("list", "slurm", "twin", "twin install-hooks")
 READING = [name for name in COMMANDS if name not in NOT_READING]
 ACTING = [f"{name} {action}" for name, actions in ACTIONS.items() for action in actions]
 READING += [name for name in ACTING if name not in NOT_READING]

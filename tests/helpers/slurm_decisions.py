@@ -276,7 +276,7 @@ def plans_of(run: Recorded) -> list[tuple[list[Plan], list[Plan]]]:
             replay.model(line)
             found.append(([], replay.planned))
         elif line.what == "planned":
-            name, at, nodes = line.words
+            name, at, _, nodes = line.words
             found[-1][0].append(Plan(named(name)[0].partition("_")[0], int(at), numbers(nodes)))
         elif line.what == "main":
             replay.model(line)

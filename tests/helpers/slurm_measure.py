@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import floor
 from typing import NamedTuple
 
@@ -24,6 +24,9 @@ OVERHEAD = 0.024
 COMPLETING = 0.005
 """Seconds until the nodes of an ended job are free: slurmd answers after 5 ms at the earliest."""
 
+
+BEFORE = 3
+"""Turns from the start of slurmctld to its first run: slurm.conf's batch_sched_delay counts from then on."""
 
 TEST = 0.00027
 """Seconds that the backfill loop takes to test a job: the mean over the seven runs, on a busy computer."""
@@ -63,7 +66,7 @@ def origin_of(run: Recorded) -> float:
     return float(floor(first / 3600) * 3600)
 
 
-def workload(run: Recorded, *, as_recorded: bool = True) -> list[Job]:
+def workload(run: Recorded, *, as_recorded: bool = True, overhead: float = OVERHEAD) -> list[Job]:
     """Return the jobs of a run; ``as_recorded``: submitted and executed as slurmctld noted, else as their users did."""
     origin = origin_of(run)
     noted = {int(row["job"]): float(row["time"]) for row in run.events if row["what"] == "submitted"}
@@ -75,7 +78,7 @@ def workload(run: Recorded, *, as_recorded: bool = True) -> list[Job]:
                 Job(
                     id=name,
                     submit=(noted[job.id] if as_recorded else job.at) - origin,
-                    run=end - start if as_recorded else job.sleeps + OVERHEAD,
+                    run=end - start if as_recorded else job.sleeps + overhead,
                     requested=job.limit,
                     nodes=job.nodes,
                     processors=job.processors,
@@ -103,10 +106,36 @@ def given(run: Recorded) -> Slurm:
 
 def free(run: Recorded) -> Slurm:
     """Return the policy of a run, with the phases of its loops alone."""
-    origin = origin_of(run)
-    main, backfill = run.cycles("main")[0] - origin, run.cycles("backfill")[0] - origin
-    timing = SlurmTiming(main_first=main, backfill_first=backfill, completing=COMPLETING, test=TEST)
+    timing = _begins(run, SlurmTiming().turn)
     return Slurm(run.settings, run.partitions, timing, switches=run.switches)
+
+
+def by_turns(run: Recorded) -> Slurm:
+    """Return the policy of a run, with the instants of all turns of its background loop: not which of them ran."""
+    turns = turns_of(run)
+    timing = attrs.evolve(_begins(run, turns[1] - turns[0]), main_first=turns[0], turns=turns)
+    return Slurm(run.settings, run.partitions, timing, switches=run.switches)
+
+
+def _begins(run: Recorded, turn: float) -> SlurmTiming:
+    """Return when the loops of a run begin."""
+    main, backfill = (run.cycles(what)[0] - origin_of(run) for what in ("main", "backfill"))
+    return SlurmTiming(main_first=main - BEFORE * turn, backfill_first=backfill, completing=COMPLETING, test=TEST)
+
+
+def turns_of(run: Recorded) -> list[float]:
+    """Return the instants of turns: runs of the main loop but those that an Epilog started, and even ones between."""
+    cleaned = [line.at for line in run.log if line.what == "cleaned"]
+    runs = [
+        line.at - origin_of(run)
+        for line in run.log
+        if line.what == "main" and ("full queue" in line.words or all(not 0 <= line.at - at < 0.004 for at in cleaned))
+    ]
+    turns = [runs[0] - i * SlurmTiming().turn for i in range(BEFORE, 0, -1)] + runs[:1]
+    for one, other in pairwise(runs):
+        count = max(round((other - one) / 1.004), 1)
+        turns += [one + (other - one) * i / count for i in range(1, count + 1)]
+    return turns
 
 
 def platform(run: Recorded) -> ClusterSpec:
@@ -115,11 +144,13 @@ def platform(run: Recorded) -> ClusterSpec:
     return attrs.evolve(described(run.site).spec, consumables=licences)
 
 
-def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True) -> Measure:
+def measure(run: Recorded, policy: PolicyLike, *, as_recorded: bool = True, overhead: float = OVERHEAD) -> Measure:
     """Return how far the starts of a run under a policy are from the recorded ones."""
     origin = origin_of(run)
     noted = _Victims()
-    result = simulate(platform(run), workload(run, as_recorded=as_recorded), policy, observers=[noted])
+    result = simulate(
+        platform(run), workload(run, as_recorded=as_recorded, overhead=overhead), policy, observers=[noted]
+    )
     jobs = result.jobs.to_pandas().set_index("job")
     cycle = run.settings.bf_interval
     errors, beyond = [], 0
@@ -155,6 +186,7 @@ if __name__ == "__main__":
             ("easy", "easy", True),
             ("conservative", "conservative", True),
             ("slurm, instants given", given(run), True),
+            ("slurm, turns given", by_turns(run), True),
             ("slurm, free", free(run), False),
         ):
             print(f"{name:10} {label:22}", measure(run, policy, as_recorded=exact))

@@ -172,6 +172,9 @@ class BackfillCycle:
         the planned starts of jobs that could not start, once the cycle is over
     tested, started
         the number of tests, and of starts
+    moved
+        whether a job was tried at a later instant than that at which enough running jobs have ended, as others are
+        planned before: slurmctld notes that as a change of the job
     """
 
     def __init__(
@@ -189,6 +192,7 @@ class BackfillCycle:
         self._able: dict[tuple[Board, Each], dict[int, int]] = {}  # nodes by an instant, until a job starts
         self.planned: list[Planned] = []
         self.tested = self.started = 0
+        self.moved = False
 
     def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
         """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once."""
@@ -301,6 +305,7 @@ class BackfillCycle:
                     continue
                 return None, tested
             start = max(plan.start, at)
+            self.moved = self.moved or at > plan.start
             if start > now and later and reserving and start > later:
                 continue
             chosen = seen.chosen(job, free, plan.released)

@@ -219,6 +219,14 @@ class Board:
         self.ends: list[int] = []  # of running jobs
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
 
+    @property
+    def busy(self) -> int:
+        """The nodes on which jobs run, as bits."""
+        found = 0
+        for held in self.running:
+            found |= held.nodes
+        return found
+
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
         self.now = int(now)

@@ -6,7 +6,7 @@ whole seconds.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from math import ceil, floor, inf
 from typing import NamedTuple
@@ -41,8 +41,8 @@ class LoopClock:
         """Note that the loop has run."""
         raise NotImplementedError
 
-    def over(self, seconds: float, planned: bool) -> None:
-        """Note how long the last run took (s), and whether it planned or started a job."""
+    def over(self, seconds: float, changed: bool, marked: bool) -> None:
+        """Note how long the last run took (s), whether it changed jobs or nodes, and whether it marked nodes."""
 
     def pass_to(self, at: float) -> None:
         """Pass over the runs before an instant (s) until which nothing waited."""
@@ -62,6 +62,8 @@ class MainClock(LoopClock):
         ``batch_sched_delay``, ``sched_interval`` (s)
     first, turn
         the instant of a turn, and the time from one to the next (s)
+    turns
+        the instants of turns (s), ascending, where they are known; others follow the last of them evenly
 
     >>> clock = MainClock(3.0, 60.0, first=0.5, turn=1.0)
     >>> clock.ask(1.2); clock.next(True)
@@ -70,9 +72,10 @@ class MainClock(LoopClock):
     6.5
     """
 
-    def __init__(self, delay: float, interval: float, first: float, turn: float) -> None:
+    def __init__(self, delay: float, interval: float, first: float, turn: float, turns: Sequence[float] = ()) -> None:
         self._delay, self._interval = delay, interval
-        self._first, self._turn = first, turn
+        self._first, self._turn = turns[-1] if turns else first, turn
+        self._turns = turns
         self.values = [first, first, inf]  # the last run, the last full one, the first request since
 
     def ask(self, at: float) -> None:
@@ -98,6 +101,8 @@ class MainClock(LoopClock):
 
     def _turn_from(self, at: float) -> float:
         """Return the first turn at or after an instant."""
+        if self._turns and at <= self._turns[-1]:
+            return self._turns[bisect_left(self._turns, at - 1e-9)]
         return self._first + ceil((at - self._first) / self._turn - 1e-9) * self._turn
 
     def ran(self, turn: Turn) -> None:
@@ -108,8 +113,9 @@ class MainClock(LoopClock):
 class BackfillClock(LoopClock):
     """The clock of the backfill loop: it sleeps from the end of a cycle on, then looks every second.
 
-    It runs if jobs or nodes have changed since its last cycle, in whole seconds; while jobs wait, its own plans are
-    such a change. At its first look, nodes have registered.
+    It runs if jobs or nodes have changed since the end of its last cycle, in whole seconds, so that what the cycle
+    itself changed counts: starts, and marks of nodes as planned, which the next cycle takes back. At its first look,
+    nodes have registered.
 
     Parameters
     ----------
@@ -119,24 +125,28 @@ class BackfillClock(LoopClock):
         the instant of its first look (s)
 
     >>> clock = BackfillClock(30.0, first=30.0)
-    >>> clock.next(False).at
+    >>> clock.next(True).at
     30.0
-    >>> clock.ran(clock.next(False)); clock.next(False).at, clock.next(True).at
-    (inf, 60.0)
-    >>> clock.ask(70.5); clock.next(False).at
-    71.0
+    >>> clock.ran(clock.next(True)); clock.over(0.1, changed=False, marked=True); clock.next(True).at
+    60.1
+    >>> clock.ran(clock.next(True)); clock.over(0.1, changed=False, marked=False); clock.next(True).at
+    90.2
+    >>> clock.ran(clock.next(True)); clock.over(0.1, changed=False, marked=False); clock.next(True).at
+    inf
+    >>> clock.ask(130.5); round(clock.next(True).at, 3)
+    131.3
     """
 
     def __init__(self, interval: float, first: float) -> None:
         self._interval = interval
-        self.values = [first, -inf, -inf, 1.0]  # the next look, the last cycle, the last change, whether it planned
+        self.values = [first, -inf, -inf, 0.0]  # the next look, the end of the last cycle, the last change, marks
 
     def ask(self, at: float) -> None:
         """Note a change of jobs or nodes at an instant (s)."""
-        look, last, _, planned = self.values
+        look, last, _, marked = self.values
         if at > look and not self._changes:  # it has looked in vain every second since
             look += ceil(at - look - 1e-9)
-        self.values = [look, last, at, planned]
+        self.values = [look, last, at, marked]
 
     @property
     def _changes(self) -> bool:
@@ -145,15 +155,18 @@ class BackfillClock(LoopClock):
 
     def next(self, waiting: bool) -> Turn:
         """Return the next cycle."""
-        return Turn(self.values[0] if (waiting and self.values[3]) or self._changes else inf)
+        return Turn(self.values[0] if self._changes else inf)
 
     def ran(self, turn: Turn) -> None:
-        """Note that a cycle has begun."""
-        self.values = [turn.at + self._interval, turn.at, *self.values[2:]]
+        """Note that a cycle has begun, which takes back the marks of nodes."""
+        _, _, changed, marked = self.values
+        self.values = [turn.at + self._interval, turn.at, turn.at if marked else changed, 0.0]
 
-    def over(self, seconds: float, planned: bool) -> None:
-        """Note that a cycle has ended after so many seconds, and whether it planned or started a job."""
-        self.values = [self.values[1] + seconds + self._interval, *self.values[1:3], float(planned)]
+    def over(self, seconds: float, changed: bool, marked: bool) -> None:
+        """Note how long a cycle took (s), whether it changed jobs or nodes, and whether it marked nodes as planned."""
+        _, begin, before, _ = self.values
+        end = begin + seconds
+        self.values = [end + self._interval, end, end if changed or marked else before, float(marked)]
 
 
 class GivenClock(LoopClock):

@@ -6,7 +6,7 @@ Source: ``schedule`` of slurmctld 22.05, by its behaviour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from simmodel.policies.slurm.board import Board, Pending
@@ -20,7 +20,12 @@ __all__ = ["main_cycle"]
 
 
 def main_cycle(
-    queue: Iterable[Pending], settings: SlurmConf, *, full: bool = False, preemption: Preemption | None = None
+    queue: Iterable[Pending],
+    settings: SlurmConf,
+    *,
+    full: bool = False,
+    preemption: Preemption | None = None,
+    note: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Pending, Allocation | Victims]]:
     """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
 
@@ -36,6 +41,9 @@ def main_cycle(
         whether the whole queue is tested; else ``default_queue_depth`` jobs, and one more
     preemption
         the rules of preemption, if there are any
+    note
+        called for each job whose reason for waiting is noted: because its partition is closed, its nodes are kept for
+        others, or a licence is not free
     """
     closed: set[str] = set()
     open_nodes: dict[Board, int] = {}
@@ -53,12 +61,18 @@ def main_cycle(
             return
         tested += 1
         if name in closed:
+            note()
             continue
         if not job.allowed:
+            if not job.ready:
+                note()
             if settings.assoc_limit_stop:
                 closed.add(name)
             continue
-        nodes = open_nodes.setdefault(board, board.up) & ~board.completing & job.site.nodes
+        nodes = open_nodes.setdefault(board, board.up) & job.site.nodes
+        if nodes.bit_count() < (job.request.nodes or 1):
+            note()
+        nodes &= ~board.completing
         allocation = board.select(job, nodes)
         if allocation is None and preemption is not None:
             victims = preemption.victims(board, job, nodes)

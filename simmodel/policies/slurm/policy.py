@@ -62,6 +62,8 @@ class SlurmTiming(Fields):
         how long the backfill loop takes to test a job: its cycles begin later by that
     scans
         whether limits are enforced at scans; not where jobs run as long as a record says
+    turns
+        instead of turns at regular times: the instants of all turns, as far as they are known
     main, full, backfill
         instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
     """
@@ -73,6 +75,7 @@ class SlurmTiming(Fields):
     stopping: float = 0.05
     test: float = 0.0
     scans: bool = True
+    turns: Sequence[float] = ()
     main: Sequence[float] = ()
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
@@ -92,16 +95,20 @@ class Batch(Protocol):
         ...
 
 
-class _Ends(Observer):
-    """The ends of jobs since the last decision, also of those during which nothing waited."""
+class _Events(Observer):
+    """The submissions and ends since the last decision: jobs that depend on others ask for none, but wake the loops."""
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self.ends: list[tuple[float, Run]] = []
+        self.events: list[tuple[float, Run | None]] = []
+
+    def job_submitted(self, job: LiveJob, /) -> None:
+        """Note when a job was submitted."""
+        self.events.append((float(self._env.now), None))
 
     def job_ended(self, run: Run, status: str, /) -> None:
         """Note when a job ended."""
-        self.ends.append((float(self._env.now), run))
+        self.events.append((float(self._env.now), run))
 
 
 class Slurm(Policy):
@@ -176,12 +183,13 @@ class Slurm(Policy):
         self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
         self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
         self._calculated = -1  # the last calculation of priorities
-        self._ends: _Ends | None = None
+        self._events: _Events | None = None
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
         self._versions: list[int] = []  # of the places, at the last cycle
-        self._last_cycle = 0.0, True  # of the backfill loop: how long it took (s), and whether it planned or started
+        self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
+        self._noted = False  # whether the last run of the main loop changed jobs
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -273,11 +281,11 @@ class Slurm(Policy):
     # ------------------------------------------------------------------ the system
 
     def attach(self, system: Batch) -> None:
-        """Note the ends of the jobs of the system from now on."""
+        """Note the submissions and ends of the jobs of the system from now on."""
         if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
-        self._ends = _Ends(system.env)
-        system.env.observe(self._ends)
+        self._events = _Events(system.env)
+        system.env.observe(self._events)
 
     def _board(self, place: Pool) -> Board:
         """Return the board of a place: of its nodes, or of as many nodes of one core as it has processors."""
@@ -318,7 +326,8 @@ class Slurm(Policy):
     def _clocks(self) -> tuple[LoopClock, LoopClock]:
         settings, timing = self.settings, self.timing
         first = settings.bf_interval if timing.backfill_first is None else timing.backfill_first
-        main: LoopClock = MainClock(settings.batch_sched_delay, settings.sched_interval, timing.main_first, timing.turn)
+        delay, interval = settings.batch_sched_delay, settings.sched_interval
+        main: LoopClock = MainClock(delay, interval, timing.main_first, timing.turn, timing.turns)
         backfill: LoopClock = BackfillClock(settings.bf_interval, first)
         if timing.main or timing.full:
             main = GivenClock(timing.main, timing.full, interval=settings.sched_interval)
@@ -377,12 +386,13 @@ class Slurm(Policy):
             yield from self._enforce(self._scans, now)
         if any(at <= now for at in self._at_once):
             self._at_once = [at for at in self._at_once if at > now]
-            yield from self._cycle(view, Turn(now))
+            yield from self._run_main(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
-            yield from self._cycle(view, turn)
-            if view.waiting.count:  # it notes why jobs wait, which is a change
-                self._backfill.ask(now)
+            for _, until, *_ in self._completing:
+                if until > now and until not in self._at_once:  # the last node's answer asks again
+                    self._main.ask(until)
+            yield from self._run_main(view, turn)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
             yield from self._cycle(view, None)
@@ -390,6 +400,12 @@ class Slurm(Policy):
         self._idle = not view.waiting.count
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
+
+    def _run_main(self, view: View, turn: Turn) -> Iterator[Decision]:
+        """Run the main loop; what it starts, and why others wait, is a change for the backfill loop."""
+        yield from self._cycle(view, turn)
+        if self._noted:
+            self._backfill.ask(view.now)
 
     def _enforce(self, scans: MainClock, now: float) -> Iterator[Decision]:
         """Stop the jobs whose limit has passed, if limits are scanned now."""
@@ -419,13 +435,17 @@ class Slurm(Policy):
     def _note(self, view: View, now: float) -> None:
         """Note what has happened since the last decision, in order."""
         clocks = (self._main, self._backfill)
-        ends = self._ends.ends if self._ends is not None else []
+        events = self._events.events if self._events is not None else []
         idle = self._idle
-        for at, run in ends:
+        for at, run in events:
             for clock in clocks:
                 if idle:
                     clock.pass_to(at)
                 clock.ask(at)
+                if run is None:  # noted late if the job depends on others: a run since then has changed nothing
+                    clock.pass_to(now)
+            if run is None:
+                continue
             if self._charges is not None:
                 self._calculate(at)
                 self._charges.ended(int(run.work.seq), at)
@@ -441,7 +461,7 @@ class Slurm(Policy):
             if lasts or self.settings.complete_wait:
                 self._completing.append((at, at + lasts, run.place.name, held.nodes))
         self._stopped.clear()
-        ends.clear()
+        events.clear()
         if idle:
             for clock in clocks:
                 clock.pass_to(now)
@@ -605,6 +625,7 @@ class Slurm(Policy):
         if changed:
             self._queue.sort(key=Pending.key)
             self._settled.clear()
+            self._backfill.ask(now)
 
     def _to_calculate(self, at: float) -> list[tuple[int, Callable[[], None]]]:
         """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
@@ -621,6 +642,7 @@ class Slurm(Policy):
         if len(self._known) != len(self._queue):  # some have been cancelled
             self._known = {job.job: job for job in self._queue}
         if not self._queue or self._waits_for_completion(now):
+            self._noted, self._last_cycle = False, (0.0, bool(self._queue), False)
             return
         self._calculate(now)
         versions = [place.version for place in view.places]
@@ -640,8 +662,11 @@ class Slurm(Policy):
         if turn is None:
             loop = cycle.starts()
         else:
-            loop = main_cycle(queue, self.settings, full=turn.full, preemption=self._preemption)
+            self._noted = False
+            loop = main_cycle(queue, self.settings, full=turn.full, preemption=self._preemption, note=self._note_reason)
+        changed = False
         for job, given in loop:
+            changed = True
             if isinstance(given, Victims):
                 yield from self._make_way(job, given, now)
                 continue
@@ -650,14 +675,22 @@ class Slurm(Policy):
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
             self._started(job, first.run, now, allocation)
-        if turn is None:
-            self._last_cycle = cycle.tested * self.timing.test, bool(cycle.planned or cycle.started)
+        if turn is not None:
+            self._noted = self._noted or changed
+        else:
+            busy = {board: board.busy for board in self._boards.values()}
+            marked = any(plan.nodes & ~busy[plan.job.board] for plan in cycle.planned if plan.reserved)
+            self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, marked
         after = [place.version for place in view.places]
         if after != versions or self._completing:
             self._settled.clear()
         else:
             self._settled.add(turn is not None)
         self._versions = after
+
+    def _note_reason(self) -> None:
+        """Note that the main loop has noted why a job waits."""
+        self._noted = True
 
     def _make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
         """Preempt jobs for a waiting one, or let their GraceTime begin."""
@@ -756,7 +789,7 @@ class Slurm(Policy):
         found: dict[Run, Held] = {}
         for run in [run for _, _, _, run in entries if run in self._held]:
             found[run] = self._held[run]
-            table.take(found[run].allocation)
+        table.add([(held.allocation, -1) for held in found.values()])
         for _, number, processors, run in entries:
             if run not in found:
                 nodes = (table.free[0] > 0).nonzero()[0][:processors]

@@ -43,7 +43,7 @@ class Wishes(Fields):
     gpu_type
         the type of its GPUs
     array, array_limit
-        the tasks of its array (``-a``), and how many of them may run at once; 0: any number
+        the tasks of its array and their limit (``-a``), and how many of them may run at once; 0: any number
     begin
         seconds after its submission before which it does not start (``--begin=now+N``)
     hold
@@ -187,8 +187,8 @@ def _begin(value: str) -> dict[str, Any]:
 
 
 def _array(value: str) -> dict[str, Any]:
-    tasks, _, limit = value.partition("%")
-    return {"array": tasks, "array_limit": int(limit) if limit else 0}
+    _, _, limit = value.partition("%")
+    return {"array": value, "array_limit": int(limit) if limit else 0}
 
 
 def _gres(value: str) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def options_of(record: JobRecord, rules: Rules, *, memory: bool = False) -> tupl
     """
     values = {"nodelist": record.required, "exclude": record.excluded, "constraint": record.features}
     if record.array is not None or record.array_limit:
-        values["array"] = f"{record.tasks}%{record.array_limit}" if record.array_limit else record.tasks
+        values["array"] = f"%{record.array_limit}"  # its tasks are told one by one, or together: see their names
     if rules.memory and not memory and record.memory_per_cpu:
         values["mem-per-cpu"] = f"{record.memory_per_cpu / 2**20:.0f}"
     words = [f"--{name}={quote(value)}" for name, value in values.items() if value]

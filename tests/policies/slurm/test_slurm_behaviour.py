@@ -123,6 +123,36 @@ def test_ends_within_30_seconds_are_taken_together() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("nodes", "waiting", "start"),
+    [
+        (1, [job(2, 3, 1, 1, 5)], 26),
+        (2, [job(2, 3, 2, 1, 5)], 32),
+        (1, [job(2, 3, 1, 1, 5), job(3, 3, 1, 1, 5)], 32),
+    ],
+)
+def test_a_cycle_comes_only_if_something_has_changed_since_the_last(
+    nodes: int, waiting: list[Job], start: float
+) -> None:
+    """Cycles at 2 and 12 s, bf_interval 10 s; the main loop does not run. Job 1 has n1 from 2 to 25.4 s.
+
+    The cycle at 12 s plans job 2 on the busy n1, which changes nothing: the loop looks in vain at 22 s and every second
+    then, until the end at 25.4 s is a change. If n2 is idle and planned too, it is marked, and if job 3 is planned
+    behind job 2, that is noted: then a cycle comes at 22 s, and so the next one at 32 s.
+    """
+    jobs = [job(1, 0, 1, 1, 23.4), *waiting]
+    found = starts(nodes, jobs, first=2, bf_interval=10, batch_sched_delay=1000)
+    assert (found[1], found[2]) == (2, start)
+
+
+def test_a_job_that_depends_on_another_starts_a_run_when_it_is_submitted() -> None:
+    """Job 2, of 10.5 s, waits for the end of job 1; the main loop runs for it at 11 s, and so for job 3 at 14 s."""
+    jobs = [job(1, 0, 1, 5, 200), job(3, 11.5, 1, 5, 20)]
+    dependent = Job(id=2, submit=10.5, nodes=1, requested=60, run=20, dependencies=[1])
+    assert starts(4, jobs, backfill=False)[3] == 12
+    assert starts(4, [*jobs, dependent], backfill=False)[3] == 14
+
+
 # ---------------------------------------------------------------------- limits
 
 

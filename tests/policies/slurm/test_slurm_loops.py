@@ -118,6 +118,27 @@ def test_a_job_that_waits_for_a_licence_closes_nothing() -> None:
     assert cluster.main() == {1: (0,)}
 
 
+def test_why_a_job_waits_is_noted_if_it_is_not_tested() -> None:
+    """Not of the first that finds its nodes busy: its reason stays."""
+    cluster = Cluster(4)
+    cluster.runs(NOW + 60, 0, 1)
+
+    def noted() -> int:
+        found: list[bool] = []
+        cluster.board.renew(NOW, cluster.running)
+        assert not list(main_cycle(cluster.queue, cluster.settings, note=lambda: found.append(True)))
+        return len(found)
+
+    cluster.waits(3, 1, partition="a", of=0b0111)
+    assert noted() == 0
+    cluster.waits(1, 1, partition="a", of=0b0111)  # its partition is closed
+    assert noted() == 1
+    cluster.waits(2, 1, partition="b")  # of its nodes, one is left to it
+    assert noted() == 2
+    cluster.waits(1, 1, partition="c", ready=False)  # a licence is not free
+    assert noted() == 3
+
+
 def test_a_young_job_closes_nothing_below_bf_min_age_reserve() -> None:
     blocked = {}
     for age in (0, NOW + 1):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import pytest
 
 from simmodel import simulate
+from simmodel.policies.slurm.clocks import BackfillClock, Turn
 from simmodel.policies.slurm.priority import Asked, basic, multifactor
 from tests.helpers.data_files import data_file
 from tests.helpers.slurm_decisions import Cycle, cycles_of, plans_of
-from tests.helpers.slurm_measure import free, given, measure, origin_of, platform, workload
+from tests.helpers.slurm_measure import by_turns, free, given, measure, origin_of, platform, workload
 from tests.helpers.slurm_runs import Recorded, numbers, recorded
 
 RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "tree", "preempt")
@@ -71,8 +73,45 @@ def test_the_same_jobs_make_way_in_the_same_order() -> None:
     assert measure(run, given(run)).victims == run.preempted == [6, 4, 13, 18, 11, 15, 47, 17]
 
 
-BEYOND = {"defaults": 0.10, "fast": 0.25, "tiers": 0.10, "factors": 0.10, "shapes": 0.10, "tree": 0.10}
+BEYOND = {"defaults": 0.10, "fast": 0.25, "tiers": 0.10, "factors": 0.10, "shapes": 0.10, "tree": 0.10, "preempt": 0.10}
 """The parts of starts that may differ by more than a cycle."""
+
+
+def predicted(run: Recorded) -> list[tuple[float, float]]:
+    """Return the instants of the cycles of the backfill loop after the first, each with that which the clock told.
+
+    The clock learns what the log tells: submissions, starts, ends, jobs of closed partitions in the main loop; plans
+    that begin where another ends; marks of nodes as planned.
+    """
+    clock = BackfillClock(run.settings.bf_interval, run.cycles("backfill")[0])
+    found, changed, marked, ends = [], False, False, set[str]()
+    for line in run.log:
+        if line.what == "backfill":
+            found.append((line.at, clock.next(True).at))
+            clock.ran(Turn(line.at))
+            begin, changed, marked, ends = line.at, False, False, set()
+        elif line.what == "planned":
+            changed = changed or line.words[1] in ends
+            ends.add(line.words[2])
+        elif line.what == "backfill start":
+            changed = True
+        elif line.what == "marked":
+            marked = True
+        elif line.what == "over":
+            clock.over(line.at - begin, changed, marked)
+        elif line.what in ("submitted", "ended", "main start", "closed", "preempted", "requeued", "cleaned"):
+            clock.ask(line.at)
+    return found[1:]
+
+
+def test_cycles_of_the_backfill_loop_come_when_something_has_changed() -> None:
+    """The two others of tree: nodes that register are not in the log; 50 looks of a second take 50.1 s."""
+    of = {name: predicted(run_of(name)) for name in RUNS}
+    wrong = {name: sum(abs(at - told) > 0.1 for at, told in found) for name, found in of.items()}
+    assert sum(map(len, of.values())) == 322
+    assert {name: count for name, count in wrong.items() if count} == {"tree": 2}
+    late = [at for (before, _), (at, told) in pairwise(of["preempt"]) if told - before > 6]
+    assert len(late) == 2
 
 
 def test_jobs_that_wait_for_a_leaf_switch_get_one_or_wait_their_time() -> None:
@@ -88,6 +127,16 @@ def test_jobs_that_wait_for_a_leaf_switch_get_one_or_wait_their_time() -> None:
         if len({node // 4 for node in nodes[job.id]}) > 1:
             assert start[job.id] + origin_of(run) - job.at >= 300
     assert sum((job.nodes or 1) > 4 for job in wished) == 4
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_starts_are_near_if_turns_are_given(name: str) -> None:
+    """Which turns run, and when the backfill loop does, is the model's, but for the runs that a message starts."""
+    found = measure(run_of(name), by_turns(run_of(name)))
+    assert found.beyond <= 0.10 * found.jobs
+    assert abs(found.wait - 1) < 0.08
+    assert found.order >= 0.95
+    assert name not in ("fast", "shapes", "tree") or found.beyond == 0
 
 
 @pytest.mark.parametrize(("name", "beyond"), BEYOND.items())

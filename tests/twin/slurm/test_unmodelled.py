@@ -145,7 +145,7 @@ def test_policy_slurm_models_what_jobs_ask_of_slurm() -> None:
     )
     rules = Rules(preemption="REQUEUE", parts=frozenset({"batch"}))
     first, _ = reports_of(record, rules)
-    assert first.request.options == "--nodelist=n2 --constraint=big --array=1-2%1"
+    assert first.request.options == "--nodelist=n2 --constraint=big --array=%1"
     spec = ClusterSpec(name="c", partitions=[PartitionSpec(name="batch", nodes=[NodeSpec(names="n[1-4]", count=4)])])
     told = {}
     for policy in ("fcfs", "slurm(nodes=(n[1-2]:features=big))"):
