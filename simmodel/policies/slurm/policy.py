@@ -544,10 +544,6 @@ class Slurm(Policy):
         usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
         return found or usual[:1]
 
-    def _site(self, place: Pool, job: LiveJob) -> Site:
-        """Return the first partition of a job."""
-        return self._sites_for(place, job, Wishes.of("" if job.spec is None else job.spec.options))[0]
-
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
@@ -715,9 +711,9 @@ class Slurm(Policy):
         if stake is None or self._preemption is None:
             return
         self._graces.pop(stake.number, None)
-        if self._preemption.mode_of(stake) != "suspend":
-            self._stopped.add(stake.number)
         mode = self._preemption.mode_of(stake)
+        if mode != "suspend":
+            self._stopped.add(stake.number)
         if mode == "requeue":
             self._begins[run.work.id] = int(now) + BEGINS
             yield Preempt(run.work, "requeue", reason)
