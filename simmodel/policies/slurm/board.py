@@ -115,6 +115,8 @@ class Pending:
         the array that it is a task of
     record
         the number of its record: that of its array
+    held
+        whether it is held
 
     Attributes
     ----------
@@ -141,6 +143,7 @@ class Pending:
     over: bool = False
     array: Array | None = None
     record: int = 0
+    held: bool = False
     wishes: Wishes = NOTHING
     begin: float = 0.0
     qos: Qos | None = None
@@ -159,7 +162,7 @@ class Pending:
         """Whether it is held, or its time has not come, or as many tasks of its array run as may."""
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
-        return self.wishes.hold or self.begin > self.board.now
+        return self.held or self.begin > self.board.now
 
     @property
     def allowed(self) -> bool:
