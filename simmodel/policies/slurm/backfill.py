@@ -6,7 +6,7 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel.policies.slurm.board import MISSED, Array, Board, Pending
@@ -195,7 +195,7 @@ class BackfillCycle:
 
     def __init__(
         self,
-        queue: Iterable[Pending],
+        queue: Sequence[Pending],
         settings: SlurmConf,
         now: float,
         preemption: Preemption | None = None,
@@ -214,7 +214,13 @@ class BackfillCycle:
         self.planned: list[Planned] = []
         self.tested = self.started = 0
         self.moved = False
-        self._left = None if kinds is None else dict(kinds)  # those that are not tested yet
+        self._left: dict[Kind, int] | None = None  # of the jobs that may still be tested
+        self._reach = 0  # how many of the queue these are, with those tested
+        if kinds is not None:
+            self._reach = min(len(queue), settings.bf_max_job_test)
+            few = self._reach < len(queue)
+            self._left = dict(Counter([kind_of(job) for job in queue[: self._reach]]) if few else kinds)
+        self._same: dict[Kind, tuple[Planned | None, bool]] = {}  # plans without a reservation since the last one
         self._hopes: set[Kind] | None = None  # those of which one may start
         self._looked = 0  # the first plan, since the last start, that reserves idle nodes
 
@@ -280,12 +286,15 @@ class BackfillCycle:
             if self._left is not None and self._hopeless(job):
                 return
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
+                self._reach_further()
                 continue
             if job.late:
                 yield job, MISSED
                 continue
-            plan, tries = self._plan(job)
+            plan, tries = self._plan(job) if self._left is None else self._plan_alike(job)
             self.tested += tries
+            if not tries:
+                self._reach_further()
             if plan is None:
                 self._no_more_of(job)
                 continue
@@ -306,6 +315,7 @@ class BackfillCycle:
                 yield job, allocation
                 self._looked = 0
                 self._able.clear()
+                self._same.clear()
                 self._hopes = None
                 self.started += 1
                 if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
@@ -316,6 +326,23 @@ class BackfillCycle:
                 self._tasks[job.array] += 1
                 if self._tasks[job.array] >= settings.bf_max_job_array_resv:
                     self._no_more_of(job)
+
+    def _reach_further(self) -> None:
+        """Count one more job among those that may be tested, as one is not."""
+        if self._left is not None and self._reach < len(self._queue):
+            kind = kind_of(self._queue[self._reach])
+            self._left[kind] = self._left.get(kind, 0) + 1
+            self._reach += 1
+            self._hopes = None
+
+    def _plan_alike(self, job: Pending) -> tuple[Planned | None, bool]:
+        """Return what :meth:`_plan` does; what was found of a job of its kind holds until nodes are reserved."""
+        kind = kind_of(job)
+        known = self._same.get(kind)
+        if known is None:
+            known = self._same[kind] = self._plan(job)
+        plan, tested = known
+        return plan and plan._replace(job=job), tested
 
     def _no_more_of(self, job: Pending) -> None:
         """Note that no further task of the array of a job is tested in this cycle."""
@@ -414,6 +441,7 @@ class BackfillCycle:
             step = self._settings.bf_resolution
             begin, end = start // step * step, (start + job.limit) // step * step
             self._records += self._table(job.board).reserve(begin, end, nodes)
+            self._same.clear()
             if self._left is not None and nodes & job.board.free_alike:
                 self._hopes = None
         self.planned.append(plan)
