@@ -43,7 +43,8 @@ def cluster(seed: int, settings: SlurmConf) -> tuple[Board, list[Pending], list[
     rng = np.random.default_rng(seed)
     size = int(rng.choice([6, 20, 60]))
     board = Board(NodeTable(np.ones((3, size))), settings)
-    free, running = rng.permutation(size).tolist(), []
+    free = rng.permutation(size).tolist()
+    running: list[Held] = []
     while len(free) > rng.integers(0, size):
         count = min(int(rng.choice([1, 1, 2, 5])), len(free))
         mine, free = sorted(free[:count]), free[count:]
@@ -144,7 +145,7 @@ def test_a_board_follows_starts_and_ends() -> None:
 
 
 def test_the_main_loop_ends_once_all_partitions_are_closed() -> None:
-    noted = []
+    noted: list[int] = []
     board, _, _ = cluster(1, SlurmConf())
     size = len(board.table)
     site = Site(SlurmPartition(name="batch"), (1 << size) - 1)
