@@ -81,7 +81,7 @@ class MainClock(LoopClock):
             first,
             first,
             first,
-        ]  # the last run, the last full one, the first request since: of nodes that register
+        ]  # the last run, the last full one, the first request since: nodes register
 
     def ask(self, at: float) -> None:
         """Note a submission or an end at an instant (s)."""
