@@ -77,11 +77,7 @@ class MainClock(LoopClock):
         self._delay, self._interval = delay, interval
         self._first, self._turn = turns[-1] if turns else first, turn
         self._turns = turns
-        self.values = [
-            first,
-            first,
-            first,
-        ]  # the last run, the last full one, the first request since: nodes register
+        self.values = [first, first, first]  # the last run, the last full one, the first request since
 
     def ask(self, at: float) -> None:
         """Note a submission or an end at an instant (s)."""
