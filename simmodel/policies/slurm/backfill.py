@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import Array, Board, Pending
+from simmodel.policies.slurm.board import MISSED, Array, Board, Pending
 from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
@@ -194,13 +194,19 @@ class BackfillCycle:
         self.tested = self.started = 0
         self.moved = False
 
-    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
-        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once."""
+    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
+        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once.
+
+        A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled.
+        """
         settings = self._settings
         for job in self._queue:
             if self.tested >= settings.bf_max_job_test:
                 return
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
+                continue
+            if job.late:
+                yield job, MISSED
                 continue
             plan, tries = self._plan(job)
             self.tested += tries

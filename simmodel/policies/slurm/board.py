@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.allocation import NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
+__all__ = ["MISSED", "Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
+
+MISSED = "its deadline cannot be met"
+"""In place of the nodes of a job: it is cancelled."""
 
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
@@ -163,6 +167,12 @@ class Pending:
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
         return self.held or self.begin > self.board.now
+
+    @property
+    def late(self) -> bool:
+        """Whether it could not end by its deadline any more if it started now."""
+        deadline = self.wishes.deadline
+        return deadline < inf and self.board.now + self.limit > int(self.job.submit) + deadline
 
     @property
     def allowed(self) -> bool:

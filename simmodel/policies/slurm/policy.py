@@ -689,6 +689,9 @@ class Slurm(Policy):
             if isinstance(given, Victims):
                 yield from self._make_way(job, given, now)
                 continue
+            if isinstance(given, str):
+                yield Preempt(job.job, "cancel", given)
+                continue
             allocation = given
             first = view.choices.get(job.job, (job.job,))[0]
             place = job.job.place

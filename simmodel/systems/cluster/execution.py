@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simmodel.environment import ToCome
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
-from simmodel.scheduling.protocol import Preempt, Resize, Start
-from simmodel.scheduling.scheduler import handle_preempt
+from simmodel.scheduling.protocol import Resize, Start
 from simmodel.systems.cluster.elastic import carry_resize, carry_sized_start
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
 from simmodel.work.job import LiveJob, Run
@@ -363,9 +362,8 @@ class JobExecution:
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
+        """The handlers of the decision types ``Resize``, and ``Start`` at a size."""
         return {
-            Preempt: partial(handle_preempt, self),
             Resize: partial(carry_resize, self),
             Start: partial(carry_sized_start, self),
         }

@@ -211,6 +211,39 @@ def test_a_held_job_ages_from_its_release() -> None:
     assert starts(1, jobs, **ages) == {1: 4, 3: 104, 2: 114}
 
 
+# ---------------------------------------------------------------------- deadlines
+
+
+def ends(jobs: list[Job], **settings: Any) -> dict[int, tuple[str, float]]:
+    """Return the status of each job, and when it ended or was cancelled (s); one node."""
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(names="n1")])])
+    policy = Slurm(SlurmConf(**settings), timing=SlurmTiming(main_first=1.0, turn=1.0, backfill_first=30.0))
+    table = simulate(spec, jobs, policy).jobs
+    return {row["job"]: (row["status"], row["end"]) for row in table.rows()}
+
+
+def test_a_job_that_cannot_meet_its_deadline_is_cancelled_when_a_loop_reaches_it() -> None:
+    """Job 1 has the node until 204 s. Job 2 of a minute must have ended at 101 s, job 3 at 102 s.
+
+    The main loop tests job 2 at its full run of 61 s, when 121 is beyond 101, and then job 3, which job 2 no longer
+    blocks. Of the cycles of the backfill loop that of 60 s is the first after 41 s. Job 4 has time enough. Job 5, of
+    five minutes, has none from the beginning, but is behind jobs 2 and 4; the backfill loop tests it at 30 s.
+    """
+    late = [held(2, 1, "--deadline=now+100"), held(3, 2, "--deadline=now+100")]
+    jobs = [job(1, 0, 1, 5, 200), *late, held(4, 3, "--deadline=now+400")]
+    jobs.append(Job(id=5, submit=4, nodes=1, requested=300, run=10, options="--deadline=now+100"))
+    done = {1: ("completed", 204), 4: ("completed", 214)}
+    alone = ends(jobs, backfill=False)
+    assert alone == done | {2: ("cancelled", 61), 3: ("cancelled", 61), 5: ("cancelled", 204)}
+    assert ends(jobs) == done | {2: ("cancelled", 60), 3: ("cancelled", 60), 5: ("cancelled", 30)}
+
+
+def test_a_held_job_keeps_waiting_beyond_its_deadline() -> None:
+    """As long as no loop goes over it; after its release at 150 s the main loop cancels it."""
+    jobs = [job(1, 0, 1, 5, 200), held(2, 1, "--deadline=now+100 --hold=now+149")]
+    assert ends(jobs, backfill=False) == {1: ("completed", 204), 2: ("cancelled", 150)}
+
+
 # ---------------------------------------------------------------------- limits
 
 

@@ -136,6 +136,24 @@ def test_options_of_the_policy_come_with_the_job(tmp_path: Path) -> None:
     ]
 
 
+def test_deadlines_come_with_the_job(tmp_path: Path) -> None:
+    """A job that missed its deadline would run as long as its limit; if that is not told, it is cancelled as it was."""
+    site_folder(tmp_path, [])
+    head = "JobID|Submit|Start|End|Timelimit|ReqCPUS|State|Partition|SubmitLine"
+    times = "2024-05-01T12:00:00|Unknown|2024-05-01T12:03:00|00:05:00|1|DEADLINE|batch"
+    lines = [
+        f"1|{times}|sbatch --deadline=2024-05-01T12:06:40 run.sh",
+        f"2|{times}|sbatch --deadline now+400 run.sh",
+        f"3|{times}|sbatch run.sh",
+        f"4|{times}|sbatch --deadline=noon run.sh",
+    ]
+    (tmp_path / "jobs.txt").write_text("\n".join([head, *lines]))
+    found = {str(job.id): (job.options, job.run, job.cancel) for job in read_folder(tmp_path).jobs}
+    same = ("--deadline=now+400", 300.0, None)
+    assert found == {"1": same, "2": same, "3": ("", 300.0, 180.0), "4": ("", 300.0, 180.0)}
+    assert listed(tmp_path) == ["job 4: --deadline=noon (not modelled)"]
+
+
 def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:
     """One was cancelled while it waited, one runs, one waits, one was requeued, one has a partition that is gone."""
     lines = [
