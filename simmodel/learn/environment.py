@@ -167,19 +167,16 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         """Run to the next decision for the agent; return why there is none, else an empty text."""
         simulation, act = self.simulation, self.act
         assert simulation is not None
-        view = self.view
+        if self.view is not None and act.asks(self.view):
+            return ""
         try:
-            while view is None or not act.asks(view):
-                view = simulation.next_decision()
-                if view is None:
-                    self.view = None
-                    return "limit" if simulation.system.unfinished else "done"
-                simulation.decide(act.resume(view))
+            self.view = simulation.next_decision(act)
         except Stalled as error:
             self.view = None
             return f"stalled: {error}"
-        self.view = view
-        return ""
+        if self.view is not None:
+            return ""
+        return "limit" if simulation.system.unfinished else "done"
 
     def _seen(self) -> Observation:
         assert self.view is not None
