@@ -278,7 +278,8 @@ class BackfillCycle:
         reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
         later, tested, seen = now, False, board
-        by_count = job.request.nodes is not None and job.where is ANYWHERE and not job.wishes.switches
+        wanted = job.request.processors if board.alike(job.shape) else job.request.nodes or 0
+        by_count = wanted and job.where is ANYWHERE and not job.wishes.switches
         known = self._able.setdefault((board, job.shape.each), {})
         window = Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
@@ -295,7 +296,7 @@ class BackfillCycle:
                     able = known.get(later)
                     if able is None:
                         able = known[later] = board.able_by(job.shape, later)
-                    if (able & free).bit_count() < least:
+                    if (able & free).bit_count() < wanted:
                         continue
                 elif board.later_than(later, job, free):
                     continue

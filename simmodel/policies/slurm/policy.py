@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import ceil, inf
@@ -19,6 +19,7 @@ from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site, Stake
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
+from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
 from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
@@ -101,10 +102,15 @@ class _Events(Observer):
     def __init__(self, env: Environment) -> None:
         self._env = env
         self.events: list[tuple[float, Run | None]] = []
+        self.last = -1  # the number of the last job that was submitted
+        self.wishing: list[LiveJob] = []  # the jobs with options among those submitted
 
     def job_submitted(self, job: LiveJob, /) -> None:
         """Note when a job was submitted."""
         self.events.append((float(self._env.now), None))
+        self.last = int(job.seq)
+        if job.spec is not None and job.spec.options:
+            self.wishing.append(job)
 
     def job_ended(self, run: Run, status: str, /) -> None:
         """Note when a job ended."""
@@ -177,11 +183,10 @@ class Slurm(Policy):
         self._known: dict[LiveJob, Pending] = {}
         self._held: dict[Run, Held] = {}
         self._arrays: dict[str, Array] = {}
-        self._first: dict[str, int] = {}  # the number of the first task of each array
-        self._others: list[int] = []  # those of all other tasks, ascending: they have no record of their own
+        self._records = Records()
         self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
         self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
-        self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
+        self._at_once: list[float] = []  # runs of the main loop that the end of an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._events: _Events | None = None
         self._idle = True  # whether nothing has waited since the last decision
@@ -345,8 +350,7 @@ class Slurm(Policy):
             "clocks": clocks,
             "completing": [list(each) for each in self._completing],
             "idle": self._idle,
-            "arrays": dict(self._first),
-            "others": list(self._others),
+            **self._records.state(),
         }
         begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
         begins |= self._begins
@@ -367,8 +371,7 @@ class Slurm(Policy):
         for clock in self._all():
             clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
         self._idle = bool(values["idle"])
-        self._first = {str(name): int(number) for name, number in values["arrays"].items()}
-        self._others = [int(number) for number in values["others"]]
+        self._records.restore(values)
         self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
         self._at_once = list(values.get("at_once", ()))
         if self._charges is not None and "charges" in values:
@@ -384,8 +387,11 @@ class Slurm(Policy):
         self._note(view, now)
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
-        if any(at <= now for at in self._at_once):
-            self._at_once = [at for at in self._at_once if at > now]
+        due = [
+            at for at in self._at_once if at <= now and (at == now or not self._idle)
+        ]  # others found nothing waiting
+        self._at_once = [at for at in self._at_once if at > now]
+        if due:
             yield from self._run_main(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
@@ -427,6 +433,7 @@ class Slurm(Policy):
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
         found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
+        found = min(found, self._records.next_turn)
         if self._scans is not None:
             first = min([end for _, end in self._limits()] + list(self._graces.values()), default=inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
@@ -455,13 +462,19 @@ class Slurm(Policy):
             if held is None:
                 continue
             stopped = held.stake is not None and held.stake.number in self._stopped
-            if stopped and not isinstance(self._main, GivenClock):
-                self._at_once.append(at + self.timing.stopping)
             lasts = self.timing.stopping if stopped else self.timing.completing
+            told = stopped or (self.settings.epilog and not self.settings.defer)
+            if told and not isinstance(self._main, GivenClock):
+                self._at_once.append(at + lasts)
             if lasts or self.settings.complete_wait:
                 self._completing.append((at, at + lasts, run.place.name, held.nodes))
         self._stopped.clear()
         events.clear()
+        if self._events is not None:
+            self._records.last = max(self._records.last, self._events.last)
+            for job in self._events.wishing:
+                self._record(job)
+            self._events.wishing.clear()
         if idle:
             for clock in clocks:
                 clock.pass_to(now)
@@ -469,6 +482,19 @@ class Slurm(Policy):
             self._settled.clear()
             for clock in clocks:
                 clock.ask(now)
+        for turn in self._records.turns_by(now):
+            self._hold(turn.record, turn.at, turn.held)
+
+    def _hold(self, record: int, at: float, held: bool) -> None:
+        """Hold the jobs of a record, or release them: then they wait behind all that were submitted until now."""
+        for job in self._queue:
+            if job.record == record:
+                job.held = held
+                job.priority = self._priority(job, at)
+        self._queue.sort(key=Pending.key)
+        self._settled.clear()
+        for clock in (self._main, self._backfill):
+            clock.ask(at)
 
     def _take_in(self, view: View, now: float) -> bool:
         """Take in the jobs that wait since the last decision, at each place; return whether there are any."""
@@ -488,8 +514,12 @@ class Slurm(Policy):
         for option in wishes.unread:
             self._unread.setdefault(option, []).append(job.id)
         request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
-        number, array = self._number(job, wishes)
+        record, array = self._record(job), None
+        if wishes.array:
+            array = self._arrays.setdefault(_array_of(job), Array(wishes.array_limit))
         submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.past
+        if wishes.hold is not None and not wishes.hold[0] and wishes.hold[1] < inf:  # its age begins with its release
+            begin = max(begin, int(job.submit + wishes.hold[1]))
         if past is not None and past.last_start is not None and not past.resumes:  # requeued
             begin = self._begins.pop(job.id, int(now) + BEGINS)
             submitted = begin - BEGINS
@@ -508,8 +538,9 @@ class Slurm(Policy):
                 user=job.user,
                 wishes=wishes,
                 array=array,
-                record=number,
+                record=record,
                 begin=begin,
+                held=self._records.holds(record),
             )
             if self.accounts is not None:
                 pending.counted = self._counted(job, site, request, float(limit))
@@ -519,22 +550,14 @@ class Slurm(Policy):
             insort(self._queue, pending, key=Pending.key)
             self._known[job] = pending
 
-    def _number(self, job: LiveJob, wishes: Wishes) -> tuple[int, Array | None]:
-        """Return the number of the record of a job, by which its priority is lower, and its array.
-
-        The tasks of an array, jobs with ids such as ``17_3``, have one record.
-        """
-        first, array = int(job.seq), None
-        if wishes.array:
-            name = _array_of(job)
-            array = self._arrays.get(name)
-            if array is None:
-                array = self._arrays[name] = Array(wishes.array_limit)
-            others, number = self._others, first
-            first = self._first.setdefault(name, number)
-            if first != number and others[bisect_left(others, number) :][:1] != [number]:
-                insort(others, number)
-        return first - bisect_left(self._others, first), array
+    def _record(self, job: LiveJob) -> int:
+        """Return the record of a job, by which its priority is lower: tasks of an array have one."""
+        wishes = _wishes_of(job)
+        hold = None
+        if wishes.hold is not None:
+            begin, until = wishes.hold
+            hold = (job.submit + begin if begin else -inf), job.submit + until
+        return self._records.submitted(int(job.seq), _array_of(job) if wishes.array else "", hold)
 
     def _sites_for(self, place: Pool, job: LiveJob, wishes: Wishes) -> list[Site]:
         """Return the partitions of a job: those of its options, or that of its queue, or else the default one."""
@@ -548,7 +571,7 @@ class Slurm(Policy):
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
         if not self.settings.multifactor:
-            return basic(job.record, nice)
+            return basic(self._records.order(job.record), nice)
         nodes = sum(len(board.table) for board in self._boards.values())
         cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
         past = job.job.past

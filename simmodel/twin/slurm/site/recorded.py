@@ -26,6 +26,8 @@ __all__ = ["RecordedJob", "recorded_jobs"]
 
 _NOT_MODELLED = "not modelled"
 _ENDLESS = 365 * 86400.0
+_AT_ONCE = 2.0
+"""Seconds within which a job that waits for nothing is eligible."""
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -256,12 +258,15 @@ class _Reader:
             values["array"] = line.values.get("array", str(name).rpartition("_")[2])
         if row.get("constraints"):
             values.setdefault("constraint", row["constraints"])
-        if {"begin", "hold"} & values.keys() and row.get("eligible", nan) >= row["submit"]:
-            values["begin"] = f"now+{row['eligible'] - row['submit']:.0f}"
+        waited = row.get("eligible", nan) - row["submit"]
         if "hold" in values:
-            self._unread.add(name, "--hold", "", "when it was released is not told: from when it was eligible")
-            known.add("hold")
-            del values["hold"]
+            values["hold"] = f"now+{waited:.0f}" if waited >= 0 else ""
+        elif "begin" in values and waited >= 0:
+            values["begin"] = f"now+{waited:.0f}"
+        elif waited >= _AT_ONCE and not ({"begin", "dependency"} & line.values.keys() or "_" in str(name)):
+            values["begin"] = f"now+{waited:.0f}"
+            why = "a begin, hold or dependency that is not told: as if begun then"
+            self._unread.add(name, "eligible after its submission", "", why)
         if not self._memory:
             known |= values.keys() & {"mem", "mem-per-cpu"}
             values = {key: value for key, value in values.items() if key not in ("mem", "mem-per-cpu")}
