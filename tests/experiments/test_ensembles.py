@@ -151,6 +151,7 @@ def test_a_width_is_reached_by_the_runs_that_give_a_number(width: int) -> None:
         replicate(half, until="valve ± 5 %")
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_explorations_stop_at_a_width_or_tell_what_is_missing() -> None:
     found = explore(32, {"drawn": SMALL}, ["fcfs", "easy"], until="utilisation ± 90 %, wait_mean ± 1 %", budget=40)
     assert found.stop is not None

@@ -28,6 +28,7 @@ def habits(count: int = 1500) -> Workload:
     )
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_boosting_learns_habits_that_rules_miss() -> None:
     log = habits()
     report = judge_surrogates(simulate(16, log, "easy"), simulation=simulate(16, log, "easy"))

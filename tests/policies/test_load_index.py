@@ -68,6 +68,7 @@ def test_changes_of_the_capacity_count(load):
     assert went[0] == went[1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("begin", [0.0, 2.0**20 - 700, 2.0**31])
 def test_bounds_hold_at_large_instants_and_when_they_are_taken_anew(begin):
     spec = BrokerSpec(places={f"s{i}": ClusterSpec.simple(16 + i) for i in range(12)})
@@ -92,7 +93,7 @@ class AsksEach(EarliestFinish):
     """The same policy without bounds, which are only for the class itself."""
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "easy-sjbf"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_simulations_are_asked_only_where_they_may_be_the_earliest(seed, policy, monkeypatch):

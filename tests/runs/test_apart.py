@@ -280,6 +280,7 @@ def test_a_bar_counts_the_jobs_of_this_process(capsys):
     assert "a: 100%" in capsys.readouterr().err
 
 
+@pytest.mark.long  # those that are forked: the tests before
 def test_processes_that_are_spawned_do_the_same(tmp_path):
     script = tmp_path / "spawned.py"
     script.write_text(

@@ -58,6 +58,7 @@ def test_another_policy_brings_an_alarm_soon() -> None:
     assert report.plot(title="") is not None
 
 
+@pytest.mark.long  # another policy: the tests before
 def test_a_policy_that_changes_is_noticed_after_the_change() -> None:
     half = len(LOG) // 2
     events = events_of("sjf")

@@ -441,7 +441,7 @@ def test_requests_that_can_never_run_are_refused() -> None:
 # ---------------------------------------------------------------------- the check of models
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", [SharedProcessor, Alone, Waves])
 def test_right_models_pass(model: type) -> None:
     check_resource(model)

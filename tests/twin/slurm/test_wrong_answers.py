@@ -252,6 +252,7 @@ def check(drawn: Random, monkeypatch: pytest.MonkeyPatch, ask: Ask) -> bool:
     return not healthy
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ask", ["squeue", "json"])
 def test_a_wrong_answer_is_never_another_cluster(monkeypatch: pytest.MonkeyPatch, ask: Ask) -> None:
     seen = [check(Random(seed), monkeypatch, ask) for seed in range(up_to(60, 16))]
