@@ -109,7 +109,7 @@ def test_the_gain_of_an_advised_policy_is_that_of_its_simulation(jobs: int) -> N
 def test_the_interval_of_a_gain_is_that_of_batch_means() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs", "fcfs")
     request = Demand(processors=4, requested=9.0)
-    waits = np.random.default_rng(1).uniform(0, 50, up_to(600, 200))  # for nothing: each job is alone
+    waits = np.random.default_rng(1).uniform(0, 50, up_to(600, 400))  # for nothing: each job is alone
     for job, wait in enumerate(waits.tolist()):
         about: dict[str, Any] = {"cluster": "alps", "job": job, "submit": 100.0 * job}
         shadow.take(Submitted(**about, time=100.0 * job, request=request))
