@@ -93,6 +93,7 @@ def test_runs_that_failed_are_told_and_run_again(tmp_path: Path) -> None:
     assert replicate(measured, [1, 2, 3, 4], study=file, force=True).samples["value"].tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_another_process_knows_the_experiment_again(tmp_path: Path) -> None:
     log = lublin(30, 32, seed=3)
     code = "from simmodel.generators import lublin; from simmodel.experiments.study_identity import digest_of; "
@@ -115,6 +116,7 @@ def busy(seed: int) -> Workload:
     return Workload({**columns, "requested": run})
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_policies_are_compared_until_it_is_decided() -> None:
     policies = ["fcfs", "easy", "conservative"]
     found = explore(32, {"busy": busy}, policies, seeds=16, until="wait_mean decided", budget=40)

@@ -81,6 +81,7 @@ def test_wrong_arguments_are_refused(options: dict, sentence: str) -> None:
         judge_surrogates(simulate(16, habits(20), "easy"), **options)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_boosted_run_times_plan_a_cluster_and_continue_from_snapshots() -> None:
     log = habits(300)
     asked = "boosted(every=140, memory=400)"

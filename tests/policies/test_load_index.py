@@ -166,6 +166,7 @@ def test_a_start_and_an_end_cost_two_calls_for_the_work_left_and_two_for_the_wor
     )
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("seed", range(20))
 def test_the_work_left_is_that_of_the_runs_that_are_not_overdue(seed):
     rng = np.random.default_rng(seed)

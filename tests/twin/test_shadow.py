@@ -46,6 +46,7 @@ def test_a_scheduler_with_the_mirrored_policy_is_explained(policy: str, jobs: in
     assert report.alarms == ()
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_another_policy_brings_an_alarm_soon() -> None:
     shadow = shadowed(events_of("sjf"), "fcfs")
     assert shadow.alarms

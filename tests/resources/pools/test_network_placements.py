@@ -218,7 +218,7 @@ def test_a_placement_sees_the_request_and_the_network():
     assert seen == [(4, 3, 12, 4, 9)]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
 def test_any_network_leaves_the_schedule_of_other_placements_as_it_is(policy, exclusive):
