@@ -271,6 +271,9 @@ class BackfillCycle:
             end = int(self._now + self._settings.bf_window * 60)
             table = _Table(self._now // step * step, end // step * step, board.up, step)
             self._tables[board] = table
+            for begin, until, nodes in board.closures:
+                if begin < end:
+                    table.reserve(begin + 1, -(-until // step) * step, nodes)  # a job may end at its begin
         return table
 
     def _plan(self, job: Pending) -> tuple[Planned | None, bool]:

@@ -224,6 +224,8 @@ class Board:
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
     layout
         the weights, features and switches of its nodes
+    closures
+        the spans of time (s) for which nodes are kept for something else, from a future instant on: reservations
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
@@ -235,6 +237,7 @@ class Board:
         self.now = 0
         self.running: list[Held] = []
         self.completing = self.up = 0
+        self.closures: list[tuple[int, int, int]] = []
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._totals: dict[int, dict[str, float]] = {}
         self._free: dict[int, Free] = {}  # after so many ends
@@ -267,6 +270,13 @@ class Board:
         self._free.clear()
         self._able.clear()
         self._idle.clear()
+
+    def closed(self, until: int) -> int:
+        """Return the nodes that are kept for something else before an instant (s), as bits."""
+        found = 0
+        for begin, _, nodes in self.closures:
+            found |= nodes if begin < until else 0
+        return found
 
     def started(self, held: Held) -> None:
         """Note a job that has just started."""

@@ -189,6 +189,7 @@ class Slurm(Policy):
         self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._events: _Events | None = None
+        self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
@@ -478,6 +479,10 @@ class Slurm(Policy):
             self._settled.clear()
             for clock in clocks:
                 clock.ask(now)
+        away = [window.begun for place in view.places for window in place.windows]
+        if away != self._away:
+            self._away = away
+            self._backfill.ask(now)
         for turn in self._records.turns_by(now):
             self._hold(turn.record, turn.at, turn.held)
 
@@ -774,7 +779,10 @@ class Slurm(Policy):
                 mask |= nodes if name == place.name else 0
             mine = self._held_at(place, board)
             held |= mine
-            board.renew(now, mine.values(), mask)
+            away, board.closures = _windows(place, len(board.table), now)
+            board.renew(now, [*mine.values(), *away], mask)
+            for each in away:
+                board.up |= each.nodes
         self._held = held
         for array in self._arrays.values():
             array.running = 0
@@ -862,6 +870,22 @@ def _array_of(job: LiveJob) -> str:
 
 def _wishes_of(job: LiveJob) -> Wishes:
     return Wishes.of("" if job.spec is None else job.spec.options)
+
+
+def _windows(place: Pool, count: int, now: float) -> tuple[list[Held], list[tuple[int, int, int]]]:
+    """Return the nodes that are away until a known instant, as if a job had them, and future absences.
+
+    These are reservations and maintenance. Of counted processors, the last ones are away.
+    """
+    away, coming = [], []
+    for window in place.windows:
+        nodes = tuple(window.what) if isinstance(place, NodePool) else tuple(range(count - int(window.what), count))
+        end = ceil(min(window.end, now + 10.0 * YEAR))
+        if window.begun and isinstance(place, NodePool) and window.end < inf:
+            away.append(Held.of(end, -1, Allocation.away(nodes)))
+        elif not window.begun:
+            coming.append((int(window.start), end, sum(1 << node for node in nodes)))
+    return away, coming
 
 
 def _table_of(place: Pool) -> NodeTable:

@@ -244,6 +244,7 @@ def _heeded(note: Unsupported) -> bool:
         "switches ",
         "PreemptMode=",
         "GraceTime=",
+        "Flags=MAINT",
     )
     return note.what.startswith(heeded) or (note.where.startswith("partition ") and note.what.startswith("Nodes="))
 
