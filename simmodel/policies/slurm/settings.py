@@ -389,6 +389,8 @@ class SlurmPartition(Fields):
     preempt_mode, grace_time
         what happens to its jobs when they are preempted (``None``: the ``PreemptMode`` of the cluster), and seconds
         that they still have then
+    qos
+        the QOS whose limits hold for its jobs; empty: none
     """
 
     name: str
@@ -401,6 +403,7 @@ class SlurmPartition(Fields):
     billing: str = ""
     preempt_mode: str | None = None
     grace_time: float = 0.0
+    qos: str = ""
 
     @property
     def text(self) -> str:
@@ -454,4 +457,5 @@ _PARTITION = {
     "billing": _weights,
     "preempt_mode": preempt_mode_of,
     "grace_time": float,
+    "qos": str,
 }

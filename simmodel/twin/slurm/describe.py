@@ -245,6 +245,7 @@ def _heeded(note: Unsupported) -> bool:
         "PreemptMode=",
         "GraceTime=",
         "Flags=MAINT",
+        "QoS=",
     )
     return note.what.startswith(heeded) or (note.where.startswith("partition ") and note.what.startswith("Nodes="))
 

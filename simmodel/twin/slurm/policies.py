@@ -91,6 +91,7 @@ def slurm_of(site: Site, notes: Notes) -> str:
             billing=each.billing if settings.weight_fair_share else "",
             preempt_mode=_preempt_mode(each, settings),
             grace_time=each.grace_time if settings.preempt else 0.0,
+            qos=each.others.get("QoS", "") if settings.enforce_limits else "",
         )
         for each in site.partitions or ()
     )
