@@ -5,7 +5,7 @@ Source: the will-run test of select/cons_tres, by its behaviour.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +23,7 @@ from simmodel.policies.slurm.selection import (
     enough,
     flags_of,
     mask_of,
+    nodes_in,
 )
 from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Allocation, Request
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.allocation import NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["MISSED", "Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
+__all__ = ["MISSED", "Array", "Board", "Held", "Hetero", "Pending", "Plan", "Site", "Stake"]
 
 MISSED = "its deadline cannot be met"
 """In place of the nodes of a job: it is cancelled."""
@@ -95,6 +96,13 @@ class Array:
     running: int = 0
 
 
+class Hetero(NamedTuple):
+    """A heterogeneous job: the name that its components share, and their number. They start together or not at all."""
+
+    name: str
+    size: int
+
+
 @attrs.define(eq=False)
 class Pending:
     """A waiting job as both loops see it.
@@ -121,6 +129,8 @@ class Pending:
         the number of its record: that of its array
     held
         whether it is held
+    hetero
+        the heterogeneous job of which it is a component
 
     Attributes
     ----------
@@ -148,6 +158,7 @@ class Pending:
     array: Array | None = None
     record: int = 0
     held: bool = False
+    hetero: Hetero | None = None
     wishes: Wishes = NOTHING
     begin: float = 0.0
     qos: Qos | None = None
@@ -240,6 +251,7 @@ class Board:
         self.closures: list[tuple[int, int, int]] = []
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._totals: dict[int, dict[str, float]] = {}
+        self._busy: int | None = None
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
         self.ends: list[int] = []  # of running jobs
@@ -255,10 +267,51 @@ class Board:
     @property
     def busy(self) -> int:
         """The nodes on which jobs run, as bits."""
-        found = 0
-        for held in self.running:
-            found |= held.nodes
-        return found
+        if self._busy is None:
+            self._busy = 0
+            for held in self.running:
+                self._busy |= held.nodes
+        return self._busy
+
+    @property
+    def idle(self) -> int:
+        """The number of free nodes of one core."""
+        return self.free_alike.bit_count()
+
+    @property
+    def free_alike(self) -> int:
+        """The free nodes of one core, as bits."""
+        return self._idle_after(0)
+
+    @property
+    def all_up(self) -> bool:
+        """Whether all nodes are up, each of one core."""
+        return self._alike and self.up == (1 << len(self.table)) - 1
+
+    def pass_to(self, now: float, completing: int = 0) -> None:
+        """Pass on to an instant (s) at which all starts and ends since the last one have been noted."""
+        self.now, self.completing = int(now), completing
+
+    def ended(self, held: Held, *, release: bool) -> None:
+        """Note a job that has ended; ``release``: what it held is to be released in the table, too."""
+        at = bisect_left(self.running, (held.end, held.seq), key=lambda each: (each.end, each.seq))
+        while at < len(self.running) and self.running[at].end == held.end and self.running[at] is not held:
+            at += 1
+        if at == len(self.running) or self.running[at] is not held:
+            return
+        del self.running[at], self.ends[at]
+        if release:
+            self.table.release(held.allocation)
+        self._changed()
+        if self._alike:
+            freed = held.nodes & self.up
+            self._idle = [each | freed for each in self._idle[: at + 1]] + self._idle[at + 2 :]
+
+    def _changed(self) -> None:
+        """Forget what was found of other running jobs."""
+        self._free.clear()
+        self._able.clear()
+        self._busy = None
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
@@ -267,8 +320,7 @@ class Board:
         self.ends = [held.end for held in self.running]
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
-        self._free.clear()
-        self._able.clear()
+        self._changed()
         self._idle.clear()
 
     def closed(self, until: int) -> int:
@@ -283,8 +335,7 @@ class Board:
         at = bisect_right(self.running, (held.end, held.seq), key=lambda each: (each.end, each.seq))
         self.running.insert(at, held)
         self.ends.insert(at, held.end)
-        self._free.clear()
-        self._able.clear()
+        self._changed()
         self._idle = [each & ~held.nodes for each in self._idle[: at + 1]] + self._idle[at:]
 
     def stopped(self, held: Held, completing: bool) -> None:
@@ -293,8 +344,7 @@ class Board:
         self.ends = [each.end for each in self.running]
         if completing:
             self.completing |= held.nodes
-        self._free.clear()
-        self._able.clear()
+        self._changed()
         self._idle.clear()
 
     def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
@@ -340,9 +390,9 @@ class Board:
         """Return the parts of these nodes that a job gets now, if it can start."""
         if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches and not job.shape.exclusive:
             alike = choose_alike(self._idle_after(0) & nodes, job.request.processors)
-            if alike is None:
+            if not alike:
                 return None
-            found = Allocation.alike(tuple(alike.tolist()), 1)
+            found = Allocation.alike(tuple(nodes_in(alike)), 1)
         else:
             chosen = self._choice(0, job, nodes)
             if chosen is None:
@@ -473,8 +523,7 @@ class Board:
     def chosen(self, job: Pending, nodes: int, released: int) -> int:
         """Return which of these nodes a job would get after so many ends, as bits."""
         if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
-            alike = choose_alike(self._idle_after(released) & nodes, job.request.processors)
-            return 0 if alike is None else bits_of(alike)
+            return choose_alike(self._idle_after(released) & nodes, job.request.processors)
         return sum(1 << node for node, _ in self._choice(released, job, nodes) or ())
 
     def _after(self, released: int) -> Free:

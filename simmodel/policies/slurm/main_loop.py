@@ -6,7 +6,7 @@ Source: ``schedule`` of slurmctld 22.05, by its behaviour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from simmodel.policies.slurm.board import MISSED, Board, Pending
@@ -26,6 +26,7 @@ def main_cycle(
     full: bool = False,
     preemption: Preemption | None = None,
     note: Callable[[], None] = lambda: None,
+    partitions: Collection[str] = (),
 ) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
     """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
 
@@ -46,6 +47,8 @@ def main_cycle(
     note
         called for each job whose reason for waiting is noted: because its partition is closed, its nodes are kept for
         others, or a licence is not free
+    partitions
+        the names of the partitions of all places, if the loop may end once all are closed
     """
     closed: set[tuple[str, Board]] = set()  # reservations are boards of their own
     open_nodes: dict[Board, int] = {}
@@ -64,6 +67,8 @@ def main_cycle(
         tested += 1
         if (name, board) in closed:
             note()
+            if len(closed) == len(partitions):
+                return
             continue
         if job.late:
             yield job, MISSED
@@ -75,6 +80,11 @@ def main_cycle(
                 closed.add((name, board))
             continue
         nodes = open_nodes.setdefault(board, board.up) & job.site.nodes
+        if job.hetero is not None:  # the backfill loop alone starts its components
+            if reserves(job, settings):
+                closed.add((name, board))
+                open_nodes[board] &= ~job.site.nodes
+            continue
         if nodes.bit_count() < (job.request.nodes or 1):
             note()
         nodes &= ~(board.completing | board.closed(board.now + job.limit))

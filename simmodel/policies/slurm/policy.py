@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -16,8 +16,8 @@ from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.accounts import Accounts
-from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site, Stake
+from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
+from simmodel.policies.slurm.board import Array, Board, Held, Hetero, Pending, Site, Stake
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.holds import Records
@@ -27,7 +27,7 @@ from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
-from simmodel.policies.slurm.wishes import Wishes
+from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
@@ -206,6 +206,9 @@ class Slurm(Policy):
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
         self._noted = False  # whether the last run of the main loop changed jobs
+        self._kinds: Counter[Kind] = Counter()  # the waiting jobs by width and limit
+        self._plain = True  # whether no job had options, licences, a past or several partitions so far
+        self._begun: list[Pending] = []  # jobs that the present cycle has started
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -394,6 +397,10 @@ class Slurm(Policy):
 
     # ------------------------------------------------------------------ decisions
 
+    def forget(self) -> None:
+        """Look at all jobs anew in each cycle from now on: starts are taken back."""
+        self._plain = False
+
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Run the loops that are due, and wake for the next."""
         now = view.now
@@ -479,6 +486,7 @@ class Slurm(Policy):
             stopped = held.stake is not None and held.stake.number in self._stopped
             if stopped and not isinstance(self._main, GivenClock):
                 self._at_once.append(at + self.timing.stopping)
+            self._boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
             lasts = self.timing.stopping if stopped else self.timing.completing
             if lasts or self.settings.complete_wait:
                 self._completing.append((at, at + lasts, run.place.name, held.nodes))
@@ -578,6 +586,7 @@ class Slurm(Policy):
                 record=record,
                 begin=begin,
                 held=self._records.holds(record),
+                hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
             )
             if self.accounts is not None:
                 pending.counted = self._counted(job, site, request, float(limit))
@@ -587,6 +596,9 @@ class Slurm(Policy):
                     self._quotas.submitted(pending.counted)
             pending.priority = self._priority(pending, now)
             insort(self._queue, pending, key=Pending.key)
+            self._kinds[kind_of(pending)] += 1
+            special = job in self._known or begin or past is not None or request.consumables
+            self._plain = self._plain and not (special or wishes is not NOTHING)
             self._known[job] = pending
 
     def _record(self, job: LiveJob) -> int:
@@ -706,15 +718,14 @@ class Slurm(Policy):
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
         now = view.now
-        self._queue = [job for job in self._queue if job.waits]
-        if len(self._known) != len(self._queue):  # some have been cancelled
-            self._known = {job.job: job for job in self._queue}
+        self._tidy(view)
         if not self._queue or self._waits_for_completion(now):
             self._noted, self._last_cycle = False, (0.0, bool(self._queue), False)
             return
         self._calculate(now)
         versions = [place.version for place in view.places]
-        if versions != self._versions or self._graces or any(0 < job.begin <= now for job in self._queue):
+        begins = not self._plain and any(0 < job.begin <= now for job in self._queue)
+        if versions != self._versions or self._graces or begins:
             self._settled.clear()
         if self.settled(now, turn):
             return
@@ -723,18 +734,31 @@ class Slurm(Policy):
             period, origin = self.settings.calc_period, self.timing.main_first
             self._quotas.taken_off = origin + (now - origin) // period * period
         reason = "backfill" if turn is None else "main loop"
-        for job in [job for job in self._queue if job.job.past is not None and job.job.past.resumes]:
-            if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
-                yield Start(job.job, job.job.place, reason)
-        queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
+        queue = self._queue
+        if not self._plain:
+            for job in [job for job in queue if job.job.past is not None and job.job.past.resumes]:
+                if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
+                    yield Start(job.job, job.job.place, reason)
+            queue = [job for job in queue if job.job.past is None or not job.job.past.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
-        cycle = BackfillCycle(queue, self.settings, now, self._preemption)
+        kinds = None
+        usual = self._plain and not any(place.windows for place in view.places)
+        if usual and self._preemption is None and not self.timing.test and len(self._boards) == 1:
+            kinds = self._kinds
+        cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
         if turn is None:
             loop = cycle.starts()
         else:
             self._noted = False
-            loop = main_cycle(queue, self.settings, full=turn.full, preemption=self._preemption, note=self._note_reason)
+            loop = main_cycle(
+                queue,
+                self.settings,
+                full=turn.full,
+                preemption=self._preemption,
+                note=self._note_reason,
+                partitions=[name for sites in self._sites.values() for name in sites],
+            )
         changed = False
         for job, given in loop:
             changed = True
@@ -752,15 +776,32 @@ class Slurm(Policy):
         if turn is not None:
             self._noted = self._noted or changed
         else:
-            busy = {board: board.busy for board in self._boards.values()}
-            marked = any(plan.nodes & ~busy[plan.job.board] for plan in cycle.planned if plan.reserved)
-            self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, marked
+            self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
+        self._drop_begun()
         after = [place.version for place in view.places]
         if after != versions or self._completing:
             self._settled.clear()
         else:
             self._settled.add(turn is not None)
         self._versions = after
+
+    def _tidy(self, view: View) -> None:
+        """Forget the jobs that wait no longer."""
+        waiting = sum([view.waiting.at(place).count for place in view.places])
+        if not self._plain or not waiting == len(self._known) == len(self._queue):
+            self._queue = [job for job in self._queue if job.waits]
+            self._kinds = Counter([kind_of(job) for job in self._queue])
+        if len(self._known) != len(self._queue):  # some have been cancelled
+            self._known = {job.job: job for job in self._queue}
+
+    def _drop_begun(self) -> None:
+        """Forget the jobs that a cycle has started."""
+        for job in self._begun:
+            at = bisect_left(self._queue, job.key(), key=Pending.key)
+            if self._plain and at < len(self._queue) and self._queue[at] is job:
+                del self._queue[at]
+                self._kinds[kind_of(job)] -= 1
+        self._begun.clear()
 
     def _note_reason(self) -> None:
         """Note that the main loop has noted why a job waits."""
@@ -808,11 +849,14 @@ class Slurm(Policy):
         Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
         a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
         """
-        if turn is None and any(held.end <= now for held in self._held.values()):
+        if turn is None and self._preemption is None and not any(isinstance(place, NodePool) for place in self._boards):
+            if any(board.ends and board.ends[0] <= now for board in self._boards.values()):
+                return False
+        elif turn is None and any(held.end <= now for held in self._held.values()):
             return False
         if self._preemption is not None and self._preemption.exempts:
             return False
-        if self.settings.bf_min_age_reserve > 0 or any(job.wishes.timed for job in self._queue):
+        if self.settings.bf_min_age_reserve > 0 or (not self._plain and any(job.wishes.timed for job in self._queue)):
             return False
         return not (turn is not None and turn.full) and (turn is not None) in self._settled
 
@@ -823,15 +867,16 @@ class Slurm(Policy):
 
     def _renew(self, now: float) -> None:
         """Take over the state of all places."""
+        if self._plain and all(self._in_step(place, board) for place, board in self._boards.items()):
+            for place, board in self._boards.items():
+                board.pass_to(now, self._completing_at(place))
+            return
         held: dict[Run, Held] = {}
         for place, board in self._boards.items():
-            mask = 0
-            for _, _, name, nodes in self._completing:
-                mask |= nodes if name == place.name else 0
             mine = self._held_at(place, board)
             held |= mine
             away, board.closures = _windows(place, len(board.table), now)
-            board.renew(now, [*mine.values(), *away], mask)
+            board.renew(now, [*mine.values(), *away], self._completing_at(place))
             for each in away:
                 board.up |= each.nodes
         self._held = held
@@ -843,6 +888,21 @@ class Slurm(Policy):
         for job in self._queue:
             if job.request.consumables:
                 job.ready = job.job.place.consumables.fits(job.request.consumables)
+
+    def _completing_at(self, place: Pool) -> int:
+        """Return the nodes of a place that are not free yet though their job has ended, as bits."""
+        mask = 0
+        for _, _, name, nodes in self._completing:
+            mask |= nodes if name == place.name else 0
+        return mask
+
+    def _in_step(self, place: Pool, board: Board) -> bool:
+        """Whether the board of counted processors, which notes starts and ends, agrees with its place."""
+        if isinstance(place, NodePool) or self._preemption is not None or self._events is None:
+            return False
+        if len(board.table) != place.capacity or len(place.running) != len(board.running):
+            return False
+        return board.all_up and board.idle == place.free and not place.windows and not board.closures
 
     def _end(self, run: Run) -> int:
         """Return the end of the limit of a running job (s, whole)."""
@@ -896,6 +956,7 @@ class Slurm(Policy):
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
+        self._begun.append(job)
         self._known.pop(job.job, None)
         if run is None:  # it has ended at once
             return

@@ -95,10 +95,28 @@ class SubmitLine(Fields):
     program: str = "sbatch"
 
     @classmethod
-    def of(cls, text: str) -> SubmitLine:
-        """Return the options of a submit line; the name of the program in front of them may be missing."""
+    def of(cls, text: str, component: int | None = None) -> SubmitLine:
+        """Return the options of a submit line; the name of the program in front of them may be missing.
+
+        Parameters
+        ----------
+        component
+            of a heterogeneous job: which of the parts between colons
+
+        >>> SubmitLine.of("sbatch -N1 : -N2 --exclusive run.sh", 1).values["nodes"]
+        '2'
+        """
         words = text.split()
         program = words.pop(0).rpartition("/")[2] if words and not words[0].startswith("-") else "sbatch"
+        if component is not None:
+            parts: list[list[str]] = [[]]
+            for word in words:
+                if word == ":" and len(parts) <= component:
+                    parts.append([])
+                else:
+                    parts[-1].append(word)
+            words = parts[component] if component < len(parts) else []
+            words = words[: words.index(":")] if ":" in words else words
         values: dict[str, str] = {}
         unknown: list[str] = []
         rest = _take(words, values, unknown)
