@@ -48,12 +48,7 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("run", "policy", "within", "least"),
     [
-        (
-            "defaults",
-            "slurm(bf_max_time=60, kill_wait=5, ",
-            30,
-            0.85,
-        ),  # fcfs: 92 %
+        ("defaults", "slurm(bf_max_time=60, kill_wait=5, ", 30, 0.85),  # fcfs: 92 %
         ("fast", "slurm(batch_sched_delay=1, bf_interval=5, bf_resolution=1, bf_max_time=60, ", 5, 0.8),
         (
             "tree",
