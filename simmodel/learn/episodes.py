@@ -79,7 +79,7 @@ class Episodes:
     ) -> None:
         self.platform, self.workload, self.jobs, self.span = platform, workload, jobs, span
         self.warm, self.accept, self.options = warm, accept, options
-        if not isinstance(warm, Sequence) or isinstance(warm, str):
+        if not isinstance(warm, list | tuple):
             raise InputError(f"must be a list of snapshots, got {warm!r}", place="warm")
         if accept is not None and not isinstance(accept, Filter):
             raise InputError(f"must be a Filter, got {accept!r}", place="accept")
