@@ -220,7 +220,7 @@ class _Ends:
     """The expected ends of running jobs and their processors, as columns in no order."""
 
     def __init__(self, place: Pool, capacity: int) -> None:
-        self._share = 1.0 / capacity
+        self._share = np.array(1.0 / capacity)
         self._rows: dict[int, int] = {}
         self._numbers: list[int] = []
         self._columns = np.zeros((64, 2))
