@@ -370,6 +370,19 @@ def test_warm_episodes_continue_a_snapshot():
     assert twice[0] == twice[1] == observation["jobs"].tobytes()
 
 
+def test_jobs_of_warm_episodes_come_from_the_instant_of_the_snapshot_on():
+    snapshot = start(8, [Job(processors=8, run=100, requested=100)], "easy").run(until=60).snapshot()
+    for work, count in (("lublin:jobs=20,processors=8", None), (LOG, 5)):
+        draw = Episodes(8, work, warm=[snapshot], jobs=count)
+        submits = [draw(np.random.default_rng(seed), "fcfs").run().result().jobs["submit"] for seed in (1, 1, 2)]
+        assert [each[0] for each in submits] == [0.0] * 3
+        assert [each[1] for each in submits] == [60.0] * 3
+        assert (submits[0] == submits[1]).all()
+        assert (submits[0] != submits[2]).any()
+    late = Workload({"submit": [75.0], "run": [5], "processors": [8]})
+    assert Episodes(8, late, warm=[snapshot])(np.random.default_rng(1), "fcfs").run().result().jobs["start"][-1] == 100
+
+
 def test_a_filter_keeps_episodes_within_its_bounds():
     draw = Episodes(8, LOG, jobs=20)
     accept = Filter.of_medians(draw, 40)
