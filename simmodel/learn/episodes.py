@@ -16,7 +16,7 @@ from simmodel.foundation.units import in_seconds
 from simmodel.learn.rewards import Reward
 from simmodel.runs.simulating import start
 from simmodel.scheduling.objectives import ObjectiveLike
-from simmodel.snapshots.snapshot import Snapshot
+from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.submissions import read_workload
 from simmodel.work.workload import Workload
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import GivenWork
 
 __all__ = ["Episodes", "Filter", "Span", "apart", "seconds_of", "split_by_time", "within"]
@@ -80,8 +81,10 @@ class Episodes:
     ) -> None:
         self.platform, self.workload, self.jobs, self.span = platform, workload, jobs, span
         self.warm, self.accept, self.options = warm, accept, options
-        if not isinstance(warm, list | tuple) or not all(isinstance(each, Snapshot) for each in warm):
+        if not isinstance(warm, list | tuple):
             raise InputError(f"must be a list of snapshots, got {warm!r}", place="warm")
+        for each in warm:
+            kind_of_snapshot(each)  # refuses anything else
         if accept is not None and not isinstance(accept, Filter):
             raise InputError(f"must be a Filter, got {accept!r}", place="accept")
         for name in ("policy", "seed"):

@@ -234,6 +234,7 @@ def test_wrong_masks_are_errors(mask):
         ({"policy": "sjf"}, "policy: must not be given: the agent decides"),
         ({"seed": 3}, r"seed: must not be given: the agent decides, and reset\(seed=\) seeds"),
         ({"warm": "queue.json"}, "warm: must be a list of snapshots, got 'queue.json'"),
+        ({"warm": ["queue.json"]}, "snapshot: must be a snapshot or a snapshot file, got 'queue.json'"),
         ({"accept": max}, "accept: must be a Filter, got <built-in function max>"),
         ({"backfill": "esay"}, "unknown backfill 'esay'; did you mean 'easy'"),
         ({"candidates": "sfj"}, "unknown order 'sfj'|unknown policy 'sfj'"),
