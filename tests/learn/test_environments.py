@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from simmodel import Job, Start, Workload, simulate, start
 from simmodel.foundation.errors import InputError
 from simmodel.learn import (
+    Act,
     ChooseNext,
     Episodes,
     Filter,
@@ -452,6 +453,33 @@ def test_forks_continue_the_random_stream():
 
 
 # ---------------------------------------------------------------------- custom environments
+
+
+class OldestOrNone(Act):
+    """Starts the oldest job that fits, or nothing, and starts nothing by itself."""
+
+    def __init__(self, shown):
+        self.shown, self.space, self.open = shown, spaces.Discrete(2), True
+
+    def __call__(self, view, action):
+        self.open = bool(action)
+        return [Start(job, job.place) for job in view.waiting if action and job.place.fits(job)][:1]
+
+    def resume(self, view):
+        self.open = True
+        return ()
+
+    def asks(self, view):
+        return self.open and any(job.place.fits(job) for job in view.waiting)
+
+
+def test_a_class_makes_an_environment():
+    shown = JobWindow(8)
+    env = SchedulingEnv(Episodes(8, LOG), shown, OldestOrNone(shown), "wait_mean")
+    _, _, info = play(env, lambda _env, _info: 1)
+    assert "action_mask" not in info
+    whole = simulate(8, LOG, agent_policy(lambda seen, mask: 1, env))
+    assert info["objective"] == pytest.approx(whole.jobs["wait"].mean())
 
 
 def test_functions_make_an_environment():
