@@ -6,10 +6,10 @@ Source: ``schedule`` of slurmctld 22.05, by its behaviour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from simmodel.policies.slurm.board import Board, Pending
+from simmodel.policies.slurm.board import MISSED, Board, Pending
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.preemption import Preemption, Victims
@@ -26,8 +26,11 @@ def main_cycle(
     full: bool = False,
     preemption: Preemption | None = None,
     note: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[Pending, Allocation | Victims]]:
+    partitions: Collection[str] = (),
+) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
     """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
+
+    A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled.
 
     The first job that finds its nodes busy closes its partition, and no later job of any partition gets the nodes of
     that. A job that names all its nodes takes only these from later ones. A job that waits for a licence or
@@ -44,6 +47,8 @@ def main_cycle(
     note
         called for each job whose reason for waiting is noted: because its partition is closed, its nodes are kept for
         others, or a licence is not free
+    partitions
+        the names of all partitions, if the loop may end once all are closed
     """
     closed: set[str] = set()
     open_nodes: dict[Board, int] = {}
@@ -62,6 +67,11 @@ def main_cycle(
         tested += 1
         if name in closed:
             note()
+            if len(closed) == len(partitions):
+                return
+            continue
+        if job.late:
+            yield job, MISSED
             continue
         if not job.allowed:
             if not job.ready:

@@ -47,7 +47,10 @@ class Wishes(Fields):
     begin
         seconds after its submission before which it does not start (``--begin=now+N``)
     hold
-        whether it is held (``-H``)
+        seconds after its submission from and until which it is held: ``-H`` (until ``inf``), ``--hold=now+600`` (until
+        it is released), ``--hold=now+60,now+600`` (held later); ``None``: it is not
+    deadline
+        seconds after its submission by which it must have ended (``--deadline=now+N``); ``inf``: any time
     partitions
         the partitions in which it may run (``-p``)
     qos
@@ -70,7 +73,8 @@ class Wishes(Fields):
     array: str = ""
     array_limit: int = 0
     begin: float = 0.0
-    hold: bool = False
+    hold: tuple[float, float] | None = None
+    deadline: float = inf
     partitions: tuple[str, ...] = ()
     qos: str = ""
     unread: tuple[str, ...] = ()
@@ -89,7 +93,7 @@ class Wishes(Fields):
     @property
     def timed(self) -> bool:
         """Whether time alone may let it start."""
-        return bool(self.begin) or self.switches
+        return bool(self.begin) or self.switches or self.deadline < inf
 
 
 @lru_cache(maxsize=4096)
@@ -186,6 +190,16 @@ def _begin(value: str) -> dict[str, Any]:
     return {"begin": float(number) * scale[unit] if plus else 0.0}
 
 
+def _hold(value: str) -> dict[str, Any]:
+    """Return from when and until when a job is held, in seconds after its submission; sbatch takes no value."""
+    first, comma, last = value.partition(",")
+    begin = _begin(first)["begin"] if comma else 0.0
+    until = _begin(last if comma else first)["begin"] if value else inf
+    if not begin < until:
+        raise ValueError(value)
+    return {"hold": (begin, until)}
+
+
 def _array(value: str) -> dict[str, Any]:
     _, _, limit = value.partition("%")
     return {"array": value, "array_limit": int(limit) if limit else 0}
@@ -220,7 +234,8 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "--begin": _begin,
     "--partition": lambda value: {"partitions": tuple(dict.fromkeys(filter(None, value.split(","))))},
     "--qos": _text("qos"),
-    "--hold": lambda value: {"hold": True},
+    "--hold": _hold,
+    "--deadline": lambda value: {"deadline": _begin(value)["begin"]},
 }
 """The options that are known, by what they set."""
 

@@ -74,6 +74,19 @@ def test_a_job_of_a_higher_tier_starts_before_older_jobs() -> None:
     assert found == {2: 4, 1: 104}
 
 
+def test_the_end_of_an_epilog_starts_the_next_job_at_once() -> None:
+    """Job 1 ends at 54.5 s; the next turn is at 55 s. When job 2 has ended nothing waits: job 3 is for a turn."""
+    jobs = [job(1, 0, 1, 5, 50.5), job(2, 10, 1, 5, 10.1), job(3, 100.2, 1, 5, 10)]
+    assert starts(1, jobs, epilog=True) == pytest.approx({1: 4, 2: 54.5, 3: 101})
+    for settings in ({}, {"epilog": True, "defer": True}):
+        assert starts(1, jobs, **settings) == {1: 4, 2: 55, 3: 101}
+
+
+def test_a_job_that_waits_for_another_starts_when_the_epilog_of_that_has_ended() -> None:
+    after = Job(id=2, submit=10, nodes=1, requested=300, run=10, dependencies=[1])
+    assert starts(2, [job(1, 0, 1, 5, 50.5), after], epilog=True) == {1: 4, 2: 54.5}
+
+
 # ---------------------------------------------------------------------- the backfill loop
 
 
@@ -151,6 +164,84 @@ def test_a_job_that_depends_on_another_starts_a_run_when_it_is_submitted() -> No
     dependent = Job(id=2, submit=10.5, nodes=1, requested=60, run=20, dependencies=[1])
     assert starts(4, jobs, backfill=False)[3] == 12
     assert starts(4, [*jobs, dependent], backfill=False)[3] == 14
+
+
+# ---------------------------------------------------------------------- holds
+
+
+def held(id: int, submit: float, options: str, run: float = 10) -> Job:
+    return Job(id=id, submit=submit, nodes=1, requested=60, run=run, options=options)
+
+
+def test_a_released_job_goes_last() -> None:
+    """Job 2 is held until 50 s: then it is behind job 3 of 20 s, and before job 4 of 60 s.
+
+    So they start when job 1 and each other end, 10 s after another. If it is held for good, it never starts.
+    """
+    first, others = job(1, 0, 1, 5, 100), [job(3, 20, 1, 1, 10), job(4, 60, 1, 1, 10)]
+    assert starts(1, [first, held(2, 1, ""), *others]) == {1: 4, 2: 104, 3: 114, 4: 124}
+    assert starts(1, [first, held(2, 1, "--hold=now+49"), *others]) == {1: 4, 3: 104, 2: 114, 4: 124}
+    cancelled = Job(id=2, submit=1, nodes=1, requested=60, run=10, options="-H", cancel=300)
+    assert starts(1, [first, cancelled, *others]) == {1: 4, 3: 104, 4: 114}
+
+
+def test_a_job_that_is_held_later_goes_last_too() -> None:
+    """Job 2 waits from 5 s on, is held from 30 to 70 s, and so is behind job 4 of 60 s."""
+    jobs = [job(1, 0, 1, 5, 100), held(2, 5, "--hold=now+25,now+65"), job(4, 60, 1, 1, 10)]
+    assert starts(1, jobs) == {1: 4, 4: 104, 2: 114}
+
+
+def test_a_release_asks_the_main_loop_and_a_begin_time_does_not() -> None:
+    """Idle nodes: the release at 30.5 s is seen at the next turn, the begin time when the whole queue is tested."""
+    assert starts(2, [held(1, 10, "--hold=now+20.5")], backfill=False) == {1: 31}
+    assert starts(2, [held(1, 10, "--begin=now+20.5")], backfill=False) == {1: 61}
+
+
+def test_a_release_is_a_change_for_the_backfill_loop() -> None:
+    """The main loop does not run. The cycle at 12 s plans job 2; nothing changes until the release at 25.4 s."""
+    jobs = [job(1, 0, 1, 1, 55), job(2, 3, 1, 1, 5), held(3, 3, "--hold=now+22.4", run=5)]
+    found = starts(2, jobs, first=2, bf_interval=10, batch_sched_delay=1000)
+    assert found == {1: 2, 2: 12, 3: 32}
+
+
+def test_a_held_job_ages_from_its_release() -> None:
+    """Job 2, held until 50 s, is younger than job 3 at the calculation of 61 s, and so starts after it."""
+    ages = {"multifactor": True, "weight_age": 1000.0, "max_age": 1000.0, "calc_period": 60.0}
+    jobs = [job(1, 0, 1, 5, 100), held(2, 1, "--hold=now+49"), job(3, 20, 1, 1, 10)]
+    assert starts(1, jobs, **ages) == {1: 4, 3: 104, 2: 114}
+
+
+# ---------------------------------------------------------------------- deadlines
+
+
+def ends(jobs: list[Job], **settings: Any) -> dict[int, tuple[str, float]]:
+    """Return the status of each job, and when it ended or was cancelled (s); one node."""
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(names="n1")])])
+    policy = Slurm(SlurmConf(**settings), timing=SlurmTiming(main_first=1.0, turn=1.0, backfill_first=30.0))
+    table = simulate(spec, jobs, policy).jobs
+    return {row["job"]: (row["status"], row["end"]) for row in table.rows()}
+
+
+def test_a_job_that_cannot_meet_its_deadline_is_cancelled_when_a_loop_reaches_it() -> None:
+    """Job 1 has the node until 204 s. Job 2 of a minute must have ended at 101 s, job 3 at 102 s.
+
+    The main loop tests job 2 at its full run of 61 s, when 121 is beyond 101, and then job 3, which job 2 no longer
+    blocks. Of the cycles of the backfill loop that of 60 s is the first after 41 s. Job 4 has time enough. Job 5, of
+    five minutes, has none from the beginning, but is behind jobs 2 and 4; the backfill loop tests it at 30 s.
+    """
+    late = [held(2, 1, "--deadline=now+100"), held(3, 2, "--deadline=now+100")]
+    jobs = [job(1, 0, 1, 5, 200), *late, held(4, 3, "--deadline=now+400")]
+    jobs.append(Job(id=5, submit=4, nodes=1, requested=300, run=10, options="--deadline=now+100"))
+    done = {1: ("completed", 204), 4: ("completed", 214)}
+    alone = ends(jobs, backfill=False)
+    assert alone == done | {2: ("cancelled", 61), 3: ("cancelled", 61), 5: ("cancelled", 204)}
+    assert ends(jobs) == done | {2: ("cancelled", 60), 3: ("cancelled", 60), 5: ("cancelled", 30)}
+
+
+def test_a_held_job_keeps_waiting_beyond_its_deadline() -> None:
+    """As long as no loop goes over it; after its release at 150 s the main loop cancels it."""
+    jobs = [job(1, 0, 1, 5, 200), held(2, 1, "--deadline=now+100 --hold=now+149")]
+    assert ends(jobs, backfill=False) == {1: ("completed", 204), 2: ("cancelled", 150)}
 
 
 # ---------------------------------------------------------------------- limits

@@ -251,7 +251,8 @@ class _Files:
         memory = "MEMORY" in (self._site.settings or {}).get("SelectTypeParameters", "").upper()
         jobs: list[RecordedJob] = []
         if log is not None:
-            jobs = recorded_jobs(log, found.spec, notes, origin=origin, memory=memory, submitted=submitted)
+            about: Any = {"origin": origin, "memory": memory, "submitted": submitted, "local": self._local}
+            jobs = recorded_jobs(log, found.spec, notes, **about)
         return SlurmFolder(
             described=found,
             site=self._site,
