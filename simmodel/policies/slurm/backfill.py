@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import MISSED, Array, Board, Pending
+from simmodel.policies.slurm.board import MISSED, Array, Board, Hetero, Pending
 from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
@@ -181,6 +181,8 @@ class BackfillCycle:
     kinds
         how many jobs of each kind wait, if all are alike but for that, on one place: once none of those
         left can start, the cycle ends as soon as it is known whether it changes jobs or marks nodes
+    test
+        how long a test takes (s): a cycle ends once it has lasted ``bf_max_time``, in whole seconds
 
     Attributes
     ----------
@@ -200,7 +202,9 @@ class BackfillCycle:
         now: float,
         preemption: Preemption | None = None,
         kinds: Mapping[Kind, int] | None = None,
+        test: float = 0.0,
     ) -> None:
+        self._test, self._exact = test, now
         self._queue = queue
         self._preemption = preemption
         self._settings = settings
@@ -211,6 +215,7 @@ class BackfillCycle:
         self._tasks: Counter[Array] = Counter()  # of each array that have a plan
         self._over: set[Array] = set()  # those of which no further task is tested
         self._able: dict[tuple[Board, Each], dict[int, int]] = {}  # nodes by an instant, until a job starts
+        self._components: dict[Hetero, list[Planned]] = {}  # of heterogeneous jobs, as far as they have a plan
         self.planned: list[Planned] = []
         self.tested = self.started = 0
         self.moved = False
@@ -299,11 +304,23 @@ class BackfillCycle:
     def starts(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once.
 
-        A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled.
+        A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled. The
+        components of a heterogeneous job come last, if all of them can start.
         """
+        yield from self._singles()
+        for hetero, plans in self._components.items():
+            if len(plans) < hetero.size or any(plan.start > self._now for plan in plans):
+                continue
+            for job, _, nodes, _ in plans:
+                allocation = job.board.select(job, nodes)
+                if allocation is not None:
+                    yield job, allocation
+                    self.started += 1
+
+    def _singles(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         settings = self._settings
         for job in self._queue:
-            if self.tested >= settings.bf_max_job_test:
+            if self.tested >= settings.bf_max_job_test or (self._test and self._lasts()):
                 return
             if self._left is not None and self._hopeless(job):
                 return
@@ -319,6 +336,13 @@ class BackfillCycle:
                 self._near = None
             if plan is None:
                 self._no_more_of(job)
+                continue
+            if job.hetero is not None:
+                if plan.start <= self._now:
+                    plan = plan._replace(nodes=job.board.chosen(job, plan.nodes, 0), reserved=True)
+                self._components.setdefault(job.hetero, []).append(plan)
+                if not self._reserve(plan):
+                    return
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
@@ -348,6 +372,11 @@ class BackfillCycle:
                 self._tasks[job.array] += 1
                 if self._tasks[job.array] >= settings.bf_max_job_array_resv:
                     self._no_more_of(job)
+
+    def _lasts(self) -> bool:
+        """Whether the cycle has lasted for its longest time."""
+        most = self._settings.bf_max_time or self._settings.bf_interval
+        return int(self._exact + self.tested * self._test) - self._now >= most
 
     def _plan_alike(self, job: Pending) -> tuple[Planned | None, bool]:
         """Return what :meth:`_plan` does; what was found of a job of its kind holds until nodes are reserved."""
@@ -390,6 +419,9 @@ class BackfillCycle:
             end = int(self._now + self._settings.bf_window * 60)
             table = _Table(self._now // step * step, end // step * step, board.up, step)
             self._tables[board] = table
+            for begin, until, nodes in board.closures:
+                if begin < end:
+                    table.reserve(begin + 1, -(-until // step) * step, nodes)  # a job may end at its begin
         return table
 
     def _plan(self, job: Pending) -> tuple[Planned | None, bool]:
@@ -403,6 +435,8 @@ class BackfillCycle:
         reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
         later, tested, seen = now, False, board
+        if job.hetero is not None:  # not before the components in front of it
+            later = max([now, *(plan.start for plan in self._components.get(job.hetero, ()))])
         wanted = job.request.processors if board.alike(job.shape) else job.request.nodes or 0
         by_count = wanted and job.where is ANYWHERE and not job.wishes.switches
         known = self._able.setdefault((board, job.shape.each), {})

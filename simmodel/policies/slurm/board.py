@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.allocation import NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["MISSED", "Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
+__all__ = ["MISSED", "Array", "Board", "Held", "Hetero", "Pending", "Plan", "Site", "Stake"]
 
 MISSED = "its deadline cannot be met"
 """In place of the nodes of a job: it is cancelled."""
@@ -96,6 +96,13 @@ class Array:
     running: int = 0
 
 
+class Hetero(NamedTuple):
+    """A heterogeneous job: the name that its components share, and their number. They start together or not at all."""
+
+    name: str
+    size: int
+
+
 @attrs.define(eq=False)
 class Pending:
     """A waiting job as both loops see it.
@@ -122,6 +129,8 @@ class Pending:
         the number of its record: that of its array
     held
         whether it is held
+    hetero
+        the heterogeneous job of which it is a component
 
     Attributes
     ----------
@@ -149,6 +158,7 @@ class Pending:
     array: Array | None = None
     record: int = 0
     held: bool = False
+    hetero: Hetero | None = None
     wishes: Wishes = NOTHING
     begin: float = 0.0
     qos: Qos | None = None
@@ -225,6 +235,8 @@ class Board:
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
     layout
         the weights, features and switches of its nodes
+    closures
+        the spans of time (s) for which nodes are kept for something else, from a future instant on: reservations
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
@@ -236,6 +248,7 @@ class Board:
         self.now = 0
         self.running: list[Held] = []
         self.completing = self.up = 0
+        self.closures: list[tuple[int, int, int]] = []
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._totals: dict[int, dict[str, float]] = {}
         self._busy: int | None = None
@@ -310,6 +323,13 @@ class Board:
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._changed()
         self._idle, self._ended = None, [0]
+
+    def closed(self, until: int) -> int:
+        """Return the nodes that are kept for something else before an instant (s), as bits."""
+        found = 0
+        for begin, _, nodes in self.closures:
+            found |= nodes if begin < until else 0
+        return found
 
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
