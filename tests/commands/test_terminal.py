@@ -133,6 +133,7 @@ def alive(process: int) -> bool:
     return True
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(
     "command",
@@ -175,6 +176,7 @@ def test_an_interrupt_of_the_parent_ends_its_workers(folder: Path, command: list
     assert took < 30  # of the 600 s that the workers block; about a tenth of a second on an idle machine
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
 @pytest.mark.parametrize(
     "command",

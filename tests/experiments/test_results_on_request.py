@@ -56,6 +56,7 @@ EXPERIMENTS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] if name == "schedtwin seeds" else []) for name in EXPERIMENTS]
 )
@@ -75,6 +76,7 @@ def same(jobs: Any, others: Any) -> None:
         assert np.array_equal(np.asarray(jobs[column]).astype(str), np.asarray(others[column]).astype(str)), column
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", ["compare", "compare brokers", "brokers", "portfolio", pytest.param("schedtwin", marks=pytest.mark.long)]
 )

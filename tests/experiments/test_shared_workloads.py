@@ -134,6 +134,7 @@ def dask_executor(workers: int, folder: Path) -> Iterator[Executor]:
         yield client.get_executor()
 
 
+@pytest.mark.few(1)
 @NO_NETWORK
 @pytest.mark.parametrize(
     ("executors_of", "workers"),

@@ -191,7 +191,7 @@ def test_a_leak_is_found():
 WAITS = [Job(processors=4, run=10, requested=10), Job(submit=1, processors=4, run=10, requested=10)]
 
 
-@pytest.mark.parametrize("action", [1, 7, -1, 0.0, "a", np.array([0])], ids=str)
+@pytest.mark.parametrize("action", [1, 7, -1, 0.0, "a", np.array([0]), False, None], ids=str)
 def test_wrong_actions_are_errors(action):
     env = batch_env(4, WAITS, window=3)
     env.reset(seed=0)
@@ -230,6 +230,11 @@ def test_wrong_masks_are_errors(mask):
     [
         ({"window": 0}, "window: must be a whole number >= 1, got 0"),
         ({"window": 2.5}, "window: must be a whole number >= 1, got 2.5"),
+        ({"window": True}, "window: must be a whole number >= 1, got True"),
+        ({"policy": "sjf"}, "policy: must not be given: the agent decides"),
+        ({"seed": 3}, r"seed: must not be given: the agent decides, and reset\(seed=\) seeds"),
+        ({"warm": "queue.json"}, "warm: must be a list of snapshots, got 'queue.json'"),
+        ({"accept": max}, "accept: must be a Filter, got <built-in function max>"),
         ({"backfill": "esay"}, "unknown backfill 'esay'; did you mean 'easy'"),
         ({"candidates": "sfj"}, "unknown order 'sfj'|unknown policy 'sfj'"),
         ({"jobs": 61}, "jobs: must be from 1 to 60, the jobs of workload in the span, got 61"),
@@ -307,7 +312,9 @@ def test_wrong_rewards_are_errors():
         Reward("wait_mean", "always")
     env = batch_env(4, WAITS, reward="wait_maen")
     with pytest.raises(InputError, match="unknown measure or metric 'wait_maen'; did you mean 'wait_mean'"):
-        play(env, first)
+        env.reset(seed=0)
+    with pytest.raises(InputError, match="low: must be at most high, 1, got 5"):
+        Filter(5, 1)
 
 
 # ---------------------------------------------------------------------- episodes
@@ -328,7 +335,7 @@ def test_episodes_are_slices_of_a_span():
 
 
 def test_spans_that_overlap_are_refused():
-    with pytest.raises(InputError, match="spans: train and test overlap from 80 to 100 s"):
+    with pytest.raises(InputError, match="spans: must not overlap, as train and test do from 80 s on"):
         split_by_time(4, LOG, {"train": (0, 100), "test": (80, 900)})
 
 
@@ -339,6 +346,10 @@ def test_spans_that_overlap_are_refused():
         ({"jobs": 0}, "jobs: must be from 1 to 60"),
         ({"span": (5, 5)}, "span: must be two instants >= 0 s, the first one before the second"),
         ({"span": ("soon", 5)}, "span: must be two instants"),
+        ({"span": 5}, "span: must be two instants"),
+        ({"span": (1, 2, 3)}, "span: must be two instants"),
+        ({"span": ("900d", "901d")}, "span: has no jobs of workload, got"),
+        ({"jobs": 2.5}, "jobs: must be from 1 to 60"),
         ({"jobs": 3, "workload": None}, "workload: missing"),
         ({"jobs": 3, "workload": "lublin:jobs=5,processors=8"}, "must be None for a generator"),
     ],
@@ -457,5 +468,10 @@ def test_functions_make_an_environment():
     )
     with pytest.raises(InputError, match="observation_space: missing"):
         SchedulingEnv(Episodes(8, LOG), observe, act)
+    with pytest.raises(InputError, match="act: must be a function, got 3"):
+        SchedulingEnv(Episodes(8, LOG), observe, 3)
+    env = SchedulingEnv(lambda rng: None, env.observe, env.act)
+    with pytest.raises(InputError, match="system: must return a Simulation, got None"):
+        env.reset(seed=0)
     with pytest.raises(InputError, match="action_space: missing"):
         SchedulingEnv(Episodes(8, LOG), observe, act, observation_space=spaces.Box(0, 1, (1,)))

@@ -43,6 +43,7 @@ def kth():
     return load_workload(data_file("swf/KTH-SP2-1996-2.1-cln.swf.gz")).where(slice(2000, 4000))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "choose", "options"), CASES, ids=[name for name, *_ in CASES])
 def test_orders_through_batch_on_kth(name, choose, options):
     log = kth()

@@ -165,6 +165,7 @@ def test_an_order_that_changes_may_be_a_plain_function():
         assert starts == run(Workload(columns), 16, Backfill("wfp", kind)).starts
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", sorted(policy_names("jobs")))
 def test_every_policy_that_is_listed_runs_every_job(name):
     rng = np.random.default_rng(7)

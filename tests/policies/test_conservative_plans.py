@@ -197,6 +197,19 @@ def test_an_early_end_plans_anew_only_from_the_first_job_on_that_can_start_earli
     assert len(planned) <= 205
 
 
+def test_like_jobs_that_fit_at_one_instant_are_planned_with_one_search(monkeypatch):
+    """320 jobs of 2 processors run 32 at a time; the last job, which can start at once, has them all planned."""
+    planned = []
+    plan = CountPlan._plan
+    monkeypatch.setattr(CountPlan, "_plan", lambda self, job: (planned.append(job.id), plan(self, job))[1])
+    first = Job(id=0, submit=0, run=100, processors=63)
+    like = [Job(id=1 + i, submit=0, run=10, processors=2) for i in range(320)]
+    last = Job(id=321, submit=0, run=5, processors=1)
+    result = simulate(64, [first, *like, last], Conservative())
+    assert result.jobs["start"].tolist() == [0.0] + [100.0 + 10 * (i // 32) for i in range(320)] + [0.0]
+    assert planned == [1 + 32 * i for i in range(10)] + [321]
+
+
 def test_a_search_begins_where_a_job_as_large_and_as_long_is_planned(monkeypatch):
     """One job per 10 s runs on all processors: once 100 are planned, a search begins at the last planned start."""
     begun = []

@@ -35,6 +35,7 @@ def jobs(seed, count=400, widest=24):
     return Workload(columns)
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("ties", ["first", "random", "home", "least-loaded"])
 @pytest.mark.parametrize("seed", range(6))
@@ -91,6 +92,7 @@ class AsksEach(EarliestFinish):
     """The same policy without bounds, which are only for the class itself."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "easy-sjbf"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_simulations_are_asked_only_where_they_may_be_the_earliest(seed, policy, monkeypatch):
@@ -137,6 +139,7 @@ def calls_a_job(broker, sites):
     return {name: (many[name] - few[name]) / 400 for name in many}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("broker", "most"),
     [

@@ -10,6 +10,7 @@ from tests.helpers.drawn_schedules import MODES, drawn_clusters, drawn_jobs, sta
 POLICIES = ("fcfs", "sjf", "easy", "easy-sjbf", "conservative", "conservative-keep", "best-fit")
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kind", drawn_clusters())
 @pytest.mark.parametrize("policy", POLICIES)
 def test_own_schedules_on_partitions_are_told_to_be_so(kind: str, policy: str) -> None:

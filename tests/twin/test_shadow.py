@@ -15,6 +15,7 @@ from simmodel.twin.shadow import Shadow, shadow_of
 from simmodel.twin.sources.log import RecordedLog
 from simmodel.twin.sources.recorder import EventsOf
 from simmodel.work.workload import Workload
+from tests.helpers.examples import up_to
 
 LOG = lublin(400, 64, seed=5)
 
@@ -35,6 +36,7 @@ def shadowed(events: list[Event], policy: str, **options: Any) -> Shadow:
     return shadow
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("jobs", [120, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize("policy", ["sjf", "fcfs", "easy", "conservative"])
 def test_a_scheduler_with_the_mirrored_policy_is_explained(policy: str, jobs: int) -> None:
@@ -106,7 +108,7 @@ def test_the_gain_of_an_advised_policy_is_that_of_its_simulation(jobs: int) -> N
 def test_the_interval_of_a_gain_is_that_of_batch_means() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs", "fcfs")
     request = Demand(processors=4, requested=9.0)
-    waits = np.random.default_rng(1).uniform(0, 50, 600)  # for nothing: each job is alone
+    waits = np.random.default_rng(1).uniform(0, 50, up_to(600, 200))  # for nothing: each job is alone
     for job, wait in enumerate(waits.tolist()):
         about: dict[str, Any] = {"cluster": "alps", "job": job, "submit": 100.0 * job}
         shadow.take(Submitted(**about, time=100.0 * job, request=request))

@@ -49,6 +49,7 @@ DRAWINGS = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("result", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("drawing", DRAWINGS)
 def test_drawings_on_axes(drawing, result):

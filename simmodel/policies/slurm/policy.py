@@ -194,7 +194,7 @@ class Slurm(Policy):
         self._records = Records()
         self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
         self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
-        self._at_once: list[float] = []  # the runs of the main loop that an Epilog starts
+        self._at_once: list[float] = []  # runs of the main loop that the end of an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._events: _Events | None = None
         self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
@@ -410,8 +410,11 @@ class Slurm(Policy):
         self._refused.clear()
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
-        if any(at <= now for at in self._at_once):
-            self._at_once = [at for at in self._at_once if at > now]
+        due = [
+            at for at in self._at_once if at <= now and (at == now or not self._idle)
+        ]  # others found nothing waiting
+        self._at_once = [at for at in self._at_once if at > now]
+        if due:
             yield from self._run_main(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
@@ -484,10 +487,11 @@ class Slurm(Policy):
             if held is None:
                 continue
             stopped = held.stake is not None and held.stake.number in self._stopped
-            if stopped and not isinstance(self._main, GivenClock):
-                self._at_once.append(at + self.timing.stopping)
             self._boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
             lasts = self.timing.stopping if stopped else self.timing.completing
+            told = stopped or (self.settings.epilog and not self.settings.defer)
+            if told and not isinstance(self._main, GivenClock):
+                self._at_once.append(at + lasts)
             if lasts or self.settings.complete_wait:
                 self._completing.append((at, at + lasts, run.place.name, held.nodes))
         self._stopped.clear()

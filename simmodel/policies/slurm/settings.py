@@ -73,6 +73,9 @@ class SlurmConf(Fields):
         of ``PreemptParameters``: how the jobs that are preempted are chosen
     complete_wait, kill_wait, over_time_limit
         ``CompleteWait``, ``KillWait``, ``OverTimeLimit`` (s; ``inf``: jobs are not stopped)
+    epilog, defer
+        whether nodes run an ``Epilog``: where the last node of a job has ended it, the main loop runs at once, unless
+        ``SchedulerParameters=defer``
     unread
         the settings that are set and not modelled
 
@@ -130,6 +133,8 @@ class SlurmConf(Fields):
     complete_wait: float = 0.0
     kill_wait: float = 30.0
     over_time_limit: float = 0.0
+    epilog: bool = False
+    defer: bool = False
     unread: tuple[str, ...] = ()
 
     @classmethod
@@ -311,6 +316,7 @@ _SCHEDULER: dict[str, Any] = {
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
     **dict.fromkeys(("bf_max_time", "bf_min_age_reserve", "bf_window_scale", "max_switch_wait"), _seconds),
     "assoc_limit_stop": lambda text: True,
+    "defer": lambda text: True,
     "preempt_youngest_first": lambda text: True,
     "preempt_strict_order": lambda text: True,
     "preempt_reorder_count": _whole,
@@ -319,7 +325,7 @@ _SCHEDULER: dict[str, Any] = {
 
 _IDLE = {
     *("bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
-    *("sched_min_interval", "max_sched_time", "bf_job_part_count_reserve", "defer"),
+    *("sched_min_interval", "max_sched_time", "bf_job_part_count_reserve"),
 }
 """Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
 
@@ -351,6 +357,7 @@ _CONF: dict[str, tuple[str, Any]] = {
     "completewait": ("complete_wait", _seconds),
     "killwait": ("kill_wait", _seconds),
     "overtimelimit": ("over_time_limit", _minutes),
+    "epilog": ("epilog", lambda text: True),
 }
 """The settings of slurm.conf that are modelled."""
 

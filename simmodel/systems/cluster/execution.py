@@ -124,7 +124,7 @@ class JobExecution:
         job, env = work, self.env
         now = env._now if since is None else since
         if job.watched and job.altered() is not None:
-            raise place.tampered(job)
+            place.check(job)
         if processors is None:
             grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
             self._queues[place].remove(job)
@@ -207,8 +207,8 @@ class JobExecution:
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)
         self._core.tell("job_resized", run, before, former.grant)
-        if place.claims_waiting:
-            place.serve_claims()
+        if place.claims.waiting:
+            place.claims.serve()
         if self._changed:
             self._tell_above()
 
@@ -313,8 +313,8 @@ class JobExecution:
             self._queueing.enqueue(job)
         else:
             self._over(job)
-        if place.claims_waiting:
-            place.serve_claims()
+        if place.claims.waiting:
+            place.claims.serve()
         if self._changed:
             self._tell_above()
         queue = self._queueing.only_queue

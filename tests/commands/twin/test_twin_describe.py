@@ -45,6 +45,7 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 'name = "course"\nstart = 3600.0\nend = 18000.0\n' in said.out
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("run", "policy", "within", "least"),
     [

@@ -22,6 +22,7 @@ RANGES = {"speed": (0.25, 4, "log"), "setup": (0, 200)}
 RECORD = line(1.5, 60.0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", SEARCHES)
 def test_every_method_comes_near_hidden_values(method: str) -> None:
     budget = {"gp": 30, "grid": 170, "sobol": 170, "random": 170}.get(method, 80)

@@ -49,6 +49,7 @@ def least_squares(model: Any, recorded: Any, true: dict[str, float]) -> float:
     return float(abs(found.x[0] / true["speed"] - 1))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("runs", [30, pytest.param(200, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("kind", ["two", "three", "shocks"])
 def test_intervals_of_regressions_cover(kind: str, runs: int) -> None:

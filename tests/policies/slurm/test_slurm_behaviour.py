@@ -74,6 +74,19 @@ def test_a_job_of_a_higher_tier_starts_before_older_jobs() -> None:
     assert found == {2: 4, 1: 104}
 
 
+def test_the_end_of_an_epilog_starts_the_next_job_at_once() -> None:
+    """Job 1 ends at 54.5 s; the next turn is at 55 s. When job 2 has ended nothing waits: job 3 is for a turn."""
+    jobs = [job(1, 0, 1, 5, 50.5), job(2, 10, 1, 5, 10.1), job(3, 100.2, 1, 5, 10)]
+    assert starts(1, jobs, epilog=True) == pytest.approx({1: 4, 2: 54.5, 3: 101})
+    for settings in ({}, {"epilog": True, "defer": True}):
+        assert starts(1, jobs, **settings) == {1: 4, 2: 55, 3: 101}
+
+
+def test_a_job_that_waits_for_another_starts_when_the_epilog_of_that_has_ended() -> None:
+    after = Job(id=2, submit=10, nodes=1, requested=300, run=10, dependencies=[1])
+    assert starts(2, [job(1, 0, 1, 5, 50.5), after], epilog=True) == {1: 4, 2: 54.5}
+
+
 # ---------------------------------------------------------------------- the backfill loop
 
 

@@ -232,12 +232,12 @@ def test_processors_that_fail_are_drawn_among_all_that_are_up():
     counts = dict.fromkeys(["a", "b", "c", ""], 0)
     pool.take_down(1)
     for _ in range(4000):
-        hit = pool.hit_by(1, rng)
+        hit = pool.absences.hit_by(1, rng)
         counts[hit[0].name if hit else ""] += 1
     for name, share in (("a", 0.2), ("b", 0.3), ("c", 0.4), ("", 0.1)):
         assert abs(counts[name] / 4000 - share) < 4 * (share * (1 - share) / 4000) ** 0.5
     pool.take_down(99)
-    assert [run.name for run in pool.hit_by(100, rng)] == ["a", "b", "c"]
+    assert [run.name for run in pool.absences.hit_by(100, rng)] == ["a", "b", "c"]
 
 
 def test_all_processors_fail():

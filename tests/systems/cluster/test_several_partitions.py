@@ -279,6 +279,7 @@ def jobs_of(drawn: list[Asked]) -> list[Job]:
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("policy", "key", "easy"),
     [
@@ -308,6 +309,7 @@ def test_a_list_of_one_partition_is_that_partition(case, policy):
         assert ran(spec(*sizes), alone, policy, **options) == ran(spec(*sizes), plain, policy, **options)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("policy", [*policy_names("jobs"), "sjf+conservative", "wfp+easy"])
 @settings(max_examples=10)
 @given(case=asked())

@@ -39,6 +39,7 @@ def told(rows, *names):
     return [tuple(row[name] for name in names) for row in rows]
 
 
+@pytest.mark.few(21)
 @pytest.mark.parametrize("seed", range(40))
 def test_no_job_core_byte_or_file_is_lost_or_doubled(seed):
     check_run(*unkind(seed))

@@ -55,6 +55,7 @@ def listed(folder: Path) -> list[str]:
 # ---------------------------------------------------------------------- jobs
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", RUNS)
 def test_the_two_forms_of_accounting_make_the_same_jobs(name: str, tmp_path: Path) -> None:
     """jobcomp/filetxt beside a table of submit lines, and sacct."""

@@ -36,6 +36,7 @@ def replayed(name: str) -> Replay:
     return replay(run_of(name))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "beyond", "other"), [("defaults", 0.1, 0), ("fast", 0.9, 3), ("tiers", 0.6, 4), ("factors", 0.25, 1)]
 )
