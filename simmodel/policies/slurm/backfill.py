@@ -219,12 +219,14 @@ class BackfillCycle:
         self.planned: list[Planned] = []
         self.tested = self.started = 0
         self.moved = False
-        self._left: dict[Kind, int] | None = None  # of the jobs that may still be tested
-        self._reach = 0  # how many of the queue these are, with those tested
-        if kinds is not None:
-            self._reach = min(len(queue), settings.bf_max_job_test)
-            few = self._reach < len(queue)
-            self._left = dict(Counter([kind_of(job) for job in queue[: self._reach]]) if few else kinds)
+        self._left = None if kinds is None else dict(kinds)  # the jobs that have not been reached
+        self._near: Counter[Kind] | None = None  # those of them that are tested if all are, where there are others
+        self._width = 0  # their processors
+        self._taken = 0  # the nodes that have been reserved
+        skips = settings.bf_max_job_user or settings.bf_max_job_part or settings.bf_max_job_user_part
+        if kinds is not None and not skips and len(queue) > settings.bf_max_job_test and queue[0].quotas is None:
+            self._near = Counter([kind_of(job) for job in queue[: settings.bf_max_job_test]])
+            self._width = sum([kind[0] * number for kind, number in self._near.items()])
         self._same: dict[Kind, tuple[Planned | None, bool]] = {}  # plans without a reservation since the last one
         self._hopes: set[Kind] | None = None  # those of which one may start
         self._looked = 0  # the first plan, since the last start, that reserves idle nodes
@@ -248,16 +250,31 @@ class BackfillCycle:
         if left is None or not board.alike(job.shape):
             self._left = None
             return False
-        hopes = self._hopes
-        if hopes is None:
-            hopes = self._hopes = self._hoping(left, board)
-        if not hopes and (self.moved or self.started or self.marked):
+        if self._hopes is None:
+            self._hopes = self._hoping(left, board)
+        if self._none_left(board) and (self.marked or ((self.moved or self.started) and not board.up & ~board.busy)):
             return True
         kind = kind_of(job)
         left[kind] -= 1
         if not left[kind]:
-            hopes.discard(kind)
+            self._hopes.discard(kind)
+        if self._near is not None:
+            self._near[kind] -= 1
+            self._width -= kind[0]
         return False
+
+    def _none_left(self, board: Board) -> bool:
+        """Whether no job left may start.
+
+        Of a long queue, the first ``bf_max_job_test`` jobs alone are tested, unless for one of them no node is left at
+        any time: that cannot be while there are more nodes without a reservation than all of them ask for.
+        """
+        hopes, near = self._hopes, self._near
+        if not hopes:
+            return True
+        if near is None or any(near[kind] > 0 for kind in hopes):
+            return False
+        return (board.up & ~self._taken).bit_count() > self._width
 
     def _hoping(self, left: Mapping[Kind, int], board: Board) -> set[Kind]:
         """Return the kinds of jobs of which one may start: enough idle nodes are free until its limit ends."""
@@ -291,11 +308,10 @@ class BackfillCycle:
         for hetero, plans in self._components.items():
             if len(plans) < hetero.size or any(plan.start > self._now for plan in plans):
                 continue
-            for job, _, nodes, _ in plans:
-                allocation = job.board.select(job, nodes)
-                if allocation is not None:
-                    yield job, allocation
-                    self.started += 1
+            found = [(job, job.board.select(job, nodes)) for job, _, nodes, _ in plans]
+            if all(allocation is not None for _, allocation in found):
+                yield from ((job, allocation) for job, allocation in found if allocation is not None)
+                self.started += hetero.size
 
     def _singles(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         settings = self._settings
@@ -305,7 +321,7 @@ class BackfillCycle:
             if self._left is not None and self._hopeless(job):
                 return
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
-                self._reach_further()
+                self._near = None
                 continue
             if job.late:
                 yield job, MISSED
@@ -313,7 +329,7 @@ class BackfillCycle:
             plan, tries = self._plan(job) if self._left is None else self._plan_alike(job)
             self.tested += tries
             if not tries:
-                self._reach_further()
+                self._near = None
             if plan is None:
                 self._no_more_of(job)
                 continue
@@ -357,14 +373,6 @@ class BackfillCycle:
         """Whether the cycle has lasted for its longest time."""
         most = self._settings.bf_max_time or self._settings.bf_interval
         return int(self._exact + self.tested * self._test) - self._now >= most
-
-    def _reach_further(self) -> None:
-        """Count one more job among those that may be tested, as one is not."""
-        if self._left is not None and self._reach < len(self._queue):
-            kind = kind_of(self._queue[self._reach])
-            self._left[kind] = self._left.get(kind, 0) + 1
-            self._reach += 1
-            self._hopes = None
 
     def _plan_alike(self, job: Pending) -> tuple[Planned | None, bool]:
         """Return what :meth:`_plan` does; what was found of a job of its kind holds until nodes are reserved."""
@@ -478,6 +486,7 @@ class BackfillCycle:
             begin, end = start // step * step, (start + job.limit) // step * step
             self._records += self._table(job.board).reserve(begin, end, nodes)
             self._same.clear()
+            self._taken |= nodes
             if self._left is not None and nodes & job.board.free_alike:
                 self._hopes = None
         self.planned.append(plan)

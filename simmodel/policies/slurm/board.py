@@ -258,7 +258,8 @@ class Board:
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
         alike = bool((table.capacity[0] == 1).all()) and len(self.layout.weights) == 1 and not self.layout.switches
         self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt)
-        self._idle: list[int] = []  # of nodes of one core: those free after so many ends, as far as known
+        self._idle: int | None = None  # of nodes of one core: those free now, and those that so many ends free
+        self._ended: list[int] = [0]
 
     def alike(self, shape: Shape) -> bool:
         """Whether a shape asks for nodes of one core, all alike: each is free or not, and nothing else matters."""
@@ -303,9 +304,9 @@ class Board:
         if release:
             self.table.release(held.allocation)
         self._changed()
-        if self._alike:
-            freed = held.nodes & self.up
-            self._idle = [each | freed for each in self._idle[: at + 1]] + self._idle[at + 2 :]
+        del self._ended[at + 1 :]
+        if self._idle is not None:
+            self._idle |= held.nodes & self.up
 
     def _changed(self) -> None:
         """Forget what was found of other running jobs."""
@@ -321,7 +322,7 @@ class Board:
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._changed()
-        self._idle.clear()
+        self._idle, self._ended = None, [0]
 
     def closed(self, until: int) -> int:
         """Return the nodes that are kept for something else before an instant (s), as bits."""
@@ -336,7 +337,9 @@ class Board:
         self.running.insert(at, held)
         self.ends.insert(at, held.end)
         self._changed()
-        self._idle = [each & ~held.nodes for each in self._idle[: at + 1]] + self._idle[at:]
+        del self._ended[at + 1 :]
+        if self._idle is not None:
+            self._idle &= ~held.nodes
 
     def stopped(self, held: Held, completing: bool) -> None:
         """Note a job that has just been preempted; ``completing``: its nodes are not free yet."""
@@ -345,7 +348,7 @@ class Board:
         if completing:
             self.completing |= held.nodes
         self._changed()
-        self._idle.clear()
+        self._idle, self._ended = None, [0]
 
     def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
         """Return the same nodes with other free capacity and other running jobs."""
@@ -450,6 +453,10 @@ class Board:
         low, high = 1, len(self.running)
         if not self._fits_after(high, job, nodes):
             return None
+        if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
+            ended, idle = self._ended_after(high), self._idle_after(0) & nodes
+            wanted, busy = job.request.processors - idle.bit_count(), nodes & ~idle
+            return max(bisect_left(ended, wanted, 0, high, key=lambda each: (each & busy).bit_count()), 1)
         while low < high:
             middle = (low + high) // 2
             if self._fits_after(middle, job, nodes):
@@ -553,9 +560,13 @@ class Board:
 
     def _idle_after(self, released: int) -> int:
         """Return the nodes of one core that are free after the first ends."""
-        idle = self._idle
-        if not idle:
-            idle.append(mask_of(self.table.free[0] >= 1))
-        while len(idle) <= released:
-            idle.append(idle[-1] | self.running[len(idle) - 1].nodes & self.up)
-        return idle[released]
+        if self._idle is None:
+            self._idle = mask_of(self.table.free[0] >= 1)
+        return self._idle | self._ended_after(released)[released] if released else self._idle
+
+    def _ended_after(self, released: int) -> list[int]:
+        """Return the nodes that no, one, two, ... ends free, of so many ends at least."""
+        found = self._ended
+        while len(found) <= released:
+            found.append(found[-1] | self.running[len(found) - 1].nodes & self.up)
+        return found
