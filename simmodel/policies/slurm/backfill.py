@@ -311,11 +311,10 @@ class BackfillCycle:
         for hetero, plans in self._components.items():
             if len(plans) < hetero.size or any(plan.start > self._now for plan in plans):
                 continue
-            for job, _, nodes, _ in plans:
-                allocation = job.board.select(job, nodes)
-                if allocation is not None:
-                    yield job, allocation
-                    self.started += 1
+            found = [(job, job.board.select(job, nodes)) for job, _, nodes, _ in plans]
+            if all(allocation is not None for _, allocation in found):
+                yield from ((job, allocation) for job, allocation in found if allocation is not None)
+                self.started += hetero.size
 
     def _singles(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         settings = self._settings
