@@ -14,7 +14,7 @@ from simmodel.twin.slurm.describe import describe_slurm
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.slurm_cluster import PROGRAMS, SlurmCluster, require, wait_until
 
-pytestmark = [pytest.mark.live, pytest.mark.exhaustive]  # it takes five minutes
+pytestmark = [pytest.mark.live, pytest.mark.exhaustive]  # it takes thirteen minutes
 
 SETTINGS = {
     "SchedulerType": "sched/backfill",
@@ -54,7 +54,7 @@ def test_predictions_are_as_near_as_those_of_slurm(monkeypatch: pytest.MonkeyPat
         described = describe_slurm()
         assert described.policy.startswith("slurm(")
         random = Random(1)
-        for _ in range(40):
+        for _ in range(100):
             cluster.submit("-t1", *drawn(random), seconds=59.5)
         time.sleep(25)  # two cycles of the backfill loop
         told = cluster.run("squeue", "-h", "-t", "PD", "-r", "--start", "-o", "%i %S").split("\n")
@@ -65,7 +65,7 @@ def test_predictions_are_as_near_as_those_of_slurm(monkeypatch: pytest.MonkeyPat
         mirror.apply(report)
         found = predict_starts(mirror.snapshot(), predictor="request", draws=1)
         predicted = dict(zip(map(str, found["job"].tolist()), found["predicted"].tolist(), strict=True))
-        wait_until(lambda: not cluster.unfinished(), 500, "the end of all jobs")
+        wait_until(lambda: not cluster.unfinished(), 1500, "the end of all jobs")
         started = dict(
             line.split() for line in cluster.run("squeue", "-h", "-t", "all", "-r", "-o", "%i %S").splitlines()
         )
@@ -77,6 +77,7 @@ def test_predictions_are_as_near_as_those_of_slurm(monkeypatch: pytest.MonkeyPat
         if at.isdecimal() and name in predicted:
             own.append(abs(predicted[name] - float(started[name])))
             other.append(abs(float(at) - float(started[name])))
-    assert len(own) >= 15
+    print(len(own), [float(np.percentile(each, share)) for each in (own, other) for share in (50, 90)])
+    assert len(own) >= 40
     for share in (50, 90):
         assert np.percentile(own, share) <= np.percentile(other, share) + 2
