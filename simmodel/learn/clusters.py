@@ -220,7 +220,7 @@ class _Ends:
     """The expected ends of running jobs and their processors, as columns in no order."""
 
     def __init__(self, place: Pool, capacity: int) -> None:
-        self._share = 1.0 / capacity
+        self._share = np.array(1.0 / capacity)
         self._rows: dict[int, int] = {}
         self._numbers: list[int] = []
         self._columns = np.zeros((64, 2))
@@ -255,12 +255,12 @@ class _Ends:
         """Return the instant (s) at which so many more processors are free, and the surplus then."""
         ends, processors = self._columns[: len(self._numbers)].T
         order = ends.argsort()
-        ends, gathered = np.maximum(ends[order], now), processors[order].cumsum()
+        at, gathered = np.maximum(ends[order], now), processors[order].cumsum()
         i = int(gathered.searchsorted(missing))
-        if i == len(ends) or ends[i] == inf:
+        if i == len(at) or at[i] == inf:
             return inf, 0
-        last = int(ends.searchsorted(ends[i], "right")) - 1
-        return float(ends[i]), int(gathered[last]) - missing
+        last = int(at.searchsorted(at[i], "right")) - 1
+        return float(at[i]), int(gathered[last]) - missing
 
 
 class ChooseNext(Act[JobWindow]):

@@ -131,6 +131,7 @@ class Act(Generic[Shown]):
     """
 
     decides: Decides = "anything"
+    masked: Callable[[View], Mask] | None = None
 
     def __init__(
         self,

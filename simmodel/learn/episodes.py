@@ -16,6 +16,7 @@ from simmodel.foundation.units import in_seconds
 from simmodel.learn.rewards import Reward
 from simmodel.runs.simulating import start
 from simmodel.scheduling.objectives import ObjectiveLike
+from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.submissions import read_workload
 from simmodel.work.workload import Workload
 
@@ -50,7 +51,8 @@ class Episodes:
         submission or as texts such as ``("0d", "30d")``
     warm
         snapshots, one of which each episode continues, instead of a platform: its queue and running jobs are there at
-        the beginning, and the jobs of the workload are submitted from its instant on
+        the beginning, and so are arrivals that it knows. Drawn jobs, and a log that begins earlier, are shifted to
+        begin at its instant
     accept
         a filter of the episodes
     options
@@ -79,8 +81,10 @@ class Episodes:
     ) -> None:
         self.platform, self.workload, self.jobs, self.span = platform, workload, jobs, span
         self.warm, self.accept, self.options = warm, accept, options
-        if not isinstance(warm, Sequence) or isinstance(warm, str):
+        if not isinstance(warm, list | tuple):
             raise InputError(f"must be a list of snapshots, got {warm!r}", place="warm")
+        for each in warm:
+            kind_of_snapshot(each)  # refuses anything else
         if accept is not None and not isinstance(accept, Filter):
             raise InputError(f"must be a Filter, got {accept!r}", place="accept")
         for name in ("policy", "seed"):
@@ -122,8 +126,14 @@ class Episodes:
         return log.where(slice(first, first + self.jobs))
 
     def _start(self, seed: int, work: GivenWork | None, policy: PolicyLike | None = None) -> Simulation:
-        platform = self.warm[seed % len(self.warm)] if self.warm else self.platform
-        return start(platform, work, policy, seed=seed, **self.options)
+        if not self.warm:
+            return start(self.platform, work, policy, seed=seed, **self.options)
+        snapshot = self.warm[seed % len(self.warm)]
+        if work is not None:
+            log = read_workload(work, seed=seed)
+            early = snapshot.now - log["submit"].min(initial=inf)
+            work = log.replace(submit=log["submit"] + early) if early > 0 or self.jobs is not None else log
+        return start(snapshot, work, policy, seed=seed, **self.options)
 
 
 @attrs.frozen

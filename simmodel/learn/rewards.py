@@ -70,7 +70,7 @@ class Reward(Observer):
     def _of_metrics(self, result: Result) -> float:
         found = result.metrics()
         if self._metric not in found:
-            raise unknown("measure or metric", self._metric, [*MEASURES, *found])
+            raise unknown("measure or metric", self._metric, dict.fromkeys([*MEASURES, *found]))
         return float(found[self._metric])
 
     def begin(self, simulation: Simulation) -> None:

@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from simmodel import Job, Start, Workload, simulate, start
 from simmodel.foundation.errors import InputError
 from simmodel.learn import (
+    Act,
     ChooseNext,
     Episodes,
     Filter,
@@ -172,6 +173,7 @@ def moved(make, draws, cut=25):
     return changed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("draws", [60, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_other_futures_move_nothing(name, draws):
@@ -234,6 +236,7 @@ def test_wrong_masks_are_errors(mask):
         ({"policy": "sjf"}, "policy: must not be given: the agent decides"),
         ({"seed": 3}, r"seed: must not be given: the agent decides, and reset\(seed=\) seeds"),
         ({"warm": "queue.json"}, "warm: must be a list of snapshots, got 'queue.json'"),
+        ({"warm": ["queue.json"]}, "snapshot: must be a snapshot or a snapshot file, got 'queue.json'"),
         ({"accept": max}, "accept: must be a Filter, got <built-in function max>"),
         ({"backfill": "esay"}, "unknown backfill 'esay'; did you mean 'easy'"),
         ({"candidates": "sfj"}, "unknown order 'sfj'|unknown policy 'sfj'"),
@@ -370,6 +373,19 @@ def test_warm_episodes_continue_a_snapshot():
     assert twice[0] == twice[1] == observation["jobs"].tobytes()
 
 
+def test_jobs_of_warm_episodes_come_from_the_instant_of_the_snapshot_on():
+    snapshot = start(8, [Job(processors=8, run=100, requested=100)], "easy").run(until=60).snapshot()
+    for work, count in (("lublin:jobs=20,processors=8", None), (LOG, 5)):
+        draw = Episodes(8, work, warm=[snapshot], jobs=count)
+        submits = [draw(np.random.default_rng(seed), "fcfs").run().result().jobs["submit"] for seed in (1, 1, 2)]
+        assert [each[0] for each in submits] == [0.0] * 3
+        assert [each[1] for each in submits] == [60.0] * 3
+        assert (submits[0] == submits[1]).all()
+        assert (submits[0] != submits[2]).any()
+    late = Workload({"submit": [75.0], "run": [5], "processors": [8]})
+    assert Episodes(8, late, warm=[snapshot])(np.random.default_rng(1), "fcfs").run().result().jobs["start"][-1] == 100
+
+
 def test_a_filter_keeps_episodes_within_its_bounds():
     draw = Episodes(8, LOG, jobs=20)
     accept = Filter.of_medians(draw, 40)
@@ -398,6 +414,7 @@ def test_other_systems_are_refused():
 # ---------------------------------------------------------------------- forks
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("forks", [20, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_forks_go_on_alike(name, forks):
@@ -438,6 +455,33 @@ def test_forks_continue_the_random_stream():
 
 
 # ---------------------------------------------------------------------- custom environments
+
+
+class OldestOrNone(Act):
+    """Starts the oldest job that fits, or nothing, and starts nothing by itself."""
+
+    def __init__(self, shown):
+        self.shown, self.space, self.open = shown, spaces.Discrete(2), True
+
+    def __call__(self, view, action):
+        self.open = bool(action)
+        return [Start(job, job.place) for job in view.waiting if action and job.place.fits(job)][:1]
+
+    def resume(self, view):
+        self.open = True
+        return ()
+
+    def asks(self, view):
+        return self.open and any(job.place.fits(job) for job in view.waiting)
+
+
+def test_a_class_makes_an_environment():
+    shown = JobWindow(8)
+    env = SchedulingEnv(Episodes(8, LOG), shown, OldestOrNone(shown), "wait_mean")
+    _, _, info = play(env, lambda _env, _info: 1)
+    assert "action_mask" not in info
+    whole = simulate(8, LOG, agent_policy(lambda seen, mask: 1, env))
+    assert info["objective"] == pytest.approx(whole.jobs["wait"].mean())
 
 
 def test_functions_make_an_environment():
