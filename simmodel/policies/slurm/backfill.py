@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["BackfillCycle", "Kind", "Planned", "Slot", "Window", "kind_of"]
 
-Kind = tuple[int, int]
-"""The processors and the limit (s) of a job."""
+Kind = tuple[int, int, int]
+"""The processors, the limit (s) and the nodes of a job; 0 nodes: any number."""
 
 
 def kind_of(job: Pending) -> Kind:
-    """Return the processors and the limit (s) of a job."""
-    return job.request.processors, job.limit
+    """Return the kind of a job."""
+    return job.request.processors, job.limit, job.request.nodes or 0
 
 
 class Planned(NamedTuple):
@@ -179,8 +179,8 @@ class BackfillCycle:
     preemption
         the rules of preemption, if there are any
     kinds
-        how many jobs of each width and limit wait, if all are alike but for that, on one place: once none of those
-        left can start, the cycle ends as soon as ``moved`` and ``marked`` are known
+        how many jobs of each kind wait, if all are alike but for that, on one place: once none of those
+        left can start, the cycle ends as soon as it is known whether it changes jobs or marks nodes
     test
         how long a test takes (s): a cycle ends once it has lasted ``bf_max_time``, in whole seconds
 
@@ -219,12 +219,15 @@ class BackfillCycle:
         self.planned: list[Planned] = []
         self.tested = self.started = 0
         self.moved = False
-        self._left = None if kinds is None else dict(kinds)  # the jobs that have not been reached
+        differ = (
+            settings.bf_min_age_reserve or settings.bf_min_prio_reserve or any(job.qos is not None for job in queue[:1])
+        )
+        self._left = None if kinds is None or differ else dict(kinds)  # the jobs that have not been reached
         self._near: Counter[Kind] | None = None  # those of them that are tested if all are, where there are others
         self._width = 0  # their processors
         self._taken = 0  # the nodes that have been reserved
         skips = settings.bf_max_job_user or settings.bf_max_job_part or settings.bf_max_job_user_part
-        if kinds is not None and not skips and len(queue) > settings.bf_max_job_test and queue[0].quotas is None:
+        if self._left is not None and not skips and len(queue) > settings.bf_max_job_test and queue[0].quotas is None:
             self._near = Counter([kind_of(job) for job in queue[: settings.bf_max_job_test]])
             self._width = sum([kind[0] * number for kind, number in self._near.items()])
         self._same: dict[Kind, tuple[Planned | None, bool]] = {}  # plans without a reservation since the last one

@@ -423,13 +423,14 @@ class Board:
         latest
             an instant (s): of a later start, any bound after it is returned; 0: the start matters in any case
         """
+        ended = len(self.running)
         if latest:
             ended = bisect_right(self.ends, latest)
             if not self._fits_after(ended, job, nodes):  # nor now
                 return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
         if self.fits(job, nodes):
             return Plan(self.now, 0)
-        needed = self._needed(job, nodes)
+        needed = self._needed(job, nodes, ended)
         if needed is None:
             return None
         running, ends, count = self.running, self.ends, len(self.running)
@@ -443,15 +444,20 @@ class Board:
                 first, last = first or (held.end // WINDOW + 1) * WINDOW, held
                 if released < count and ends[released] > first + window:
                     break
-                released = max(bisect_right(ends, first + window) - 1, released)  # no round ends before
+                end = at = max(bisect_right(ends, first + window), released)  # no round ends before
+                while not running[at - 1].nodes & nodes:
+                    at -= 1
+                released, last = end, running[at - 1]
+                if at == end:
+                    break
             if released >= needed:
                 return Plan(self._end_of(last), released)
             window = self._wider(window, first, released)
 
-    def _needed(self, job: Pending, nodes: int) -> int | None:
-        """Return after how many ends a job fits on these nodes, which it does after any more; ``None``: never."""
-        low, high = 1, len(self.running)
-        if not self._fits_after(high, job, nodes):
+    def _needed(self, job: Pending, nodes: int, most: int) -> int | None:
+        """Return after how many ends a job fits on these nodes, at most so many; ``None``: it does not."""
+        low, high = 1, most
+        if not high or not self._fits_after(high, job, nodes):
             return None
         if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
             ended, idle = self._ended_after(high), self._idle_after(0) & nodes
@@ -567,6 +573,8 @@ class Board:
     def _ended_after(self, released: int) -> list[int]:
         """Return the nodes that no, one, two, ... ends free, of so many ends at least."""
         found = self._ended
-        while len(found) <= released:
-            found.append(found[-1] | self.running[len(found) - 1].nodes & self.up)
+        last, up = found[-1], self.up
+        for held in self.running[len(found) - 1 : released]:
+            last |= held.nodes & up
+            found.append(last)
         return found

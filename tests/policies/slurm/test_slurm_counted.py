@@ -43,7 +43,8 @@ def cluster(seed: int, settings: SlurmConf) -> tuple[Board, list[Pending], list[
     rng = np.random.default_rng(seed)
     size = int(rng.choice([6, 20, 60]))
     board = Board(NodeTable(np.ones((3, size))), settings)
-    free, running = rng.permutation(size).tolist(), []
+    free = rng.permutation(size).tolist()
+    running: list[Held] = []
     while len(free) > rng.integers(0, size):
         count = min(int(rng.choice([1, 1, 2, 5])), len(free))
         mine, free = sorted(free[:count]), free[count:]
@@ -143,8 +144,43 @@ def test_a_board_follows_starts_and_ends() -> None:
         assert [board.will_run(job, everything) for job in queue] == [other.will_run(job, everything) for job in queue]
 
 
+def will_run(running: list[Held], nodes: int, idle: int, wanted: int) -> int | None:
+    """Return the end of the last job that is released, one after another, in windows."""
+    window, first, last, released = 30, 0, NOW, 0
+    while (idle & nodes).bit_count() < wanted:
+        if released == len(running):
+            return None
+        while released < len(running):
+            held = running[released]
+            released += 1
+            idle |= held.nodes
+            if held.nodes & nodes:
+                first, last = first or (held.end // 30 + 1) * 30, held.end
+                if released < len(running) and running[released].end > first + window:
+                    break
+        window *= 2
+        while released < len(running) and running[released].end > first + window:
+            window *= 2
+    return last
+
+
+def test_a_plan_is_that_of_jobs_released_one_after_another() -> None:
+    rng = np.random.default_rng(1)
+    for seed in range(300):
+        board, queue, running = cluster(seed, SlurmConf())
+        board.renew(NOW - 100, running)  # no limit has passed
+        size = len(board.table)
+        for _ in range(10):
+            nodes = int(rng.integers(0, 1 << size)) if rng.random() < 0.8 else (1 << size) - 1
+            job = queue[int(rng.integers(len(queue)))]
+            plan = board.will_run(job, nodes)
+            expected = will_run(board.running, nodes, board.free_alike, job.request.processors)
+            start = None if plan is None else NOW if plan.start == NOW - 100 else plan.start
+            assert start == expected, seed
+
+
 def test_the_main_loop_ends_once_all_partitions_are_closed() -> None:
-    noted = []
+    noted: list[int] = []
     board, _, _ = cluster(1, SlurmConf())
     size = len(board.table)
     site = Site(SlurmPartition(name="batch"), (1 << size) - 1)
