@@ -572,9 +572,17 @@ class CountPlan:
             self._profile.give_back(job.width, at, job.planned)
 
     def _fitting(self, first: int) -> list[LiveJob]:
-        """Return the jobs from a position in the line on that are not too large for the free processors."""
-        free = self._profile.free
-        return [job for job in self._line[first:] if job.width <= free]
+        """Return the jobs from a position in the line on of the widths of which a job may fit now."""
+        line, free, free_until = self._line, self._profile.free, self._profile.free_until
+        if self._marks is None:
+            return [job for job in line[first:] if job.width <= free]
+        now = self._place.env._now
+
+        def longest(width: int) -> float:
+            return nextafter(free_until(width), INFINITY) - now  # not less, whatever the rounding
+
+        widths = self._waiting.lanes(self._order).widths(free, longest)
+        return [job for job in line[first:] if job.width in widths] if widths else []
 
     def _fits(self, job: LiveJob) -> bool:
         """Whether a job could start now beside the planned ones."""
