@@ -18,8 +18,8 @@ from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
+    from simmodel.resources.pools.absences import CapacityWindow
     from simmodel.resources.pools.pool import Pool
-    from simmodel.resources.pools.windows import CapacityWindow
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.jobs import RunningWork, WorkState
 

@@ -29,6 +29,7 @@ def in_order(jobs, order, now):
     return sorted(jobs, key=lambda each: (-each.priority, key(each), each.submit, each.seq))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("order", [FCFS, SJF, WFP], ids=lambda each: each.name)
 @pytest.mark.parametrize("priorities", [False, True])
 @pytest.mark.parametrize(

@@ -5,26 +5,41 @@ Source: the will-run test of select/cons_tres, by its behaviour.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
 from simmodel.policies.slurm.layout import ANYWHERE, Layout, Where
-from simmodel.policies.slurm.selection import Shape, able, allocation_of, choose, enough, flags_of, mask_of
+from simmodel.policies.slurm.selection import (
+    Shape,
+    able,
+    allocation_of,
+    bits_of,
+    choose,
+    choose_alike,
+    enough,
+    flags_of,
+    mask_of,
+    nodes_in,
+)
 from simmodel.policies.slurm.wishes import NOTHING, Wishes
-from simmodel.resources.pools.allocation import AWAY, Request
+from simmodel.resources.pools.allocation import AWAY, Allocation, Request
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Qos
     from simmodel.policies.slurm.limits import Counted, Quotas
     from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
-    from simmodel.resources.pools.allocation import Allocation, NodeTable
+    from simmodel.resources.pools.allocation import NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
+__all__ = ["MISSED", "Array", "Board", "Held", "Hetero", "Pending", "Plan", "Site", "Stake"]
+
+MISSED = "its deadline cannot be met"
+"""In place of the nodes of a job: it is cancelled."""
 
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
@@ -70,7 +85,7 @@ class Held(NamedTuple):
     @classmethod
     def of(cls, end: int, seq: int, allocation: Allocation, stake: Stake | None = None) -> Held:
         """Return what a job holds by its allocation."""
-        return cls(end, seq, allocation, sum(1 << node for node in allocation.numbers), stake)
+        return cls(end, seq, allocation, bits_of(allocation.nodes), stake)
 
 
 @attrs.define(eq=False)
@@ -79,6 +94,13 @@ class Array:
 
     limit: int = 0
     running: int = 0
+
+
+class Hetero(NamedTuple):
+    """A heterogeneous job: the name that its components share, and their number. They start together or not at all."""
+
+    name: str
+    size: int
 
 
 @attrs.define(eq=False)
@@ -105,6 +127,10 @@ class Pending:
         the array that it is a task of
     record
         the number of its record: that of its array
+    held
+        whether it is held
+    hetero
+        the heterogeneous job of which it is a component
 
     Attributes
     ----------
@@ -131,6 +157,8 @@ class Pending:
     over: bool = False
     array: Array | None = None
     record: int = 0
+    held: bool = False
+    hetero: Hetero | None = None
     wishes: Wishes = NOTHING
     begin: float = 0.0
     qos: Qos | None = None
@@ -149,7 +177,13 @@ class Pending:
         """Whether it is held, or its time has not come, or as many tasks of its array run as may."""
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
-        return self.wishes.hold or self.begin > self.board.now
+        return self.held or self.begin > self.board.now
+
+    @property
+    def late(self) -> bool:
+        """Whether it could not end by its deadline any more if it started now."""
+        deadline = self.wishes.deadline
+        return deadline < inf and self.board.now + self.limit > int(self.job.submit) + deadline
 
     @property
     def allowed(self) -> bool:
@@ -201,6 +235,8 @@ class Board:
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
     layout
         the weights, features and switches of its nodes
+    closures
+        the spans of time (s) for which nodes are kept for something else, from a future instant on: reservations
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
@@ -212,20 +248,71 @@ class Board:
         self.now = 0
         self.running: list[Held] = []
         self.completing = self.up = 0
+        self.closures: list[tuple[int, int, int]] = []
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._totals: dict[int, dict[str, float]] = {}
+        self._busy: int | None = None
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
         self.ends: list[int] = []  # of running jobs
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
+        alike = bool((table.capacity[0] == 1).all()) and len(self.layout.weights) == 1 and not self.layout.switches
+        self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt)
+        self._idle: int | None = None  # of nodes of one core: those free now, and those that so many ends free
+        self._ended: list[int] = [0]
+
+    def alike(self, shape: Shape) -> bool:
+        """Whether a shape asks for nodes of one core, all alike: each is free or not, and nothing else matters."""
+        return self._alike and shape.single
 
     @property
     def busy(self) -> int:
         """The nodes on which jobs run, as bits."""
-        found = 0
-        for held in self.running:
-            found |= held.nodes
-        return found
+        if self._busy is None:
+            self._busy = 0
+            for held in self.running:
+                self._busy |= held.nodes
+        return self._busy
+
+    @property
+    def idle(self) -> int:
+        """The number of free nodes of one core."""
+        return self.free_alike.bit_count()
+
+    @property
+    def free_alike(self) -> int:
+        """The free nodes of one core, as bits."""
+        return self._idle_after(0)
+
+    @property
+    def all_up(self) -> bool:
+        """Whether all nodes are up, each of one core."""
+        return self._alike and self.up == (1 << len(self.table)) - 1
+
+    def pass_to(self, now: float, completing: int = 0) -> None:
+        """Pass on to an instant (s) at which all starts and ends since the last one have been noted."""
+        self.now, self.completing = int(now), completing
+
+    def ended(self, held: Held, *, release: bool) -> None:
+        """Note a job that has ended; ``release``: what it held is to be released in the table, too."""
+        at = bisect_left(self.running, (held.end, held.seq), key=lambda each: (each.end, each.seq))
+        while at < len(self.running) and self.running[at].end == held.end and self.running[at] is not held:
+            at += 1
+        if at == len(self.running) or self.running[at] is not held:
+            return
+        del self.running[at], self.ends[at]
+        if release:
+            self.table.release(held.allocation)
+        self._changed()
+        del self._ended[at + 1 :]
+        if self._idle is not None:
+            self._idle |= held.nodes & self.up
+
+    def _changed(self) -> None:
+        """Forget what was found of other running jobs."""
+        self._free.clear()
+        self._able.clear()
+        self._busy = None
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
@@ -234,23 +321,34 @@ class Board:
         self.ends = [held.end for held in self.running]
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
-        self._free.clear()
-        self._able.clear()
+        self._changed()
+        self._idle, self._ended = None, [0]
+
+    def closed(self, until: int) -> int:
+        """Return the nodes that are kept for something else before an instant (s), as bits."""
+        found = 0
+        for begin, _, nodes in self.closures:
+            found |= nodes if begin < until else 0
+        return found
 
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
-        insort(self.running, held, key=lambda each: (each.end, each.seq))
-        insort(self.ends, held.end)
-        self._free.clear()
-        self._able.clear()
+        at = bisect_right(self.running, (held.end, held.seq), key=lambda each: (each.end, each.seq))
+        self.running.insert(at, held)
+        self.ends.insert(at, held.end)
+        self._changed()
+        del self._ended[at + 1 :]
+        if self._idle is not None:
+            self._idle &= ~held.nodes
 
     def stopped(self, held: Held, completing: bool) -> None:
         """Note a job that has just been preempted; ``completing``: its nodes are not free yet."""
         self.running = [each for each in self.running if each is not held]
+        self.ends = [each.end for each in self.running]
         if completing:
             self.completing |= held.nodes
-        self._free.clear()
-        self._able.clear()
+        self._changed()
+        self._idle, self._ended = None, [0]
 
     def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
         """Return the same nodes with other free capacity and other running jobs."""
@@ -293,10 +391,16 @@ class Board:
 
     def select(self, job: Pending, nodes: int) -> Allocation | None:
         """Return the parts of these nodes that a job gets now, if it can start."""
-        chosen = self._choice(0, job, nodes)
-        if chosen is None:
-            return None
-        found = allocation_of(self.table, job.shape, chosen)
+        if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches and not job.shape.exclusive:
+            alike = choose_alike(self._idle_after(0) & nodes, job.request.processors)
+            if not alike:
+                return None
+            found = Allocation.alike(tuple(nodes_in(alike)), 1)
+        else:
+            chosen = self._choice(0, job, nodes)
+            if chosen is None:
+                return None
+            found = allocation_of(self.table, job.shape, chosen)
         return found if self.accepts is None or self.accepts(job, found) else None
 
     def later_than(self, latest: int, job: Pending, nodes: int) -> bool:
@@ -328,7 +432,7 @@ class Board:
         needed = self._needed(job, nodes)
         if needed is None:
             return None
-        running, count = self.running, len(self.running)
+        running, ends, count = self.running, self.ends, len(self.running)
         window, first, released, last = WINDOW, 0, 0, running[0]
         while True:
             while released < count:
@@ -337,8 +441,9 @@ class Board:
                 if not held.nodes & nodes:
                     continue
                 first, last = first or (held.end // WINDOW + 1) * WINDOW, held
-                if released < count and running[released].end > first + window:
+                if released < count and ends[released] > first + window:
                     break
+                released = max(bisect_right(ends, first + window) - 1, released)  # no round ends before
             if released >= needed:
                 return Plan(self._end_of(last), released)
             window = self._wider(window, first, released)
@@ -348,6 +453,10 @@ class Board:
         low, high = 1, len(self.running)
         if not self._fits_after(high, job, nodes):
             return None
+        if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
+            ended, idle = self._ended_after(high), self._idle_after(0) & nodes
+            wanted, busy = job.request.processors - idle.bit_count(), nodes & ~idle
+            return max(bisect_left(ended, wanted, 0, high, key=lambda each: (each & busy).bit_count()), 1)
         while low < high:
             middle = (low + high) // 2
             if self._fits_after(middle, job, nodes):
@@ -359,6 +468,8 @@ class Board:
     def _fits_after(self, released: int, job: Pending, nodes: int) -> bool:
         if job.where is not ANYWHERE or job.wishes.switches:
             return self._choice(released, job, nodes) is not None
+        if self.alike(job.shape):
+            return (self._idle_after(released) & nodes).bit_count() >= job.request.processors
         return enough(self._after(released), job.shape, self._usable(job.shape, released) & nodes)
 
     def _choice(self, released: int, job: Pending, nodes: int) -> list[tuple[int, int]] | None:
@@ -418,6 +529,8 @@ class Board:
 
     def chosen(self, job: Pending, nodes: int, released: int) -> int:
         """Return which of these nodes a job would get after so many ends, as bits."""
+        if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
+            return choose_alike(self._idle_after(released) & nodes, job.request.processors)
         return sum(1 << node for node, _ in self._choice(released, job, nodes) or ())
 
     def _after(self, released: int) -> Free:
@@ -435,10 +548,25 @@ class Board:
 
     def _usable(self, shape: Shape, released: int) -> int:
         """Return the nodes that meet what a shape asks of each node, after the first ends."""
+        if self.alike(shape):
+            return self._idle_after(released)
         known = self._able.get(shape.each)
         if known is None:
             known = self._able[shape.each] = {}
         found = known.get(released)
         if found is None:
             found = known[released] = able(self._after(released), self.table.capacity, shape)
+        return found
+
+    def _idle_after(self, released: int) -> int:
+        """Return the nodes of one core that are free after the first ends."""
+        if self._idle is None:
+            self._idle = mask_of(self.table.free[0] >= 1)
+        return self._idle | self._ended_after(released)[released] if released else self._idle
+
+    def _ended_after(self, released: int) -> list[int]:
+        """Return the nodes that no, one, two, ... ends free, of so many ends at least."""
+        found = self._ended
+        while len(found) <= released:
+            found.append(found[-1] | self.running[len(found) - 1].nodes & self.up)
         return found

@@ -54,14 +54,15 @@ class MainClock(LoopClock):
     """The clock of the main loop: turns of about a second, at which it runs if something asked, or long did not.
 
     At a turn it runs over the whole queue if ``sched_interval`` has passed since it last did; else, if anything has
-    asked since it last ran, and ``batch_sched_delay`` has passed since then, with the default depth.
+    asked since it last ran, and ``batch_sched_delay`` has passed since then, with the default depth. At the start of
+    slurmctld, nodes that register have asked.
 
     Parameters
     ----------
     delay, interval
         ``batch_sched_delay``, ``sched_interval`` (s)
     first, turn
-        the instant of a turn, and the time from one to the next (s)
+        the instant of the first turn, and the time from one to the next (s)
     turns
         the instants of turns (s), ascending, where they are known; others follow the last of them evenly
 
@@ -76,7 +77,7 @@ class MainClock(LoopClock):
         self._delay, self._interval = delay, interval
         self._first, self._turn = turns[-1] if turns else first, turn
         self._turns = turns
-        self.values = [first, first, inf]  # the last run, the last full one, the first request since
+        self.values = [first, first, first]  # the last run, the last full one, the first request since
 
     def ask(self, at: float) -> None:
         """Note a submission or an end at an instant (s)."""

@@ -29,7 +29,9 @@ __all__ = [
     "Shape",
     "able",
     "allocation_of",
+    "bits_of",
     "choose",
+    "choose_alike",
     "enough",
     "flags_of",
     "mask_of",
@@ -56,6 +58,19 @@ def flags_of(mask: int, count: int) -> NDArray[np.bool_]:
     """
     bits = np.frombuffer(mask.to_bytes(count // 8 + 1, "little"), dtype=np.uint8)
     return np.unpackbits(bits, count=count, bitorder="little").view(np.bool_)
+
+
+def bits_of(nodes: NDArray[np.intp]) -> int:
+    """Return a set of nodes, given by their numbers, ascending.
+
+    >>> bin(bits_of(np.array([0, 2, 3])))
+    '0b1101'
+    """
+    if len(nodes) < 8:
+        return sum([1 << node for node in nodes.tolist()])
+    flags = np.zeros(int(nodes[-1]) + 1, dtype=np.bool_)
+    flags[nodes] = True
+    return mask_of(flags)
 
 
 def nodes_in(mask: int) -> list[int]:
@@ -102,9 +117,11 @@ class Shape:
     ----------
     count, each
         the number of its nodes, if it asks for nodes; cores, GPUs and bytes of each, and whether all cores and memory
+    single
+        whether it asks for one core of each node, and nothing else
     """
 
-    __slots__ = ("count", "each", "exclusive", "memory_per_cpu", "request", "whole_memory")
+    __slots__ = ("count", "each", "exclusive", "memory_per_cpu", "request", "single", "whole_memory")
 
     def __init__(self, request: Request, memory_per_cpu: float = 0.0, *, whole_memory: bool = False) -> None:
         self.request = request
@@ -114,6 +131,8 @@ class Shape:
         self.count = request.nodes
         least = 1 if request.nodes is None else request.cores_per_node
         self.each: Each = (least, request.gpus_per_node, self.memory(least), request.exclusive, whole_memory)
+        one = self.each[:3] == (1, 0, 0.0) and not (whole_memory or memory_per_cpu)
+        self.single = one and request.nodes in (None, request.processors)
 
     def memory(self, cores: float) -> float:
         """Return the bytes of a node that it needs with a number of cores of it."""
@@ -397,6 +416,51 @@ def choose(
     else:
         choice.by_runs(weights)
     return choice.found
+
+
+def choose_alike(usable: int, wanted: int) -> int:
+    """Return the nodes that :func:`choose` returns if each has one core, as bits; 0: there are too few.
+
+    >>> nodes_in(choose_alike(0b11101101, 2)), nodes_in(choose_alike(0b11101101, 4))
+    ([2, 3], [0, 5, 6, 7])
+    """
+    starts, length = usable, 1  # the nodes at which runs of a length begin
+    while length < wanted and starts:
+        step = min(length, wanted - length)
+        starts &= starts >> step
+        length += step
+    if starts:
+        return ((1 << wanted) - 1) << _shortest(starts)
+    if usable.bit_count() < wanted:
+        return 0
+    # the largest runs, until one is enough for what is missing
+    nodes = np.flatnonzero(flags_of(usable, usable.bit_length()))
+    ends = np.append(np.flatnonzero(nodes[1:] - nodes[:-1] != 1) + 1, len(nodes))
+    firsts = np.concatenate(([0], ends[:-1]))
+    lengths = ends - firsts
+    order = np.argsort(-lengths, kind="stable")
+    firsts, lengths = firsts[order], lengths[order]
+    missing = wanted - np.cumsum(lengths) + lengths
+    whole = int(np.argmax(lengths >= missing))
+    least = int(missing[whole])
+    last = int(lengths[lengths >= least][-1])  # the smallest that is enough; of several the first
+    at = int(np.argmax(lengths == last)) if last < lengths[whole] else whole
+    flags = np.zeros(int(nodes[-1]) + 1, dtype=np.bool_)
+    for first, count in zip(firsts[:whole].tolist(), lengths[:whole].tolist(), strict=True):
+        flags[nodes[first] : nodes[first] + count] = True
+    first = int(nodes[firsts[at]])
+    flags[first : first + least] = True
+    return mask_of(flags)
+
+
+def _shortest(nodes: int) -> int:
+    """Return the first node of the shortest run of consecutive nodes, the first of several."""
+    longer = nodes & ~(nodes << 1)  # the first node of each run that is long enough
+    for length in range(1, 9):
+        found, longer = longer, longer & (nodes >> length)
+        if found := found & ~longer:
+            return (found & -found).bit_length() - 1
+    return min([(count, first) for first, count in runs(nodes)])[1]
 
 
 def allocation_of(table: NodeTable, shape: Shape, chosen: list[tuple[int, int]]) -> Allocation:

@@ -47,7 +47,12 @@ class Wishes(Fields):
     begin
         seconds after its submission before which it does not start (``--begin=now+N``)
     hold
-        whether it is held (``-H``)
+        seconds after its submission from and until which it is held: ``-H`` (until ``inf``), ``--hold=now+600`` (until
+        it is released), ``--hold=now+60,now+600`` (held later); ``None``: it is not
+    deadline
+        seconds after its submission by which it must have ended (``--deadline=now+N``); ``inf``: any time
+    components
+        of a heterogeneous job: of how many it is one (``--hetjob=N``, for ids such as ``17+0``); 0: it is none
     partitions
         the partitions in which it may run (``-p``)
     qos
@@ -70,7 +75,9 @@ class Wishes(Fields):
     array: str = ""
     array_limit: int = 0
     begin: float = 0.0
-    hold: bool = False
+    hold: tuple[float, float] | None = None
+    deadline: float = inf
+    components: int = 0
     partitions: tuple[str, ...] = ()
     qos: str = ""
     unread: tuple[str, ...] = ()
@@ -89,7 +96,7 @@ class Wishes(Fields):
     @property
     def timed(self) -> bool:
         """Whether time alone may let it start."""
-        return bool(self.begin) or self.switches
+        return bool(self.begin) or self.switches or self.deadline < inf
 
 
 @lru_cache(maxsize=4096)
@@ -186,6 +193,16 @@ def _begin(value: str) -> dict[str, Any]:
     return {"begin": float(number) * scale[unit] if plus else 0.0}
 
 
+def _hold(value: str) -> dict[str, Any]:
+    """Return from when and until when a job is held, in seconds after its submission; sbatch takes no value."""
+    first, comma, last = value.partition(",")
+    begin = _begin(first)["begin"] if comma else 0.0
+    until = _begin(last if comma else first)["begin"] if value else inf
+    if not begin < until:
+        raise ValueError(value)
+    return {"hold": (begin, until)}
+
+
 def _array(value: str) -> dict[str, Any]:
     _, _, limit = value.partition("%")
     return {"array": value, "array_limit": int(limit) if limit else 0}
@@ -220,7 +237,9 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "--begin": _begin,
     "--partition": lambda value: {"partitions": tuple(dict.fromkeys(filter(None, value.split(","))))},
     "--qos": _text("qos"),
-    "--hold": lambda value: {"hold": True},
+    "--hetjob": lambda value: {"components": int(value)},
+    "--hold": _hold,
+    "--deadline": lambda value: {"deadline": _begin(value)["begin"]},
 }
 """The options that are known, by what they set."""
 

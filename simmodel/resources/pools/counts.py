@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from heapq import merge
 from numbers import Integral
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError
+from simmodel.resources.pools.absences import Absences
 from simmodel.resources.pools.allocation import probe
 from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.pool import Pool
@@ -40,8 +42,6 @@ class CountPool(Pool):
         the consumables that jobs may request, shared with other pools
     """
 
-    _down = 0  # the sum of the processors taken down
-    _drained = 0
     _resized = False
 
     @property
@@ -85,7 +85,7 @@ class CountPool(Pool):
     def room_for(self, job: LiveJob, allocation: object = None) -> Grant | None:
         """Return the grant of a job reported to run here; ``None``: other jobs hold too much."""
         request = job.request
-        room = job.processors <= self.free + min(self._down, self._capacity)
+        room = job.processors <= self.free + min(self.absences.down, self._capacity)
         return COUNTED if room and (request is None or self.consumables.fits(request.consumables)) else None
 
     def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Grant | None:
@@ -117,7 +117,7 @@ class CountPool(Pool):
     def give_back(self, job: LiveJob, grant: Grant) -> None:
         """Release the job's grant."""
         if job.processors != job._processors:
-            raise self.tampered(job)
+            self.check(job)
         self.free = self._free = self._free + job._processors
         self.version += 1
         if job.request is not None:
@@ -149,7 +149,7 @@ class CountPool(Pool):
         back = sorted((window.end, window.what) for window in windows if window.begun)
         return CountProfile(
             self.env.now,
-            self.free - max(0, self._down - self._capacity),  # absences that overlap end one after the other
+            self.free - max(0, self.absences.down - self._capacity),  # absences that overlap end one after the other
             merge(ends_of(self.running), back),
             [(window.start, window.end, window.what) for window in windows if not window.begun],
         )
@@ -161,6 +161,11 @@ class CountPool(Pool):
 
     # ------------------------------------------------------------------ processors that go down and come up
 
+    @cached_property
+    def absences(self) -> CountAbsences:
+        """How many of its processors are away."""
+        return CountAbsences(self)
+
     @property
     def units(self) -> range:
         """The numbers of the processors."""
@@ -170,18 +175,9 @@ class CountPool(Pool):
         """Return the number of processors in a unit: 1."""
         return 1
 
-    def units_of(self, part: OutageSpec | ReservationSpec) -> int:
-        """Return the number of processors that an outage or a reservation names."""
-        return part.processors or 0
-
-    @property
-    def away(self) -> int:
-        """The sum of the processors taken down; exceeds the capacity if several reasons overlap."""
-        return self._down
-
-    def take_away(self, away: int) -> None:
-        """Set the processors that are down."""
-        self._set_down(away)
+    def part(self, what: int) -> int:
+        """Return a number of processors, checked."""
+        return _whole(what, 1)
 
     def resize(self, processors: int, cause: str = "resize") -> None:
         """Change the number of processors; if there are fewer, running work continues and ``free`` may be negative.
@@ -211,72 +207,101 @@ class CountPool(Pool):
         if _whole(processors, 0) < held:
             accepted = f"must be >= {held}, the processors that reservations of {self.name} hold"
             raise InputError(f"{accepted}, got {processors}", place="processors")
-        self._resize(int(processors))
+        self.set_capacity(int(processors))
         self.tell("place_changed", self, cause)
         self.came_free()
 
-    def _resize(self, processors: int) -> None:
+    def set_capacity(self, processors: int) -> None:
+        """Change the number of processors without a record."""
         self._resized = True
         self._capacity = processors
-        self._set_down(self._down)
+        self.absences.lower(0)
 
     @property
     def size(self) -> int | None:
         """The number of processors, if the pool was resized."""
         return self._capacity if self._resized else None
 
-    def take_size(self, size: int | None) -> None:
-        """Take over the number of processors of a pool that was resized."""
-        if size is not None:
-            self._resize(size)
+    def set_up(self, processors: int) -> None:
+        """Have so many processors that are not down."""
+        self.free = self._free = self._free + processors - self.up
+        self.up = processors
+        self.version += 1
 
-    def part(self, what: int) -> int:
-        """Return a number of processors, checked."""
-        return _whole(what, 1)
 
-    def lower(self, what: int) -> None:
-        """Take processors down without a record; those in use go as soon as they come free."""
-        self._set_down(self._down + what)
+class CountAbsences(Absences[int]):
+    """How many processors of a pool are away.
 
-    def lift(self, what: int) -> None:
-        """Bring processors up without a record."""
-        self._refuse(what, self._down, "that are down")
-        self._set_down(self._down - what)
+    Attributes
+    ----------
+    down
+        the sum of the processors taken down; exceeds the capacity if several reasons overlap
+    """
 
-    def _refuse(self, what: int, most: int, which: str) -> None:
-        if what > most:
-            raise InputError(
-                f"must be <= {most}, the processors of {self.name} {which}, got {what}", place="processors"
-            )
+    def __init__(self, pool: CountPool) -> None:
+        self._pool = pool
+        self.down = 0
+        self._drained = 0
+
+    @property
+    def pool(self) -> CountPool:
+        """The pool."""
+        return self._pool
+
+    @property
+    def away(self) -> int:
+        """The sum of the processors taken down."""
+        return self.down
 
     @property
     def drained(self) -> int:
-        """The number of processors that :meth:`take_down` took."""
+        """The number of processors that ``take_down`` took."""
         return self._drained
 
-    @drained.setter
-    def drained(self, value: int) -> None:
-        self._drained = value
+    @property
+    def whole(self) -> int:
+        """All processors."""
+        return self._pool.capacity
+
+    def units_of(self, spec: OutageSpec | ReservationSpec) -> int:
+        """Return the number of processors that an outage or a reservation names."""
+        return spec.processors or 0
+
+    def restore(self, size: int | None, away: int, drained: int) -> None:
+        """Take over the number of processors of a pool, if it was resized, and how many are down."""
+        if size is not None:
+            self._pool.set_capacity(size)
+        if away:
+            self.lower(away - self.down)
+        self._drained = drained or self._drained
+
+    def lower(self, what: int) -> None:
+        """Take processors down without a record; those in use go as soon as they come free."""
+        self.down += what
+        self._pool.set_up(max(0, self._pool.capacity - self.down))
+
+    def lift(self, what: int) -> None:
+        """Bring processors up without a record."""
+        self._refuse(what, self.down, "that are down")
+        self.lower(-what)
+
+    def _refuse(self, what: int, most: int, which: str) -> None:
+        if what > most:
+            message = f"must be <= {most}, the processors of {self._pool.name} {which}, got {what}"
+            raise InputError(message, place="processors")
 
     def count_drained(self, what: int, more: int) -> None:
         """Count processors as taken down (1) or as brought up again (-1)."""
         if more < 0:
-            self._refuse(what, self._down, "that are down")
+            self._refuse(what, self.down, "that are down")
             self._refuse(what, self._drained, "that take_down took")
         self._drained += more * what
 
-    def _set_down(self, down: int) -> None:
-        self._down = down
-        up = max(0, self._capacity - down)
-        self.free = self._free = self._free + up - self.up
-        self.up = up
-        self.version += 1
-
     def hit_by(self, what: int, rng: np.random.Generator) -> list[Run]:
         """Return the executions that hold one of ``what`` processors drawn among those that were up."""
-        runs = sorted(self.running.entries(), key=lambda entry: entry[1])
+        runs = sorted(self._pool.running.entries(), key=lambda entry: entry[1])
         busy = sum(entry[2] for entry in runs)
-        there = max(min(self.capacity, self.capacity - self._down + what), busy, what)
+        there = max(min(self._pool.capacity, self._pool.capacity - self.down + what), busy, what)
         drawn = sorted(rng.choice(there, size=what, replace=False).tolist())
         hit = []
         first, i = 0, 0
@@ -291,9 +316,9 @@ class CountPool(Pool):
 
     def in_the_way(self, what: int) -> list[Run]:
         """Return the executions that started last, as many as must stop for the others to fit."""
-        missing = min(-self.free, what)
+        missing = min(-self._pool.free, what)
         hit = []
-        for _, _, processors, run in sorted(self.running.entries(), key=lambda entry: -entry[1]):
+        for _, _, processors, run in sorted(self._pool.running.entries(), key=lambda entry: -entry[1]):
             if missing <= 0:
                 break
             hit.append(run)

@@ -257,7 +257,7 @@ class HostPool(NodePool):
     def largest(self) -> int:
         """The cores of the largest host, the most processors that a job can have."""
         if self._most is None:
-            gone = self._gone
+            gone = self.absences.gone
             cores = self._table.capacity[0].tolist()
             self._most = int(max((each for host, each in enumerate(cores) if host not in gone), default=0))
         return self._most

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from simmodel.foundation.errors import InputError
+from simmodel.resources.pools.absences import NodeAbsences
 from simmodel.resources.pools.allocation import AWAY, Allocation, Need, NodeTable, Request, cut, joined, probe
 from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.consumables import Consumables
 from simmodel.resources.pools.counts import PoolProfile
-from simmodel.resources.pools.node_changes import ChangingNodes
 from simmodel.resources.pools.node_profile import NodeProfile
 from simmodel.resources.pools.node_states import NodePromise, NodeStates
 from simmodel.resources.pools.placements import placement_named
+from simmodel.resources.pools.pool import Pool
 from simmodel.resources.pools.profile import CountProfile, ends_of
 
 if TYPE_CHECKING:
@@ -29,7 +32,10 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.promises import JobOrder, Promise, WaitingJobs
     from simmodel.work.job import Job, LiveJob
 
-__all__ = ["CoresAnywhere", "NodePool", "WholeNodes"]
+__all__ = ["CoresAnywhere", "NodePool", "Nodes", "WholeNodes"]
+
+Nodes: TypeAlias = int | str | Iterable[int | str]
+"""Nodes by number or name."""
 
 
 class WholeNodes:
@@ -218,7 +224,7 @@ class CoresAnywhere:
         self._others.pop(job, None)
 
 
-class NodePool(ChangingNodes):
+class NodePool(Pool):
     """A pool of identified nodes; capacity, free and up count cores.
 
     Jobs request cores anywhere, or nodes with cores, GPUs and memory each; the partition defines the placement and
@@ -252,6 +258,8 @@ class NodePool(ChangingNodes):
     ((2,), 22, ['node0', 'node1', 'gpu0'])
     """
 
+    _resized_by = "leave(nodes) or join(nodes)"
+
     def __init__(
         self,
         env: Environment,
@@ -280,9 +288,6 @@ class NodePool(ChangingNodes):
         self._states: NodeStates | None = None
         self._stale = False  # whether the states have missed changes
         self._offered: tuple[int, LiveJob, Allocation] | None = None  # version, job, allocation
-        self._times_down = [0] * len(self.nodes)
-        self._drained: Counter[int] = Counter()  # how often take_down took each
-        self._gone: set[int] = set()  # nodes that left
         self._plain: dict[int, Request] = {}
         speeds = [kind.speed for kind in partition.nodes for _ in range(kind.count)]
         self.paced = any(speed != 1 for speed in speeds)
@@ -436,7 +441,8 @@ class NodePool(ChangingNodes):
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""
         request = self.request_for(job)
-        table = self.table.without(self._gone) if self._gone else self.table
+        gone = self.absences.gone
+        table = self.table.without(gone) if gone else self.table
         return table.why_not(request, self.name) or self.consumables.why_not(request.consumables)
 
     def _ahead(self, job: LiveJob) -> int:
@@ -517,7 +523,7 @@ class NodePool(ChangingNodes):
         if allocation is None:
             return self.table.allocate(self.need_of(job))
         free = self.table.free[:, allocation.nodes]
-        free[0] += [AWAY * self._times_down[node] for node in allocation.nodes.tolist()]
+        free[0] += [AWAY * self.absences.times_down[node] for node in allocation.nodes.tolist()]
         return allocation if (free >= allocation.amounts).all() else None
 
     def allocate(self, job: LiveJob) -> Allocation | None:
@@ -559,6 +565,113 @@ class NodePool(ChangingNodes):
             consumables=self.consumables.profiles(self.env.now, self.running),
         )
 
+    # ------------------------------------------------------------------ nodes that go and come
+
+    @cached_property
+    def absences(self) -> NodeAbsences:
+        """Which of its nodes are away."""
+        return NodeAbsences(self)
+
+    @property
+    def down_nodes(self) -> tuple[int, ...]:
+        """The numbers of the nodes that are down, ascending."""
+        return tuple(node for node, _ in self.absences.away)
+
+    @property
+    def units(self) -> range:
+        """The numbers of the nodes."""
+        return range(len(self.nodes))
+
+    def unit(self, number: int) -> tuple[int, ...]:
+        """Return one node, as a tuple of numbers."""
+        return (number,)
+
+    @property
+    def size(self) -> tuple[int, ...] | None:
+        """The nodes that left, ascending; ``None`` if none did."""
+        return tuple(sorted(self.absences.gone)) or None
+
+    def part(self, what: Nodes) -> tuple[int, ...]:
+        """Return the numbers of nodes given by number or name, ascending.
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node
+        """
+        nodes = (what,) if isinstance(what, (int, str)) else tuple(what)
+        named = any(isinstance(node, str) for node in nodes)
+        numbers = {name: number for number, name in enumerate(self.nodes)} if named else {}
+        found = sorted(self.number_of(node, numbers) for node in nodes)
+        for number, after in pairwise(found):
+            if number == after:
+                raise InputError(f"duplicate node {self.nodes[number]!r} of {self.name}")
+        return tuple(found)
+
+    def number_of(self, node: int | str, numbers: dict[str, int]) -> int:
+        """Return the number of a node given by name or number; ``numbers`` maps all names to numbers."""
+        number = numbers.get(node) if isinstance(node, str) else node
+        if number is None or not 0 <= number < len(self.nodes):
+            raise InputError(
+                f"unknown node {node!r} of {self.name}; known nodes: {self.nodes[0]} to {self.nodes[-1]}, "
+                f"or 0 to {len(self.nodes) - 1}"
+            )
+        return number
+
+    def leave(self, nodes: Nodes, cause: str = "leave") -> None:
+        """Let nodes leave: they no longer count in the capacity, and get no new work; running work continues.
+
+        A partition names all nodes that it may ever have: those that are not there from the beginning leave first.
+
+        Parameters
+        ----------
+        nodes
+            by number or name
+        cause
+            the cause in the record
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node, or one that has left
+
+        >>> from simmodel import Environment
+        >>> from simmodel.platform import NodeSpec, PartitionSpec
+        >>> from simmodel.resources import NodePool
+        >>> pool = NodePool(Environment(), "batch", PartitionSpec(nodes=[NodeSpec(count=4, cores=8)]))
+        >>> pool.leave(["node2", "node3"]); pool
+        <NodePool batch: 16 of 16 processors free>
+        >>> pool.join([2]); pool
+        <NodePool batch: 24 of 24 processors free>
+        """
+        part = self.part(nodes)
+        self.absences.leave(part)
+        for pool, own in self.shares(part):
+            pool.absences.go_down(own, cause)
+        self.wake_all()
+
+    def join(self, nodes: Nodes, cause: str = "join") -> None:
+        """Let nodes that left come back.
+
+        Parameters
+        ----------
+        nodes, cause
+            as for :meth:`leave`
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node, or one that has not left
+        """
+        part = self.part(nodes)
+        self.absences.join(part)
+        for pool, own in self.shares(part):
+            pool.absences.come_up(own, cause)
+
+    def lose(self, nodes: Sequence[int], times: int = 1) -> None:
+        """Count the cores of nodes no longer in the capacity or, with -1, count them again."""
+        self._capacity -= times * int(self.table.capacity[0, list(nodes)].sum())
+
     # ------------------------------------------------------------------ allocation
 
     @property
@@ -583,7 +696,7 @@ class NodePool(ChangingNodes):
             the job does not fit
         """
         if self.free != self._free or job.altered() is not None:
-            raise self.tampered(job)
+            self.check(job)
         whole = self._whole
         if whole is not None and job.state != "waiting":  # of a snapshot, or a claim
             job.width = whole.width(job) or job.processors

@@ -4,31 +4,132 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simmodel.foundation.errors import InputError, PolicyError
-from simmodel.resources.pools.claims import Claims, Grant
+from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError
+from simmodel.resources.pools.absences import CALENDAR, Absences, CapacityWindow, Purpose
+from simmodel.resources.pools.claims import Claim, Grant, Growth, Preempted, Waiter
 from simmodel.resources.pools.consumables import Consumables
 from simmodel.resources.pools.profile import CountProfile, Profile
 from simmodel.resources.pools.promises import PlannedPromise, Promise
 from simmodel.resources.pools.running import RunningIndex
-from simmodel.resources.pools.windows import CALENDAR, CapacityWindow, Purpose
-from simmodel.work.job import Refusal
+from simmodel.work.job import Job, LiveJob, Refusal
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from simmodel.environment import Environment
-    from simmodel.platform.cluster import OutageSpec, ReservationSpec
     from simmodel.resources.pools.allocation import Allocation, Request
     from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.resources.pools.promises import JobOrder, WaitingJobs
-    from simmodel.work.job import Job, LiveJob, Run
+    from simmodel.work.job import Run
 
-__all__ = ["Pool"]
+__all__ = ["ClaimQueue", "Limits", "Pool"]
 
 
-class Pool(Claims):
+class Limits:
+    """The limits of a pool on the processors and the requested time (s) of a job; ``None``: no limit."""
+
+    __slots__ = ("processors", "requested")
+
+    def __init__(self, processors: int | None = None, requested: float | None = None) -> None:
+        self.processors = processors
+        self.requested = requested
+
+    def why_not(self, job: LiveJob, name: str) -> str | None:
+        """Return which limit the job exceeds, or ``None``; ``name``: that of the pool."""
+        if self.processors is not None and job.processors > self.processors:
+            return Refusal.of(f"{job.processors} processors", f"{name} allows {self.processors}")
+        if self.requested is not None and job.planned > self.requested:
+            return Refusal.of(f"{job.planned:g} s", f"{name} allows {self.requested:g}")
+        return None
+
+
+class ClaimQueue:
+    """The claims of a pool, served by priority, then in order; one that does not fit holds up the rest.
+
+    Attributes
+    ----------
+    waiting
+        claims not yet granted and requests to grow, in serving order
+    held
+        granted claims
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.waiting: list[Waiter] = []
+        self.held: list[Claim] = []
+        self._numbers = self._places = 0
+
+    def next_number(self) -> int:
+        """Return the number of the next claim."""
+        self._numbers += 1
+        return self._numbers
+
+    def next_place(self) -> int:
+        """Return the number of the next entry in the queue."""
+        self._places += 1
+        return self._places
+
+    def serve(self) -> None:
+        """Grant claims and growth in order, up to the first that does not fit."""
+        while self.waiting:
+            first = self.waiting[0]
+            if not first.fits() and not (first.preempt and self._make_room(first)):
+                return
+            del self.waiting[0]
+            first.serve()
+
+    def _make_room(self, claim: Waiter) -> bool:
+        """Interrupt claims of lower priority, the lowest and latest first, if that makes enough room."""
+        victims = sorted((held for held in self.held if held.priority < claim.priority), key=lambda c: c.key)
+        taken: list[Claim] = []
+        while victims and not claim.fits():
+            victim = victims.pop()
+            taken.append(victim)
+            self.withdraw(victim)
+        if not claim.fits():
+            for victim in reversed(taken):  # not enough: undo
+                victim.grant = self._pool.take(victim.job, victim.grant.allocation if victim.grant else None)
+                self._pool.running.add(victim, victim.job.width)
+                self.held.append(victim)
+            return False
+        for victim in taken:
+            self.ended(victim, "preempted")
+            victim.interrupt(Preempted(claim.holder if isinstance(claim, Growth) else claim, victim.since or 0.0))
+        return True
+
+    def withdraw(self, claim: Claim) -> None:
+        """Take the capacity of a claim back."""
+        self.held.remove(claim)
+        self._pool.running.remove(claim)
+        assert claim.grant is not None
+        self._pool.give_back(claim.job, claim.grant)
+
+    def ended(self, claim: Claim, status: str) -> None:
+        """Withdraw the growths that a claim that has ended still requests, and notify observers of the end."""
+        claim.drop_growths()
+        self._pool.tell("claim_ended", claim, status)
+
+    def release(self, claim: Claim) -> None:
+        """Take the capacity of a claim back and serve others, or withdraw a claim that waits."""
+        if claim in self.held:
+            self.withdraw(claim)
+            self.ended(claim, "released")
+            self._pool.came_free()
+        elif claim in self.waiting:
+            self.waiting.remove(claim)
+            self.serve()
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each waiting claim."""
+        holders = ", ".join(str(run.work.id) for run in list(self._pool.running)[:5]) or "no work"
+        for claim in self.waiting:
+            who = f"process {claim.process.name}" if claim.process is not None else "a caller outside any process"
+            yield f"{who} waits for {claim.describe()}; {self._pool.free} are free, held by {holders}"
+
+
+class Pool:
     """The base class of pools: claims, running executions, and windows in which a part of the pool is away.
 
     Its capacity changes through :meth:`take_down` and :meth:`bring_up`, ``resize`` of counted processors, and ``leave``
@@ -46,8 +147,8 @@ class Pool(Claims):
         incremented by each take and give_back
     running
         executions ordered by expected end
-    claims_waiting, claims_held
-        claims not yet granted and requests to grow, in serving order; and granted claims
+    limits, claims, absences
+        the limits on its jobs; its claims; its parts that are away
     windows
         announced absences of a part of the pool: no work that would run into one starts (see :meth:`announce`)
     units
@@ -68,8 +169,7 @@ class Pool(Claims):
         self.up = capacity
         self.version = 0
         self.priority = 0.0  # added to that of the jobs that wait for it
-        self.max_processors: int | None = None
-        self.max_requested: float | None = None
+        self.limits = Limits()
         self.running = RunningIndex()
         self.windows: list[CapacityWindow] = []
         self.spec: Any = None  # its partition
@@ -78,9 +178,8 @@ class Pool(Claims):
         self.consumables = consumables or Consumables({})
         self.changed: list[Callable[[], object]] = []  # called when capacity comes free or goes: to wake schedulers
         self.tell: Callable[..., object] = self._tell_observers  # a cluster replaces it, to tell its recorder too
-        self.claims_waiting = []
-        self.claims_held = []
-        env.register_waits(self)
+        self.claims = ClaimQueue(self)
+        env.register_waits(self.claims)
 
     @property
     def capacity(self) -> int:
@@ -103,12 +202,8 @@ class Pool(Claims):
             if it has
         """
         if self.free != self._free or job.altered() is not None:
-            raise self.tampered(job)
-
-    def tampered(self, job: LiveJob) -> PolicyError:
-        """Return the error for a job or a pool that other code, such as a policy, has changed."""
-        reason = job.altered() or f"cannot change free from {self._free} to {self.free!r}: places are read-only"
-        return PolicyError(reason, work=f"job {job.id}", place=self.name, instant=float(self.env.now))
+            reason = job.altered() or f"cannot change free from {self._free} to {self.free!r}: places are read-only"
+            raise PolicyError(reason, work=f"job {job.id}", place=self.name, instant=float(self.env.now))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.free} of {self.capacity} processors free>"
@@ -242,6 +337,75 @@ class Pool(Claims):
         """Return the profile of the processors of a pool that is :attr:`simple`."""
         raise NotImplementedError
 
+    # ------------------------------------------------------------------ claims
+
+    def claim(
+        self,
+        processors: int | None = None,
+        *,
+        priority: float = 0.0,
+        preempt: bool = False,
+        duration: float | None = None,
+        **request: Any,
+    ) -> Claim:
+        """Request capacity of the pool, all or nothing; the claim is an event and a context manager.
+
+        Claims are served by priority (higher first), then in order; a claim that does not fit holds up those behind.
+
+        Parameters
+        ----------
+        processors
+            their number, if the claim is not for nodes
+        priority
+            higher goes first
+        preempt
+            whether to interrupt claims of lower priority to make room, the latest first, with :class:`Preempted` as
+            the cause
+        duration
+            the expected seconds until release, if known, for policies that plan
+        request
+            other request fields of :class:`~simmodel.work.job.Job`: nodes, gpus_per_node, consumables ...
+
+        Raises
+        ------
+        ImpossibleWork
+            the pool can never grant it
+
+        >>> from simmodel import Environment
+        >>> from simmodel.resources import CountPool
+        >>> env = Environment()
+        >>> pool = CountPool(env, "pool", 4)
+        >>> def user(env, name, processors):
+        ...     with pool.claim(processors) as grant:
+        ...         yield grant
+        ...         print(env.now, name)
+        ...         yield env.timeout(10)
+        >>> for name in "ab":
+        ...     _ = env.process(user(env, name, 3))
+        >>> env.run()
+        0 a
+        10 b
+        """
+        if processors is not None:
+            request["processors"] = processors
+        spec = Job(run=0.0 if duration is None else duration, **request)
+        number = self.claims.next_number()
+        planned = float("inf") if duration is None else duration
+        job = LiveJob(f"claim {number}", -number, self.env.now, spec.processors, planned, planned, 0.0)
+        job.place = self
+        job.request = self.request_of(spec)
+        reason = self.why_not(job)
+        if reason is not None:
+            raise ImpossibleWork(f"{self.name}: {reason}")
+        claim = Claim(self, job, priority, preempt)
+        insort(self.claims.waiting, claim)
+        self.claims.serve()
+        return claim
+
+    def release(self, claim: Claim) -> None:
+        """Release a claim of the pool, as ``claim.release()`` does."""
+        claim.release()
+
     # ------------------------------------------------------------------ another size
 
     def resize(self, processors: int, cause: str = "resize") -> None:
@@ -261,6 +425,11 @@ class Pool(Claims):
 
     # ------------------------------------------------------------------ parts that go down and come up
 
+    @cached_property
+    def absences(self) -> Absences[Any]:
+        """Which of its parts are away."""
+        raise NotImplementedError
+
     @property
     def units(self) -> range:
         """The numbers of the units that fail independently."""
@@ -268,16 +437,6 @@ class Pool(Claims):
 
     def unit(self, number: int) -> Any:
         """Return one unit as the argument of :meth:`take_down`."""
-        raise NotImplementedError
-
-    def units_of(self, part: OutageSpec | ReservationSpec) -> Any:
-        """Return the part that an outage or a reservation names, as the argument of :meth:`take_down`.
-
-        Raises
-        ------
-        InputError
-            an unknown or duplicate node
-        """
         raise NotImplementedError
 
     def take_down(self, what: Any, cause: str = "drain") -> None:
@@ -308,15 +467,10 @@ class Pool(Claims):
         simmodel.foundation.errors.InputError: processors: must be <= 3, the processors of pool that are down, got 4
         """
         part = self.part(what)
-        self.count_drained(part, 1)
+        self.absences.count_drained(part, 1)
         for pool, own in self.shares(part):
-            pool.go_down(own, cause)
+            pool.absences.go_down(own, cause)
         self.wake_all()
-
-    def go_down(self, what: Any, cause: str) -> None:
-        """Take a part down and record it, without waking the schedulers: for callers that first stop work there."""
-        self.lower(what)
-        self.tell("place_changed", self, cause)
 
     def bring_up(self, what: Any, cause: str = "resume") -> None:
         """Bring a part back up that :meth:`take_down` took; the outages and windows of a spec end by themselves.
@@ -332,15 +486,9 @@ class Pool(Claims):
             the part is not down, or for other reasons only
         """
         part = self.part(what)
-        self.count_drained(part, -1)
+        self.absences.count_drained(part, -1)
         for pool, own in self.shares(part):
-            pool.come_up(own, cause)
-
-    def come_up(self, what: Any, cause: str) -> None:
-        """Bring a part up, whatever took it down, and record it."""
-        self.lift(what)
-        self.tell("place_changed", self, cause)
-        self.came_free()
+            pool.absences.come_up(own, cause)
 
     def shares(self, what: Any) -> Iterator[tuple[Pool, Any]]:
         """Yield the pool and its reservations that have some of a part, each with its share."""
@@ -368,7 +516,7 @@ class Pool(Claims):
         start, end
             seconds; ``end`` may be infinite; a past start means now, a window in the past is ignored
         what
-            a number of processors, or a tuple of nodes if nodes are identified (see ``units_of``)
+            a number of processors, or a tuple of nodes if nodes are identified (see ``absences.units_of``)
         tell
             called with ``True`` once the part is away, and with ``False`` once the window has ended
         purpose
@@ -393,33 +541,14 @@ class Pool(Claims):
             window.plan("begin", start)
         else:  # a system is built: its observers are told by the first event
             window.begun = True
-            self.lower(what)
+            self.absences.lower(what)
             window.plan("told", env.now)
         if end < float("inf"):
             window.plan("over", end)
         return window
 
-    @property
-    def drained(self) -> Any:
-        """The part of :attr:`away` that :meth:`take_down` took, in the same form."""
-        raise NotImplementedError
-
-    @drained.setter
-    def drained(self, value: Any) -> None:
-        raise NotImplementedError
-
-    def count_drained(self, what: Any, more: int) -> None:
-        """Count a part as taken down (1) or as brought up again (-1).
-
-        Raises
-        ------
-        InputError
-            the part to bring up was not taken down
-        """
-        raise NotImplementedError
-
     def part(self, what: Any) -> Any:
-        """Return a part as the argument of :meth:`lower` and :meth:`lift`.
+        """Return a part as :attr:`absences` counts it.
 
         Raises
         ------
@@ -429,47 +558,12 @@ class Pool(Claims):
         raise NotImplementedError
 
     def lower(self, what: Any) -> None:
-        """Take a part down without a record: the first step of :meth:`take_down`."""
-        raise NotImplementedError
-
-    def lift(self, what: Any) -> None:
-        """Bring a part up without a record: the first step of :meth:`bring_up`.
-
-        Raises
-        ------
-        InputError
-            the part is not down
-        """
-        raise NotImplementedError
+        """Take a part down, as :meth:`take_down` does, but without a record and without its reservations."""
+        self.absences.lower(self.part(what))
 
     @property
     def size(self) -> Any:
         """The change of the capacity since the pool was built, as a value: ``None`` if there is none."""
-        raise NotImplementedError
-
-    def take_size(self, size: Any) -> None:
-        """Take over the :attr:`size` of another pool of the same spec, without its parts that are down."""
-        raise NotImplementedError
-
-    def hit_by(self, what: Any, rng: np.random.Generator) -> list[Run]:
-        """Return the executions that a failure of a part stops, ordered by their starts; called once it is down.
-
-        A pool without identified nodes draws the failed processors from ``rng`` among all that were up, so that busy
-        processors are hit in proportion.
-        """
-        raise NotImplementedError
-
-    def in_the_way(self, what: Any) -> list[Run]:
-        """Return the executions to stop to empty a part that is down, the latest first."""
-        raise NotImplementedError
-
-    @property
-    def away(self) -> Any:
-        """The capacity that is down, as a value: a number of processors, or ((node, number of reasons), ...)."""
-        raise NotImplementedError
-
-    def take_away(self, away: Any) -> None:
-        """Take down the capacity in :attr:`away` of another pool of the same spec."""
         raise NotImplementedError
 
     def altered(self) -> None:
@@ -481,15 +575,7 @@ class Pool(Claims):
     @property
     def limited(self) -> bool:
         """Whether it limits the processors or the requested time of a job."""
-        return self.max_processors is not None or self.max_requested is not None
-
-    def limits_why_not(self, job: LiveJob) -> str | None:
-        """Return which limit of the pool the job exceeds, or ``None``."""
-        if self.max_processors is not None and job.processors > self.max_processors:
-            return Refusal.of(f"{job.processors} processors", f"{self.name} allows {self.max_processors}")
-        if self.max_requested is not None and job.planned > self.max_requested:
-            return Refusal.of(f"{job.planned:g} s", f"{self.name} allows {self.max_requested:g}")
-        return None
+        return self.limits.processors is not None or self.limits.requested is not None
 
     def can_run(self, job: LiveJob) -> bool:
         """Whether the pool could ever run the job."""
@@ -511,8 +597,8 @@ class Pool(Claims):
 
     def came_free(self) -> None:
         """Serve the waiting claims and wake the schedulers, after capacity came free."""
-        if self.claims_waiting:
-            self.serve_claims()
+        if self.claims.waiting:
+            self.claims.serve()
         self.wake_all()
 
     def wake_all(self) -> None:

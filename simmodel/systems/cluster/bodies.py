@@ -181,7 +181,7 @@ class BodyHolder(Holder):
         """Return why it can never have a number of processors, or ``None``."""
         wanted = probe(self.job, processors, 0.0)
         place: Pool = self._run.place
-        return place.why_not(wanted) or place.limits_why_not(wanted)
+        return place.why_not(wanted) or place.limits.why_not(wanted, place.name)
 
 
 def _name_job(error: BaseException, run: Run) -> None:

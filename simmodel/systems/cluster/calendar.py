@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.foundation.errors import SnapshotError
-from simmodel.resources.pools.windows import CapacityWindow, Purpose
+from simmodel.resources.pools.absences import CapacityWindow, Purpose
 from simmodel.snapshots.jobs import PlaceState, WindowState
 from simmodel.systems.failing import FailingPart, Failures
 
@@ -134,18 +134,14 @@ class Calendar:
             what = window.what if isinstance(window.what, int) else tuple(map(int, window.what))
             windows.append(WindowState(float(window.start), float(window.end), what, window.begun, window.why))
         is_open = pool.part_of is not None and pool in self._reserved.get(pool.part_of, ())
-        return PlaceState(
-            pool.name, pool.away, tuple(windows), is_open, self._pending.get(pool, ""), pool.size, pool.drained
-        )
+        pending, absences = self._pending.get(pool, ""), pool.absences
+        return PlaceState(pool.name, absences.away, tuple(windows), is_open, pending, pool.size, absences.drained)
 
     def restore(self, places: Iterable[PlaceState]) -> None:
         """Restore the capacity of the places; planned events are planned again with :meth:`plan_again`."""
         for state in places:
             pool = self._core.pools[state.name]
-            pool.take_size(state.size)
-            if state.down:
-                pool.take_away(state.down)
-                pool.drained = state.drained or pool.drained
+            pool.absences.restore(state.size, state.down, state.drained)
             for start, end, what, begun, why in state.windows:
                 window = CapacityWindow(pool, start, end, what, self.purpose(pool, why) if why else Purpose())
                 window.begun = begun
@@ -183,7 +179,7 @@ class Calendar:
     def _outage_parts(self, number: int) -> list[tuple[Pool, Part]]:
         outage = self._core.spec.outages[number]
         pool = self._pool(outage.partition)
-        return self._parts(pool, pool.units_of(outage))
+        return self._parts(pool, pool.absences.units_of(outage))
 
     def _outage(self, number: int) -> None:
         outage: OutageSpec = self._core.spec.outages[number]
@@ -199,7 +195,7 @@ class Calendar:
             self.plan(outage.at, "down", number)
         else:  # nothing runs yet, and observers are told by the first event
             for place, what in parts:
-                place.lower(what)
+                place.absences.lower(what)
             self.plan(now, "told", kind, *(place.name for place, _ in parts))
         if outage.until < float("inf"):
             self.plan(outage.until, "up", number)
@@ -232,14 +228,14 @@ class Calendar:
 
     def _take(self, parts: list[tuple[Pool, Part]], kind: str) -> None:
         for place, what in parts:
-            place.go_down(what, kind)
+            place.absences.go_down(what, kind)
             if kind == "failure":
-                self._execution.fail(place.hit_by(what, self._env.rng(f"{self._core.name}.hits")))
+                self._execution.fail(place.absences.hit_by(what, self._env.rng(f"{self._core.name}.hits")))
         self._core.wake()
 
     def _bring(self, parts: list[tuple[Pool, Part]], cause: str) -> None:
         for place, what in parts:
-            place.come_up(what, cause)
+            place.absences.come_up(what, cause)
 
     def _failing_parts(self, number: int) -> Iterable[FailingPart]:
         model = self._core.spec.failures[number]
@@ -285,16 +281,16 @@ class Calendar:
     def _reserve(self, place: Reserved) -> None:
         spec, parent, now = place.reservation, place.part_of, self._env.now
         if spec.end <= now:
-            place.lower(place.own_all)
+            place.absences.lower(place.absences.whole)
             self.plan(now, "told", "reservation", place.name)
             return
         self.open(place)
         # Jobs leave before others enter: at the start those of the partition, at the end those of the reservation.
-        self._announce(place, spec.end, float("inf"), place.own_all, "closed")
+        self._announce(place, spec.end, float("inf"), place.absences.whole, "closed")
         self._announce(parent, spec.start, spec.end, place.taken, f"reservation {place.name}")
         place.holds = spec.start <= now
         if not place.holds:
-            self._announce(place, now, spec.start, place.own_all, "not yet open")
+            self._announce(place, now, spec.start, place.absences.whole, "not yet open")
 
     def _announce(self, pool: Pool, start: float, end: float, what: Part, why: str) -> None:
         pool.announce(start, end, what, purpose=self.purpose(pool, why))
@@ -321,7 +317,7 @@ class Calendar:
 
     def _empty(self, place: Reserved) -> None:
         """Stop the work of the partition that is in the way of a reservation."""
-        self._execution.fail(place.part_of.in_the_way(place.taken))
+        self._execution.fail(place.part_of.absences.in_the_way(place.taken))
 
     def _hands_over(self, place: Reserved, what: str) -> bool:
         """Whether the part of a reservation changes hands now; otherwise it does once the last body has left."""

@@ -9,7 +9,7 @@ from simmodel.environment import END, SUBMIT, Environment, heard
 from simmodel.foundation.errors import InputError
 from simmodel.platform.options import ESTIMATES
 from simmodel.resources.pools.counts import CountPool
-from simmodel.resources.pools.pool import Pool
+from simmodel.resources.pools.pool import Limits, Pool
 from simmodel.systems.cluster.shared_io import SharedIO
 from simmodel.systems.system import Offers
 
@@ -204,8 +204,7 @@ def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) 
         pool = CountPool(env, partition.name, partition.processors, consumables)
         pool.spec = partition
     pool.priority = float(partition.priority)
-    pool.max_processors = partition.max_processors
-    pool.max_requested = partition.max_requested
+    pool.limits = Limits(partition.max_processors, partition.max_requested)
     return pool
 
 

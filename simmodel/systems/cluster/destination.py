@@ -155,7 +155,7 @@ class ClusterDestination(Destination):
         pool = self._plain
         if pool is not None and job.plain:
             if job.processors <= pool.largest:
-                if pool.max_processors is None and pool.max_requested is None:
+                if not pool.limited:
                     return None
             elif job._job is None:
                 return pool.too_large(job.processors, self.name)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simmodel.environment import ToCome
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
-from simmodel.scheduling.protocol import Preempt, Resize, Start
-from simmodel.scheduling.scheduler import handle_preempt
+from simmodel.scheduling.protocol import Resize, Start
 from simmodel.systems.cluster.elastic import carry_resize, carry_sized_start
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
 from simmodel.work.job import LiveJob, Run
@@ -125,7 +124,7 @@ class JobExecution:
         job, env = work, self.env
         now = env._now if since is None else since
         if job.watched and job.altered() is not None:
-            raise place.tampered(job)
+            place.check(job)
         if processors is None:
             grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
             self._queues[place].remove(job)
@@ -208,8 +207,8 @@ class JobExecution:
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)
         self._core.tell("job_resized", run, before, former.grant)
-        if place.claims_waiting:
-            place.serve_claims()
+        if place.claims.waiting:
+            place.claims.serve()
         if self._changed:
             self._tell_above()
 
@@ -314,8 +313,8 @@ class JobExecution:
             self._queueing.enqueue(job)
         else:
             self._over(job)
-        if place.claims_waiting:
-            place.serve_claims()
+        if place.claims.waiting:
+            place.claims.serve()
         if self._changed:
             self._tell_above()
         queue = self._queueing.only_queue
@@ -363,9 +362,8 @@ class JobExecution:
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
+        """The handlers of the decision types ``Resize``, and ``Start`` at a size."""
         return {
-            Preempt: partial(handle_preempt, self),
             Resize: partial(carry_resize, self),
             Start: partial(carry_sized_start, self),
         }

@@ -294,8 +294,8 @@ class _Builder:
             raise InputError(f"must be a number of processors from 0 to {pool.capacity}, got {what!r}", None, place)
         else:
             part = what
-        pool.lower(part)
-        pool.count_drained(part, 1)
+        pool.absences.lower(part)
+        pool.absences.count_drained(part, 1)
 
     def queue(self) -> None:
         """Put the waiting jobs into the queue, or let them be held by a limit or blocked by dependencies."""

@@ -228,7 +228,7 @@ class Intake:
         places = places_of(spec, core) if spec.partitions and core.only_pool is None else [_place_of(job, spec, core)]
         for pool in places:
             job.request = pool.request_of(spec)
-            reason = pool.why_not(job) or pool.limits_why_not(job)
+            reason = pool.why_not(job) or pool.limits.why_not(job, pool.name)
             if reason is None:
                 break
         else:
@@ -403,7 +403,7 @@ def _place_of(job: LiveJob, spec: Job, core: ClusterCore) -> Pool:
         if pool.part_of is not None:
             break  # reservations must be named
         job.request = pool.request_of(spec)
-        if pool.why_not(job) is None and pool.limits_why_not(job) is None:
+        if pool.why_not(job) is None and pool.limits.why_not(job, pool.name) is None:
             return pool
     return core.places[0]
 

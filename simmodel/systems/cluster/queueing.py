@@ -401,7 +401,7 @@ def able(job: LiveJob, places: Sequence[Pool]) -> tuple[list[Pool], Refusal]:
     found, reasons = [], {}
     for place in places:
         job.request = place.request_of(spec)
-        reason = place.why_not(job) or place.limits_why_not(job)
+        reason = place.why_not(job) or place.limits.why_not(job, place.name)
         if reason is None:
             found.append(place)
         else:

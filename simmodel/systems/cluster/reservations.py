@@ -10,9 +10,8 @@ import attrs
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.counts import CountPool
 from simmodel.resources.pools.hosts import HostPool
-from simmodel.resources.pools.node_changes import Nodes
-from simmodel.resources.pools.nodes import NodePool
-from simmodel.resources.pools.pool import Pool
+from simmodel.resources.pools.nodes import NodePool, Nodes
+from simmodel.resources.pools.pool import Limits, Pool
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
@@ -20,11 +19,36 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import PartitionSpec, ReservationSpec
     from simmodel.work.job import LiveJob
 
-__all__ = ["Reserved", "ReservedHosts", "ReservedNodes", "ReservedProcessors", "reserve"]
+__all__ = ["Access", "Reserved", "ReservedHosts", "ReservedNodes", "ReservedProcessors", "reserve"]
+
+
+class Access(Limits):
+    """Who may use a reservation and when, and the limits of its pool."""
+
+    __slots__ = ("_env", "_reservation")
+
+    def __init__(self, env: Environment, reservation: ReservationSpec) -> None:
+        super().__init__()
+        self._env = env
+        self._reservation = reservation
+
+    def why_not(self, job: LiveJob, name: str) -> str | None:
+        """Return why the job may not use the reservation, or ``None``."""
+        spec, now = self._reservation, self._env.now
+        if spec.users and job.user not in spec.users:
+            return Refusal.of(f"access of user {job.user}", f"reservation {spec.name} is for other users")
+        if spec.queues and job.queue not in spec.queues:
+            return Refusal.of(f"access of queue {job.queue}", f"reservation {spec.name} is for other queues")
+        if now >= spec.end:
+            return Refusal.of(f"access at {now:g} s", f"reservation {spec.name} ended at {spec.end:g} s")
+        longest = spec.end - max(spec.start, now)
+        if job.planned > longest:
+            return Refusal.of(f"{job.planned:g} s", f"reservation {spec.name} has {longest:g}")
+        return super().why_not(job, name)
 
 
 class Reserved(Pool):
-    """The base of reserved pools: who may use them, and when.
+    """The base of reserved pools; their ``limits`` say who may use them, and when.
 
     Attributes
     ----------
@@ -48,25 +72,6 @@ class Reserved(Pool):
     def vacant_at(self, others: Iterable[Reserved], leaves: Callable[[Any], float]) -> float:
         """Return the instant (s) at which it is expected to be vacant, by when each execution leaves."""
         raise NotImplementedError
-
-    def limits_why_not(self, job: LiveJob) -> str | None:
-        """Return why the job may not use the reservation, or ``None``."""
-        spec = self.reservation
-        if spec.users and job.user not in spec.users:
-            return Refusal.of(f"access of user {job.user}", f"reservation {spec.name} is for other users")
-        if spec.queues and job.queue not in spec.queues:
-            return Refusal.of(f"access of queue {job.queue}", f"reservation {spec.name} is for other queues")
-        if self.env.now >= spec.end:
-            return Refusal.of(f"access at {self.env.now:g} s", f"reservation {spec.name} ended at {spec.end:g} s")
-        longest = spec.end - max(spec.start, self.env.now)
-        if job.planned > longest:
-            return Refusal.of(f"{job.planned:g} s", f"reservation {spec.name} has {longest:g}")
-        return super().limits_why_not(job)
-
-    @property
-    def own_all(self) -> Any:
-        """All of its capacity, as an argument of :meth:`take_down`."""
-        return self.capacity
 
     def own_part(self, _what: Any) -> Any:
         """Return the share of a part of the partition; ``None`` if processors are not identified."""
@@ -108,23 +113,18 @@ class ReservedNodes(Reserved, NodePool):
     def vacant(self, others: Iterable[Reserved]) -> bool:
         """Whether none of the nodes is in use by the partition or held by another reservation."""
         held = set().union(*(other.taken for other in others if other.holds))
-        return held.isdisjoint(self.taken) and not self.part_of.in_the_way(self.taken)
+        return held.isdisjoint(self.taken) and not self.part_of.absences.in_the_way(self.taken)
 
     def vacant_at(self, others: Iterable[Reserved], leaves: Callable[[Any], float]) -> float:
         """Return when the last execution on the nodes is expected to have left."""
         mine = set(self.taken)
-        runs = self.part_of.in_the_way(self.taken)
+        runs = self.part_of.absences.in_the_way(self.taken)
         runs += [run for other in others if other.holds and not mine.isdisjoint(other.taken) for run in other.running]
         return max(map(leaves, runs), default=self.env.now)
 
     def leave(self, nodes: Nodes, cause: str = "leave") -> None:
         """Raise ``InputError``: its spec sets the nodes of a reservation."""
         raise InputError(f"cannot let nodes leave {self.name}: it is a reservation")
-
-    @property
-    def own_all(self) -> tuple[int, ...]:
-        """All of its nodes."""
-        return tuple(self.units)
 
     def own_part(self, what: Sequence[int]) -> tuple[int, ...]:
         """Return the numbers in the reservation of those nodes of the partition that are reserved."""
@@ -145,7 +145,7 @@ def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
         if it names nodes that the pool does not have
     """
     place: ReservedNodes | ReservedProcessors
-    taken = parent.units_of(spec)
+    taken = parent.absences.units_of(spec)
     partition: PartitionSpec = parent.spec
     if isinstance(parent, NodePool):
         kinds = [kind for kind in partition.nodes for _ in range(kind.count)]
@@ -167,6 +167,7 @@ def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
     place.part_of = parent
     parent.reserved.append(place)
     place.reservation = spec
+    place.limits = Access(env, spec)
     place.taken = taken
     place.priority = parent.priority
     return place

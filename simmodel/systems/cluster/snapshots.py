@@ -176,7 +176,7 @@ def _refuse_claims(cluster: LiveCluster) -> None:
         raise _shares(job)
     cluster.core.io.check_copy()
     for pool in cluster.places:
-        for claim in (*pool.claims_waiting, *pool.claims_held):
+        for claim in (*pool.claims.waiting, *pool.claims.held):
             who = f"process {claim.process.name}" if claim.process is not None else "an unknown process"
             raise SnapshotError(f"{who}, which has {claim.describe()}, cannot be copied: it is a generator")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.environment import Environment
@@ -13,10 +13,11 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
+from simmodel.scheduling.checks import NOT_STARTED
 from simmodel.scheduling.prediction import PredictorLike, predictor
-from simmodel.scheduling.protocol import Estimate, Load, View
+from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.registry import PolicyLike
-from simmodel.scheduling.scheduler import Handler, Scheduler
+from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.arrivals import note_left_out, prepared_of
 from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
@@ -235,7 +236,7 @@ class Cluster(System[LiveJob]):
     @property
     def handlers(self) -> Mapping[type, Handler]:
         """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
-        return self.execution.handlers
+        return {Preempt: partial(handle_preempt, self), **self.execution.handlers}
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} unfinished>"
@@ -417,12 +418,20 @@ class Cluster(System[LiveJob]):
         self.core.wake()
 
     def why_not_preempt(self, work: LiveJob, mode: str) -> str | None:
-        """Return why a running job cannot be preempted in this mode, or ``None``."""
+        """Return why a running job cannot be preempted in this mode, or a waiting one cancelled, or ``None``."""
+        if mode == "cancel" and work.state in NOT_STARTED:
+            return None
         return self.execution.why_not_preempt(work, mode)
 
     def preempt(self, work: LiveJob, mode: str = "requeue") -> None:
-        """Preempt a running job: it starts again from the queue or, with ``suspend``, continues later."""
-        self.execution.preempt(work, mode)
+        """Preempt a running job: it starts again from the queue or, with ``suspend``, continues later.
+
+        With ``cancel``, a waiting job is withdrawn.
+        """
+        if work.state in NOT_STARTED:
+            self.cancel(work)
+        else:
+            self.execution.preempt(work, mode)
 
     def keep_usage(self, usage: Usage) -> None:
         """Record the consumption of users from now on (for fair share)."""

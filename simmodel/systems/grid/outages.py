@@ -134,8 +134,7 @@ class Outages:
             site.down += 1
             if site.down == 1:
                 pool = site.system.places[0]
-                everything = pool.units
-                pool.go_down(len(everything) if pool.spec.processors is not None else list(everything), "failure")
+                pool.absences.go_down(pool.absences.whole, "failure")
         self._tell("site_down" if kind == "down" else "site_closed", site)
         if kind == "down" and site.down == 1:
             self._lose_jobs(site)
@@ -159,8 +158,7 @@ class Outages:
             site.down -= 1
             if not site.down:
                 pool = site.system.places[0]
-                everything = pool.units
-                pool.come_up(len(everything) if pool.spec.processors is not None else list(everything), "repair")
+                pool.absences.come_up(pool.absences.whole, "repair")
                 self.grid.stays.site_is_back(site)
         self._tell("site_up" if kind == "down" else "site_reopened", site)
         self.grid.scheduler.wake()

@@ -289,14 +289,14 @@ class MirroredCluster:
             wanted = down.get(pool.name, 0 if not isinstance(pool, NodePool) else frozenset())
             if isinstance(pool, NodePool):
                 assert isinstance(wanted, frozenset)
-                names = {pool.nodes[number] for number, _ in pool.drained}
+                names = {pool.nodes[number] for number, _ in pool.absences.drained}
                 if gone := sorted(wanted - names):
                     pool.take_down(gone)
                 if back := sorted(names - wanted):
                     pool.bring_up(back)
-            elif wanted != pool.drained:
+            elif wanted != pool.absences.drained:
                 assert isinstance(wanted, int)
-                more = min(wanted, pool.capacity) - pool.drained
+                more = min(wanted, pool.capacity) - pool.absences.drained
                 if more > 0:
                     pool.take_down(more)
                 elif more < 0:

@@ -116,9 +116,9 @@ def _out(pool: Pool) -> Counter[str]:
     """Return how often each node, or how many processors, are out of service for reasons that were not announced."""
     begun = [window.what for window in pool.windows if window.begun]
     if isinstance(pool, NodePool):
-        times = Counter({pool.nodes[node]: count for node, count in pool.away})
+        times = Counter({pool.nodes[node]: count for node, count in pool.absences.away})
         return times - Counter(pool.nodes[node] for what in begun for node in what)
-    return Counter({"": pool.spec.capacity - pool.capacity + pool.away - sum(begun)})
+    return Counter({"": pool.spec.capacity - pool.capacity + pool.absences.away - sum(begun)})
 
 
 def request_of(job: LiveJob) -> Demand:

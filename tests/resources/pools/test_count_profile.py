@@ -30,6 +30,7 @@ class Plain:
         return min(found, default=inf)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("most", [4, 6, 9, 256])
 @pytest.mark.parametrize("seed", range(15))
 def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):

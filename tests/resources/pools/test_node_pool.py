@@ -96,13 +96,13 @@ def test_a_node_of_the_first_kind_has_these_powers():
 def test_names_and_numbers():
     pool = pool_of(NodeSpec(count=2), NodeSpec(name="gpu", count=1), NodeSpec(count=1))
     assert pool.nodes == ["node0", "node1", "gpu0", "node2"]
-    assert pool.units_of(OutageSpec(at=0, nodes=["gpu0", 0, "node2"])) == (0, 2, 3)
+    assert pool.absences.units_of(OutageSpec(at=0, nodes=["gpu0", 0, "node2"])) == (0, 2, 3)
     with pytest.raises(InputError, match="unknown node 'node9' of batch; known nodes: node0 to node2, or 0 to 3"):
-        pool.units_of(OutageSpec(at=0, nodes=["node9"]))
+        pool.absences.units_of(OutageSpec(at=0, nodes=["node9"]))
     with pytest.raises(InputError, match="unknown node 4"):
-        pool.units_of(OutageSpec(at=0, nodes=[4]))
+        pool.absences.units_of(OutageSpec(at=0, nodes=[4]))
     with pytest.raises(InputError, match="duplicate node 'node0' of batch"):
-        pool.units_of(OutageSpec(at=0, nodes=["node0", 0]))
+        pool.absences.units_of(OutageSpec(at=0, nodes=["node0", 0]))
 
 
 def test_nodes_go_down_and_come_back():

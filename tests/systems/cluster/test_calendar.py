@@ -232,12 +232,12 @@ def test_processors_that_fail_are_drawn_among_all_that_are_up():
     counts = dict.fromkeys(["a", "b", "c", ""], 0)
     pool.take_down(1)
     for _ in range(4000):
-        hit = pool.hit_by(1, rng)
+        hit = pool.absences.hit_by(1, rng)
         counts[hit[0].name if hit else ""] += 1
     for name, share in (("a", 0.2), ("b", 0.3), ("c", 0.4), ("", 0.1)):
         assert abs(counts[name] / 4000 - share) < 4 * (share * (1 - share) / 4000) ** 0.5
     pool.take_down(99)
-    assert [run.name for run in pool.hit_by(100, rng)] == ["a", "b", "c"]
+    assert [run.name for run in pool.absences.hit_by(100, rng)] == ["a", "b", "c"]
 
 
 def test_all_processors_fail():
@@ -286,6 +286,7 @@ def cases_job():
     return [Row(0, 10, 20, 2), Row(5, 10, 20, 4)]
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_mean_availability_of_units_that_fail_by_chance():
     spec = on_processors(50, failures=[FailureModel(mean_time_between_failures=80, mean_time_to_repair=20)])
     env = Environment(seed=4)

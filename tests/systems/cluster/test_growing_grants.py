@@ -169,7 +169,7 @@ def test_growth_that_nobody_waits_for_is_withdrawn_and_holds_up_nobody(way: str)
     env.process(holds(env, pool, 1, 30))
     env.process(behind())
     env.run(until=5)
-    assert len(pool.claims_waiting) == 2
+    assert len(pool.claims.waiting) == 2
     if way == "interrupt":
         process.interrupt()
     elif way == "kill":
@@ -178,7 +178,7 @@ def test_growth_that_nobody_waits_for_is_withdrawn_and_holds_up_nobody(way: str)
         kill(process)
     env.run()
     assert ends == [11]
-    assert (pool.free, pool.claims_waiting, len(pool.running)) == (4, [], 0)
+    assert (pool.free, pool.claims.waiting, len(pool.running)) == (4, [], 0)
 
 
 def test_growth_may_preempt_as_its_claim_does():
@@ -193,7 +193,7 @@ def test_growth_may_preempt_as_its_claim_does():
                 yield grant.grow(2)
             except simpy.Interrupt as interrupt:
                 cause = interrupt.cause
-                seen.append((env.now, isinstance(cause, Preempted) and cause.by is urgent, pool.claims_waiting))
+                seen.append((env.now, isinstance(cause, Preempted) and cause.by is urgent, pool.claims.waiting))
 
     urgent: Any = None
 
@@ -587,7 +587,7 @@ def check_conserved(name: str, policy: str, found: list[Script], seed: int) -> N
     env.run()
     result = cluster.result()
     assert set(result.jobs["status"].tolist()) <= {"completed", "timeout"}
-    assert (pool.free, len(pool.running), pool.claims_waiting, pool.claims_held) == (12, 0, [], [])
+    assert (pool.free, len(pool.running), pool.claims.waiting, pool.claims.held) == (12, 0, [], [])
     integral.check()
     rows = [*result.runs.rows(), *(() if result.claims is None else result.claims.rows())]
     held = sum((row["end"] - row["start"]) * row["processors"] for row in rows)

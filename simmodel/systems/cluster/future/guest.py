@@ -164,7 +164,7 @@ class Forecast(Observer, Shown):
     def _starts_at_once(self, work: ProjectedJob, place: Pool) -> bool:
         """Whether work that requests only processors fits while nothing waits, under a policy that then starts it."""
         spec = work.job._job
-        if self._kind is None or not (spec is None or spec.plain) or self.cluster.view.waiting or place.claims_waiting:
+        if self._kind is None or not (spec is None or spec.plain) or self.cluster.view.waiting or place.claims.waiting:
             return False
         return place.fits(work.job)
 
@@ -235,7 +235,7 @@ class Forecast(Observer, Shown):
         """Restart the projection from the state of the cluster; return ``False`` if that state cannot be projected."""
         cluster, pool = self.cluster, self._pool
         self._stale = True
-        if not pool.simple or pool.up != pool.capacity or cluster.dependencies.waiting or pool.claims_waiting:
+        if not pool.simple or pool.up != pool.capacity or cluster.dependencies.waiting or pool.claims.waiting:
             return False
         running, waiting = [], []
         exact = _exact(work)
