@@ -351,8 +351,13 @@ class CountPlan:
             if not wide:
                 continue
             taken = 0
+            closed: dict[tuple[int, float], float] = {}  # what like jobs have been asked in vain
             for each, (i, width, requested, at) in enumerate(planned):
-                if width not in wide or at <= now or not profile.opens(width, requested, min(freed, at)):
+                like, before = (width, requested), min(freed, at)
+                if width not in wide or at <= now or before <= closed.get(like, now):
+                    continue
+                closed[like] = before  # of this mark, the profile of later jobs has no more free
+                if not profile.opens(width, requested, before):
                     continue
                 if each:
                     if not taken:
@@ -360,7 +365,7 @@ class CountPlan:
                     for _, other, its, start_of_other in planned[taken:each]:
                         profile.take(other, start_of_other, its)
                     taken = each
-                    if not profile.opens(width, requested, min(freed, at)):
+                    if not profile.opens(width, requested, before):
                         continue
                 self._go_back(i, profile if taken else profile.copy(), mark, planned[:each])
                 return
