@@ -258,7 +258,9 @@ class BackfillCycle:
         """Return the kinds of jobs of which one may start: enough idle nodes are free until its limit ends."""
         free = board.free_alike
         count = free.bit_count()
-        kinds = sorted([kind for kind, number in left.items() if number > 0 and kind[0] <= count], key=lambda kind: kind[1])
+        kinds = sorted(
+            [kind for kind, number in left.items() if number > 0 and kind[0] <= count], key=lambda kind: kind[1]
+        )
         found: set[Kind] = set()
         slots, at, now = self._table(board).slots, 0, self._now
         for kind in kinds:
