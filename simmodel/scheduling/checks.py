@@ -120,7 +120,7 @@ def why_not_reserve(decision: Reserve, now: float, places: Sequence[Place]) -> s
 def why_not_preempt(decision: Preempt, places: Sequence[Place]) -> str | None:
     """Return why the work of a decision is not running on one of these places, or ``None``; what waits is cancelled."""
     work = decision.work
-    withdrawn = decision.mode == "cancel" and isinstance(work, LiveJob) and work.state == "waiting"
+    withdrawn = decision.mode == "cancel" and isinstance(work, LiveJob) and work.state in NOT_STARTED
     if not withdrawn and (not isinstance(work, LiveJob | LiveTask) or work.state != "running"):
         return f"cannot preempt {work!r}: it is not running"
     if all(work.place is not each for each in places):

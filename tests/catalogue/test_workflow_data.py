@@ -94,7 +94,7 @@ def test_every_workflow_runs(name: str) -> None:
     runs_under(name, NAMES[:1])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name",
     [

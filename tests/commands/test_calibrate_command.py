@@ -64,19 +64,21 @@ def with_budget(budget: int) -> None:
 
 
 def test_a_calibration_is_continued_and_resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    budget = up_to(12, 7)
+    with_budget(budget)
     whole = ["calibrate", "c.toml", "--study", "whole.sqlite", "--runs", "whole.csv"]
     assert main(whole) == 0
     said = capsys.readouterr().out
     assert said.startswith("Calibration of 4 parameters: loss ")
-    assert "12 trials" in said
+    assert f"{budget} trials" in said
     with_budget(5)
     assert main(["calibrate", "c.toml", "--study", "parts.sqlite", "-q"]) == 0
-    with_budget(12)
+    with_budget(budget)
     assert main(["calibrate", "c.toml", "--study", "parts.sqlite", "--runs", "parts.csv", "--plot", "e.png"]) == 0
     assert (folder / "parts.csv").read_text() == (folder / "whole.csv").read_text()
     assert (folder / "e.png").stat().st_size > 5000
     assert main(["resume", "parts.sqlite", "--table", "v.csv"]) == 0
-    assert len(Study("parts.sqlite")) == 12
+    assert len(Study("parts.sqlite")) == budget
     assert len((folder / "v.csv").read_text().splitlines()) == 5
 
 

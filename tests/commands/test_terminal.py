@@ -31,6 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # ---------------------------------------------------------------------- standard output
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("command", "option", "begin"),
     [
@@ -94,6 +95,7 @@ def test_times_may_have_units(folder: Path) -> None:
 LOG = ["batch", "lublin-128-week"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("terminal", "lasting", "arguments", "shown"),
     [

@@ -100,6 +100,7 @@ def test_results_come_on_request_or_are_simulated_again(name: str) -> None:
     assert sum(far.came) > 1.5 * sum(near.came)
 
 
+@pytest.mark.long  # the usual metrics: the tests before
 def test_other_metrics_and_pages_of_measured_runs() -> None:
     here, there = (EXPERIMENTS["compare"](executor=each) for each in (None, Far()))
     for options in ({"warmup": "10%"}, {"tau": 1.0}):

@@ -18,6 +18,7 @@ MOST_SECONDS = 5.0
 MOST_MEMORY = 2**30
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", READERS)
 def test_a_mutated_file_is_read_or_refused_in_one_sentence(name: str, tmp_path, request) -> None:
     reader = READERS[name]

@@ -54,7 +54,7 @@ def same(one, other):
     )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LOGS)
 def test_every_real_log_is_read_and_its_numbers_are_python_s(name):
     path = data_file(f"swf/{name}.swf.gz")

@@ -173,6 +173,7 @@ def moved(make, draws, cut=25):
     return changed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("draws", [60, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_other_futures_move_nothing(name, draws):
@@ -414,6 +415,7 @@ def test_other_systems_are_refused():
 # ---------------------------------------------------------------------- forks
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("forks", [20, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_forks_go_on_alike(name, forks):

@@ -125,9 +125,7 @@ class Pinned(Easy):
                 profile.take(job, view.now, job.planned, found)
 
 
-@pytest.mark.parametrize(
-    "cases", [40, pytest.param(150, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("cases", [150, pytest.param(2000, marks=pytest.mark.exhaustive)])
 def test_jobs_wait_no_longer_in_the_mean_than_with_pinned_nodes(cases):
     waits = {Easy: 0.0, Pinned: 0.0}
     starts = {Easy: [], Pinned: []}

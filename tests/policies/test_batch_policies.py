@@ -42,6 +42,7 @@ def workload_of(case):
     return Workload({name: full[name] for name in ("submit", "run", "requested", "processors", "user")}, name="drawn")
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=up_to(150), deadline=None)
 @given(case=cases(max_jobs=14, dirty=True), overrun=st.sampled_from(["stop", "continue"]))
@@ -50,6 +51,7 @@ def test_starts_as_brute_force_says(name, case, overrun):
     assert run(workload_of(case), case.processors, name, overrun=overrun).starts == expected
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", ["fcfs", "easy", "easy-sjbf", "conservative", "sjf+easy"])
 @pytest.mark.parametrize("order", ["submits-first", "ends-first"])
 @settings(max_examples=up_to(100), deadline=None)
@@ -65,6 +67,7 @@ def test_starts_as_brute_force_says_event_by_event(name, order, case, overrun, e
     assert watch.starts == expected
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["conservative-keep", "sjf+conservative-keep"])
 @pytest.mark.parametrize("decide_on", ["instant", "event"])
 @settings(max_examples=up_to(150), deadline=None)
@@ -165,7 +168,7 @@ def test_an_order_that_changes_may_be_a_plain_function():
         assert starts == run(Workload(columns), 16, Backfill("wfp", kind)).starts
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", sorted(policy_names("jobs")))
 def test_every_policy_that_is_listed_runs_every_job(name):
     rng = np.random.default_rng(7)

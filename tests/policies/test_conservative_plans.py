@@ -146,6 +146,7 @@ def test_a_profile_that_is_kept_leads_to_the_same_promises_and_starts(seeds, mon
     assert sum(followed) > 2 * len(seeds)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("policy", [Conservative, ConservativeKeep, RenewsAll])
 @pytest.mark.parametrize("seed", [573, 1715, 2061])
 def test_a_job_that_is_expected_to_run_longer_than_planned_does_not_start_into_a_window(seed, policy):

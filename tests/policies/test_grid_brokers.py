@@ -194,6 +194,7 @@ def test_no_job_goes_to_a_site_that_cannot_run_it(cores, widths, broker):
         assert not site or spec.site(site).capacity >= wide
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("broker", BROKERS)
 def test_jobs_wait_at_the_broker_while_every_site_is_down_or_full(broker):
     sites = [SiteSpec(name=f"s{i}", cores=4, limit=1) for i in range(9)]

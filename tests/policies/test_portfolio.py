@@ -380,6 +380,7 @@ def test_scores_and_schedules_are_those_of_brute_force(case: Case, objective: st
         assert found["chosen"].tolist() == told["chosen"].tolist()
 
 
+@pytest.mark.long  # drawn jobs by brute force: the test before
 def test_the_paper_s_workload_by_brute_force():
     log = schedtwin(seed=3).where(np.arange(up_to(150, 60)))
     portfolio = Portfolio()

@@ -63,6 +63,7 @@ def test_the_python_of_the_page_runs_without_threads_and_processes(tmp_path: Pat
     assert printed(program).splitlines() == ["True True True"] * number
 
 
+@pytest.mark.long  # a run: the test before
 def test_comparisons_replications_and_what_ifs_need_neither_threads_nor_processes() -> None:
     program = f"""{LIKE_PYODIDE}
 from simmodel import Cluster, Environment, compare, load_workload, replicate, simulate, what_if

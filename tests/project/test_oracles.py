@@ -190,6 +190,7 @@ def swf_jobs(name: str) -> tuple[list[int], list[Job]]:
     return [int(row[0]) for row in rows], jobs
 
 
+@pytest.mark.long  # drawn jobs: the other tests of the file
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("column", "policy", "estimates"),

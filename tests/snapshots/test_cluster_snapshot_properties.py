@@ -56,7 +56,7 @@ def cuts(draw: st.DrawFn) -> tuple[Case, list[float]]:
     return case, sorted(set(map(float, draw(st.lists(at, min_size=1, max_size=3)))))
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("policy", [*POLICIES, Restart], ids=lambda policy: getattr(policy, "__name__", policy))
 @settings(max_examples=up_to(15, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=cuts())

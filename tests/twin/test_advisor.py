@@ -104,11 +104,13 @@ class Shuffled(Policy):
                 yield Start(jobs[number], view.places[0])
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_random_draws_go_on_from_decision_to_decision() -> None:
     found = replay_log(COUNTS, LOG, Shuffled())
     assert (found.advised.jobs["start"] == simulate(COUNTS, LOG, Shuffled()).jobs["start"]).all()
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_an_advisor_continues_from_the_state_of_another_one() -> None:
     def starts(renew: bool) -> list[Advice]:
         source = AdvisedLog(start(COUNTS, LOG, "fcfs"), "cluster")

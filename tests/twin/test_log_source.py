@@ -49,6 +49,7 @@ def test_a_recorded_log_tells_its_jobs_and_each_instant() -> None:
         assert before.time < after.time or order[type(before)] <= order[type(after)]
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_the_mirror_of_a_recorded_log_ends_empty_and_refuses_nothing() -> None:
     log = recorded_log()
     mirror = Mirror(32, "alps", "sjf+easy")

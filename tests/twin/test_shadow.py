@@ -15,7 +15,6 @@ from simmodel.twin.shadow import Shadow, shadow_of
 from simmodel.twin.sources.log import RecordedLog
 from simmodel.twin.sources.recorder import EventsOf
 from simmodel.work.workload import Workload
-from tests.helpers.examples import up_to
 
 LOG = lublin(400, 64, seed=5)
 
@@ -47,6 +46,7 @@ def test_a_scheduler_with_the_mirrored_policy_is_explained(policy: str, jobs: in
     assert report.alarms == ()
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_another_policy_brings_an_alarm_soon() -> None:
     shadow = shadowed(events_of("sjf"), "fcfs")
     assert shadow.alarms
@@ -58,6 +58,7 @@ def test_another_policy_brings_an_alarm_soon() -> None:
     assert report.plot(title="") is not None
 
 
+@pytest.mark.long  # another policy: the tests before
 def test_a_policy_that_changes_is_noticed_after_the_change() -> None:
     half = len(LOG) // 2
     events = events_of("sjf")
@@ -105,10 +106,11 @@ def test_the_gain_of_an_advised_policy_is_that_of_its_simulation(jobs: int) -> N
     assert "(too few jobs for an interval) shorter" in report.summary()
 
 
+@pytest.mark.long  # without an interval: the test before
 def test_the_interval_of_a_gain_is_that_of_batch_means() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs", "fcfs")
     request = Demand(processors=4, requested=9.0)
-    waits = np.random.default_rng(1).uniform(0, 50, up_to(600, 200))  # for nothing: each job is alone
+    waits = np.random.default_rng(1).uniform(0, 50, 600)  # for nothing: each job is alone
     for job, wait in enumerate(waits.tolist()):
         about: dict[str, Any] = {"cluster": "alps", "job": job, "submit": 100.0 * job}
         shadow.take(Submitted(**about, time=100.0 * job, request=request))

@@ -70,7 +70,7 @@ pytestmark = [  # sums beyond 1.8e308 are infinite, and labels of 300 digits lea
 ]
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seconds", SECONDS)
 @pytest.mark.parametrize(("kind", "name"), PLOTS)
 def test_results_of_huge_and_of_tiny_values(kind, name, seconds):

@@ -69,6 +69,7 @@ def test_title_and_size_are_the_users(faces, name):
     assert "mine" in [*texts, *(text.get_text() for ax in figure.axes for text in ax.texts)]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("faces", "name"), PLOTS, ids=IDS)
 def test_wrong_sizes_and_axes_with_a_size(faces, name):
     draw = drawn(faces, name)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import MISSED, Array, Board, Pending
+from simmodel.policies.slurm.board import MISSED, Array, Board, Hetero, Pending
 from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
@@ -181,6 +181,8 @@ class BackfillCycle:
     kinds
         how many jobs of each width and limit wait, if all are alike but for that, on one place: once none of those
         left can start, the cycle ends as soon as ``moved`` and ``marked`` are known
+    test
+        how long a test takes (s): a cycle ends once it has lasted ``bf_max_time``, in whole seconds
 
     Attributes
     ----------
@@ -200,7 +202,9 @@ class BackfillCycle:
         now: float,
         preemption: Preemption | None = None,
         kinds: Mapping[Kind, int] | None = None,
+        test: float = 0.0,
     ) -> None:
+        self._test, self._exact = test, now
         self._queue = queue
         self._preemption = preemption
         self._settings = settings
@@ -211,15 +215,18 @@ class BackfillCycle:
         self._tasks: Counter[Array] = Counter()  # of each array that have a plan
         self._over: set[Array] = set()  # those of which no further task is tested
         self._able: dict[tuple[Board, Each], dict[int, int]] = {}  # nodes by an instant, until a job starts
+        self._components: dict[Hetero, list[Planned]] = {}  # of heterogeneous jobs, as far as they have a plan
         self.planned: list[Planned] = []
         self.tested = self.started = 0
         self.moved = False
-        self._left: dict[Kind, int] | None = None  # of the jobs that may still be tested
-        self._reach = 0  # how many of the queue these are, with those tested
-        if kinds is not None:
-            self._reach = min(len(queue), settings.bf_max_job_test)
-            few = self._reach < len(queue)
-            self._left = dict(Counter([kind_of(job) for job in queue[: self._reach]]) if few else kinds)
+        self._left = None if kinds is None else dict(kinds)  # the jobs that have not been reached
+        self._near: Counter[Kind] | None = None  # those of them that are tested if all are, where there are others
+        self._width = 0  # their processors
+        self._taken = 0  # the nodes that have been reserved
+        skips = settings.bf_max_job_user or settings.bf_max_job_part or settings.bf_max_job_user_part
+        if kinds is not None and not skips and len(queue) > settings.bf_max_job_test and queue[0].quotas is None:
+            self._near = Counter([kind_of(job) for job in queue[: settings.bf_max_job_test]])
+            self._width = sum([kind[0] * number for kind, number in self._near.items()])
         self._same: dict[Kind, tuple[Planned | None, bool]] = {}  # plans without a reservation since the last one
         self._hopes: set[Kind] | None = None  # those of which one may start
         self._looked = 0  # the first plan, since the last start, that reserves idle nodes
@@ -243,16 +250,31 @@ class BackfillCycle:
         if left is None or not board.alike(job.shape):
             self._left = None
             return False
-        hopes = self._hopes
-        if hopes is None:
-            hopes = self._hopes = self._hoping(left, board)
-        if not hopes and (self.moved or self.started or self.marked):
+        if self._hopes is None:
+            self._hopes = self._hoping(left, board)
+        if self._none_left(board) and (self.marked or ((self.moved or self.started) and not board.up & ~board.busy)):
             return True
         kind = kind_of(job)
         left[kind] -= 1
         if not left[kind]:
-            hopes.discard(kind)
+            self._hopes.discard(kind)
+        if self._near is not None:
+            self._near[kind] -= 1
+            self._width -= kind[0]
         return False
+
+    def _none_left(self, board: Board) -> bool:
+        """Whether no job left may start.
+
+        Of a long queue, the first ``bf_max_job_test`` jobs alone are tested, unless for one of them no node is left at
+        any time: that cannot be while there are more nodes without a reservation than all of them ask for.
+        """
+        hopes, near = self._hopes, self._near
+        if not hopes:
+            return True
+        if near is None or any(near[kind] > 0 for kind in hopes):
+            return False
+        return (board.up & ~self._taken).bit_count() > self._width
 
     def _hoping(self, left: Mapping[Kind, int], board: Board) -> set[Kind]:
         """Return the kinds of jobs of which one may start: enough idle nodes are free until its limit ends."""
@@ -279,16 +301,28 @@ class BackfillCycle:
     def starts(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once.
 
-        A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled.
+        A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled. The
+        components of a heterogeneous job come last, if all of them can start.
         """
+        yield from self._singles()
+        for hetero, plans in self._components.items():
+            if len(plans) < hetero.size or any(plan.start > self._now for plan in plans):
+                continue
+            for job, _, nodes, _ in plans:
+                allocation = job.board.select(job, nodes)
+                if allocation is not None:
+                    yield job, allocation
+                    self.started += 1
+
+    def _singles(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         settings = self._settings
         for job in self._queue:
-            if self.tested >= settings.bf_max_job_test:
+            if self.tested >= settings.bf_max_job_test or (self._test and self._lasts()):
                 return
             if self._left is not None and self._hopeless(job):
                 return
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
-                self._reach_further()
+                self._near = None
                 continue
             if job.late:
                 yield job, MISSED
@@ -296,9 +330,16 @@ class BackfillCycle:
             plan, tries = self._plan(job) if self._left is None else self._plan_alike(job)
             self.tested += tries
             if not tries:
-                self._reach_further()
+                self._near = None
             if plan is None:
                 self._no_more_of(job)
+                continue
+            if job.hetero is not None:
+                if plan.start <= self._now:
+                    plan = plan._replace(nodes=job.board.chosen(job, plan.nodes, 0), reserved=True)
+                self._components.setdefault(job.hetero, []).append(plan)
+                if not self._reserve(plan):
+                    return
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
@@ -329,13 +370,10 @@ class BackfillCycle:
                 if self._tasks[job.array] >= settings.bf_max_job_array_resv:
                     self._no_more_of(job)
 
-    def _reach_further(self) -> None:
-        """Count one more job among those that may be tested, as one is not."""
-        if self._left is not None and self._reach < len(self._queue):
-            kind = kind_of(self._queue[self._reach])
-            self._left[kind] = self._left.get(kind, 0) + 1
-            self._reach += 1
-            self._hopes = None
+    def _lasts(self) -> bool:
+        """Whether the cycle has lasted for its longest time."""
+        most = self._settings.bf_max_time or self._settings.bf_interval
+        return int(self._exact + self.tested * self._test) - self._now >= most
 
     def _plan_alike(self, job: Pending) -> tuple[Planned | None, bool]:
         """Return what :meth:`_plan` does; what was found of a job of its kind holds until nodes are reserved."""
@@ -378,6 +416,9 @@ class BackfillCycle:
             end = int(self._now + self._settings.bf_window * 60)
             table = _Table(self._now // step * step, end // step * step, board.up, step)
             self._tables[board] = table
+            for begin, until, nodes in board.closures:
+                if begin < end:
+                    table.reserve(begin + 1, -(-until // step) * step, nodes)  # a job may end at its begin
         return table
 
     def _plan(self, job: Pending) -> tuple[Planned | None, bool]:
@@ -391,6 +432,8 @@ class BackfillCycle:
         reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
         later, tested, seen = now, False, board
+        if job.hetero is not None:  # not before the components in front of it
+            later = max([now, *(plan.start for plan in self._components.get(job.hetero, ()))])
         wanted = job.request.processors if board.alike(job.shape) else job.request.nodes or 0
         by_count = wanted and job.where is ANYWHERE and not job.wishes.switches
         known = self._able.setdefault((board, job.shape.each), {})
@@ -444,6 +487,7 @@ class BackfillCycle:
             begin, end = start // step * step, (start + job.limit) // step * step
             self._records += self._table(job.board).reserve(begin, end, nodes)
             self._same.clear()
+            self._taken |= nodes
             if self._left is not None and nodes & job.board.free_alike:
                 self._hopes = None
         self.planned.append(plan)

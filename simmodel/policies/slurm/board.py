@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.allocation import NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["MISSED", "Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
+__all__ = ["MISSED", "Array", "Board", "Held", "Hetero", "Pending", "Plan", "Site", "Stake"]
 
 MISSED = "its deadline cannot be met"
 """In place of the nodes of a job: it is cancelled."""
@@ -96,6 +96,13 @@ class Array:
     running: int = 0
 
 
+class Hetero(NamedTuple):
+    """A heterogeneous job: the name that its components share, and their number. They start together or not at all."""
+
+    name: str
+    size: int
+
+
 @attrs.define(eq=False)
 class Pending:
     """A waiting job as both loops see it.
@@ -122,6 +129,8 @@ class Pending:
         the number of its record: that of its array
     held
         whether it is held
+    hetero
+        the heterogeneous job of which it is a component
 
     Attributes
     ----------
@@ -149,6 +158,7 @@ class Pending:
     array: Array | None = None
     record: int = 0
     held: bool = False
+    hetero: Hetero | None = None
     wishes: Wishes = NOTHING
     begin: float = 0.0
     qos: Qos | None = None
@@ -225,6 +235,8 @@ class Board:
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
     layout
         the weights, features and switches of its nodes
+    closures
+        the spans of time (s) for which nodes are kept for something else, from a future instant on: reservations
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
@@ -236,6 +248,7 @@ class Board:
         self.now = 0
         self.running: list[Held] = []
         self.completing = self.up = 0
+        self.closures: list[tuple[int, int, int]] = []
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._totals: dict[int, dict[str, float]] = {}
         self._busy: int | None = None
@@ -245,7 +258,8 @@ class Board:
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
         alike = bool((table.capacity[0] == 1).all()) and len(self.layout.weights) == 1 and not self.layout.switches
         self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt)
-        self._idle: list[int] = []  # of nodes of one core: those free after so many ends, as far as known
+        self._idle: int | None = None  # of nodes of one core: those free now, and those that so many ends free
+        self._ended: list[int] = [0]
 
     def alike(self, shape: Shape) -> bool:
         """Whether a shape asks for nodes of one core, all alike: each is free or not, and nothing else matters."""
@@ -290,9 +304,9 @@ class Board:
         if release:
             self.table.release(held.allocation)
         self._changed()
-        if self._alike:
-            freed = held.nodes & self.up
-            self._idle = [each | freed for each in self._idle[: at + 1]] + self._idle[at + 2 :]
+        del self._ended[at + 1 :]
+        if self._idle is not None:
+            self._idle |= held.nodes & self.up
 
     def _changed(self) -> None:
         """Forget what was found of other running jobs."""
@@ -308,7 +322,14 @@ class Board:
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._changed()
-        self._idle.clear()
+        self._idle, self._ended = None, [0]
+
+    def closed(self, until: int) -> int:
+        """Return the nodes that are kept for something else before an instant (s), as bits."""
+        found = 0
+        for begin, _, nodes in self.closures:
+            found |= nodes if begin < until else 0
+        return found
 
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
@@ -316,7 +337,9 @@ class Board:
         self.running.insert(at, held)
         self.ends.insert(at, held.end)
         self._changed()
-        self._idle = [each & ~held.nodes for each in self._idle[: at + 1]] + self._idle[at:]
+        del self._ended[at + 1 :]
+        if self._idle is not None:
+            self._idle &= ~held.nodes
 
     def stopped(self, held: Held, completing: bool) -> None:
         """Note a job that has just been preempted; ``completing``: its nodes are not free yet."""
@@ -325,7 +348,7 @@ class Board:
         if completing:
             self.completing |= held.nodes
         self._changed()
-        self._idle.clear()
+        self._idle, self._ended = None, [0]
 
     def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
         """Return the same nodes with other free capacity and other running jobs."""
@@ -430,6 +453,10 @@ class Board:
         low, high = 1, len(self.running)
         if not self._fits_after(high, job, nodes):
             return None
+        if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
+            ended, idle = self._ended_after(high), self._idle_after(0) & nodes
+            wanted, busy = job.request.processors - idle.bit_count(), nodes & ~idle
+            return max(bisect_left(ended, wanted, 0, high, key=lambda each: (each & busy).bit_count()), 1)
         while low < high:
             middle = (low + high) // 2
             if self._fits_after(middle, job, nodes):
@@ -533,9 +560,13 @@ class Board:
 
     def _idle_after(self, released: int) -> int:
         """Return the nodes of one core that are free after the first ends."""
-        idle = self._idle
-        if not idle:
-            idle.append(mask_of(self.table.free[0] >= 1))
-        while len(idle) <= released:
-            idle.append(idle[-1] | self.running[len(idle) - 1].nodes & self.up)
-        return idle[released]
+        if self._idle is None:
+            self._idle = mask_of(self.table.free[0] >= 1)
+        return self._idle | self._ended_after(released)[released] if released else self._idle
+
+    def _ended_after(self, released: int) -> list[int]:
+        """Return the nodes that no, one, two, ... ends free, of so many ends at least."""
+        found = self._ended
+        while len(found) <= released:
+            found.append(found[-1] | self.running[len(found) - 1].nodes & self.up)
+        return found

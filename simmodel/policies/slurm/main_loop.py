@@ -48,9 +48,9 @@ def main_cycle(
         called for each job whose reason for waiting is noted: because its partition is closed, its nodes are kept for
         others, or a licence is not free
     partitions
-        the names of all partitions, if the loop may end once all are closed
+        the names of the partitions of all places, if the loop may end once all are closed
     """
-    closed: set[str] = set()
+    closed: set[tuple[str, Board]] = set()  # reservations are boards of their own
     open_nodes: dict[Board, int] = {}
     tested = 0
     of_partition: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def main_cycle(
         if not full and tested > settings.default_queue_depth:
             return
         tested += 1
-        if name in closed:
+        if (name, board) in closed:
             note()
             if len(closed) == len(partitions):
                 return
@@ -77,12 +77,17 @@ def main_cycle(
             if not job.ready:
                 note()
             if settings.assoc_limit_stop:
-                closed.add(name)
+                closed.add((name, board))
             continue
         nodes = open_nodes.setdefault(board, board.up) & job.site.nodes
+        if job.hetero is not None:  # the backfill loop alone starts its components
+            if reserves(job, settings):
+                closed.add((name, board))
+                open_nodes[board] &= ~job.site.nodes
+            continue
         if nodes.bit_count() < (job.request.nodes or 1):
             note()
-        nodes &= ~board.completing
+        nodes &= ~(board.completing | board.closed(board.now + job.limit))
         allocation = board.select(job, nodes)
         if allocation is None and preemption is not None:
             victims = preemption.victims(board, job, nodes)
@@ -94,7 +99,7 @@ def main_cycle(
         elif (must := job.where.must) and must.bit_count() >= (job.request.nodes or 1):
             open_nodes[board] &= ~must
         elif reserves(job, settings):
-            closed.add(name)
+            closed.add((name, board))
             open_nodes[board] &= ~job.site.nodes
 
 

@@ -17,7 +17,7 @@ from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
-from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site, Stake
+from simmodel.policies.slurm.board import Array, Board, Held, Hetero, Pending, Site, Stake
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.holds import Records
@@ -33,6 +33,7 @@ from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
+from simmodel.work.job import OVER
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -100,18 +101,24 @@ class Batch(Protocol):
 class _Events(Observer):
     """The submissions and ends since the last decision: jobs that depend on others ask for none, but wake the loops."""
 
-    def __init__(self, env: Environment) -> None:
+    def __init__(self, env: Environment, everyone: bool) -> None:
         self._env = env
+        self._everyone = everyone
         self.events: list[tuple[float, Run | None]] = []
         self.last = -1  # the number of the last job that was submitted
-        self.wishing: list[LiveJob] = []  # the jobs with options among those submitted
+        self.submitted: list[LiveJob] = []  # the jobs that were: all, or those with options
+        self.cancelled: list[LiveJob] = []
 
     def job_submitted(self, job: LiveJob, /) -> None:
         """Note when a job was submitted."""
         self.events.append((float(self._env.now), None))
         self.last = int(job.seq)
-        if job.spec is not None and job.spec.options:
-            self.wishing.append(job)
+        if self._everyone or (job.spec is not None and job.spec.options):
+            self.submitted.append(job)
+
+    def job_cancelled(self, job: LiveJob, /) -> None:
+        """Note that a job was cancelled while it waited."""
+        self.cancelled.append(job)
 
     def job_ended(self, run: Run, status: str, /) -> None:
         """Note when a job ended."""
@@ -190,6 +197,9 @@ class Slurm(Policy):
         self._at_once: list[float] = []  # runs of the main loop that the end of an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._events: _Events | None = None
+        self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
+        self._refusals: Counter[str] = Counter()  # how many there were
+        self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
@@ -283,6 +293,8 @@ class Slurm(Policy):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
         elif self.settings.enforce_limits:
             found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
+        for reason, count in self._refusals.items():
+            found.append(f"policy slurm refused {counted(count, 'job')} at submission: {reason}")
         for option, jobs in self._unread.items():
             found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
         return tuple(found)
@@ -293,7 +305,7 @@ class Slurm(Policy):
         """Note the submissions and ends of the jobs of the system from now on."""
         if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
-        self._events = _Events(system.env)
+        self._events = _Events(system.env, self._quotas is not None)
         system.env.observe(self._events)
 
     def _board(self, place: Pool) -> Board:
@@ -385,10 +397,17 @@ class Slurm(Policy):
 
     # ------------------------------------------------------------------ decisions
 
+    def forget(self) -> None:
+        """Look at all jobs anew in each cycle from now on: starts are taken back."""
+        self._plain = False
+
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Run the loops that are due, and wake for the next."""
         now = view.now
         self._note(view, now)
+        for job, reason in self._refused.items():
+            yield Preempt(job, "cancel", reason)
+        self._refused.clear()
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
         due = [
@@ -462,6 +481,8 @@ class Slurm(Policy):
                 self._charges.ended(int(run.work.seq), at)
             if self._quotas is not None:
                 self._quotas.ended(int(run.work.seq))
+                if run.work.state in OVER:
+                    self._quotas.left(int(run.work.seq))
             held = self._held.pop(run, None)
             if held is None:
                 continue
@@ -477,9 +498,14 @@ class Slurm(Policy):
         events.clear()
         if self._events is not None:
             self._records.last = max(self._records.last, self._events.last)
-            for job in self._events.wishing:
+            for job in self._events.submitted:
                 self._record(job)
-            self._events.wishing.clear()
+                self._submit(job)
+            for job in self._events.cancelled:
+                if self._quotas is not None:
+                    self._quotas.left(int(job.seq))
+            self._events.submitted.clear()
+            self._events.cancelled.clear()
         if idle:
             for clock in clocks:
                 clock.pass_to(now)
@@ -487,8 +513,26 @@ class Slurm(Policy):
             self._settled.clear()
             for clock in clocks:
                 clock.ask(now)
+        away = [window.begun for place in view.places for window in place.windows]
+        if away != self._away:
+            self._away = away
+            self._backfill.ask(now)
         for turn in self._records.turns_by(now):
             self._hold(turn.record, turn.at, turn.held)
+
+    def _submit(self, job: LiveJob) -> None:
+        """Count a job that was submitted, or refuse it by the limits of submissions."""
+        if self._quotas is None:
+            return
+        self._board(job.place)
+        site = self._sites_for(job.place, job, _wishes_of(job))[0]
+        counted = self._counted(job, site, Request(job.processors), 0.0)
+        reason = self._quotas.refusal(counted)
+        if reason is None:
+            self._quotas.submitted(counted)
+        else:
+            self._refused[job] = reason
+            self._refusals[reason] += 1
 
     def _hold(self, record: int, at: float, held: bool) -> None:
         """Hold the jobs of a record, or release them: then they wait behind all that were submitted until now."""
@@ -546,11 +590,14 @@ class Slurm(Policy):
                 record=record,
                 begin=begin,
                 held=self._records.holds(record),
+                hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
             )
             if self.accounts is not None:
                 pending.counted = self._counted(job, site, request, float(limit))
                 pending.qos = pending.counted.qos
                 pending.quotas = self._quotas
+                if self._quotas is not None and job not in self._refused:
+                    self._quotas.submitted(pending.counted)
             pending.priority = self._priority(pending, now)
             insort(self._queue, pending, key=Pending.key)
             self._kinds[kind_of(pending)] += 1
@@ -621,7 +668,17 @@ class Slurm(Policy):
         of = accounts.association(job.user, job.group, site.spec.name)
         account = of.account if of is not None else "" if job.group is None else str(job.group)
         qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
-        return Counted(int(job.seq), str(job.user), account, of, qos, tres_of(request), limit)
+        name = site.spec.qos
+        return Counted(
+            number=int(job.seq),
+            user=str(job.user),
+            account=account,
+            association=of,
+            qos=qos,
+            tres=tres_of(request),
+            seconds=limit,
+            partition_qos=accounts.qos_of(job.id, None, name) if name else None,
+        )
 
     def _charge(self, site: Site, run: Run, counted: Counted | None) -> None:
         """Count a running job, and note what it is charged."""
@@ -629,7 +686,7 @@ class Slurm(Policy):
             return
         of = counted.association
         if self._quotas is not None:
-            self._quotas.started(counted)
+            self._quotas.started(counted._replace(started=float(run.started)))
         if self._charges is not None and of is not None and of.user is not None:
             amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
             bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
@@ -677,6 +734,9 @@ class Slurm(Policy):
         if self.settled(now, turn):
             return
         self._renew(now)
+        if self._quotas is not None and self.settings.multifactor:  # minutes are counted when usage is
+            period, origin = self.settings.calc_period, self.timing.main_first
+            self._quotas.taken_off = origin + (now - origin) // period * period
         reason = "backfill" if turn is None else "main loop"
         queue = self._queue
         if not self._plain:
@@ -687,9 +747,10 @@ class Slurm(Policy):
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
         kinds = None
-        if self._plain and self._preemption is None and not self.timing.test and len(self._boards) == 1:
+        usual = self._plain and not any(place.windows for place in view.places)
+        if usual and self._preemption is None and not self.timing.test and len(self._boards) == 1:
             kinds = self._kinds
-        cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds)
+        cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
         if turn is None:
             loop = cycle.starts()
         else:
@@ -700,7 +761,7 @@ class Slurm(Policy):
                 full=turn.full,
                 preemption=self._preemption,
                 note=self._note_reason,
-                partitions={name for sites in self._sites.values() for name in sites},
+                partitions=[name for sites in self._sites.values() for name in sites],
             )
         changed = False
         for job, given in loop:
@@ -818,7 +879,10 @@ class Slurm(Policy):
         for place, board in self._boards.items():
             mine = self._held_at(place, board)
             held |= mine
-            board.renew(now, mine.values(), self._completing_at(place))
+            away, board.closures = _windows(place, len(board.table), now)
+            board.renew(now, [*mine.values(), *away], self._completing_at(place))
+            for each in away:
+                board.up |= each.nodes
         self._held = held
         for array in self._arrays.values():
             array.running = 0
@@ -842,7 +906,7 @@ class Slurm(Policy):
             return False
         if len(board.table) != place.capacity or len(place.running) != len(board.running):
             return False
-        return board.all_up and board.idle == place.free
+        return board.all_up and board.idle == place.free and not place.windows and not board.closures
 
     def _end(self, run: Run) -> int:
         """Return the end of the limit of a running job (s, whole)."""
@@ -922,6 +986,22 @@ def _array_of(job: LiveJob) -> str:
 
 def _wishes_of(job: LiveJob) -> Wishes:
     return Wishes.of("" if job.spec is None else job.spec.options)
+
+
+def _windows(place: Pool, count: int, now: float) -> tuple[list[Held], list[tuple[int, int, int]]]:
+    """Return the nodes that are away until a known instant, as if a job had them, and future absences.
+
+    These are reservations and maintenance. Of counted processors, the last ones are away.
+    """
+    away, coming = [], []
+    for window in place.windows:
+        nodes = tuple(window.what) if isinstance(place, NodePool) else tuple(range(count - int(window.what), count))
+        end = ceil(min(window.end, now + 10.0 * YEAR))
+        if window.begun and isinstance(place, NodePool) and window.end < inf:
+            away.append(Held.of(end, -1, Allocation.away(nodes)))
+        elif not window.begun:
+            coming.append((int(window.start), end, sum(1 << node for node in nodes)))
+    return away, coming
 
 
 def _table_of(place: Pool) -> NodeTable:

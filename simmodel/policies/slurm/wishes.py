@@ -51,6 +51,8 @@ class Wishes(Fields):
         it is released), ``--hold=now+60,now+600`` (held later); ``None``: it is not
     deadline
         seconds after its submission by which it must have ended (``--deadline=now+N``); ``inf``: any time
+    components
+        of a heterogeneous job: of how many it is one (``--hetjob=N``, for ids such as ``17+0``); 0: it is none
     partitions
         the partitions in which it may run (``-p``)
     qos
@@ -75,6 +77,7 @@ class Wishes(Fields):
     begin: float = 0.0
     hold: tuple[float, float] | None = None
     deadline: float = inf
+    components: int = 0
     partitions: tuple[str, ...] = ()
     qos: str = ""
     unread: tuple[str, ...] = ()
@@ -234,6 +237,7 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "--begin": _begin,
     "--partition": lambda value: {"partitions": tuple(dict.fromkeys(filter(None, value.split(","))))},
     "--qos": _text("qos"),
+    "--hetjob": lambda value: {"components": int(value)},
     "--hold": _hold,
     "--deadline": lambda value: {"deadline": _begin(value)["begin"]},
 }

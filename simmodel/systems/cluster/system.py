@@ -13,6 +13,7 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
+from simmodel.scheduling.checks import NOT_STARTED
 from simmodel.scheduling.prediction import PredictorLike, predictor
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.registry import PolicyLike
@@ -418,7 +419,7 @@ class Cluster(System[LiveJob]):
 
     def why_not_preempt(self, work: LiveJob, mode: str) -> str | None:
         """Return why a running job cannot be preempted in this mode, or a waiting one cancelled, or ``None``."""
-        if mode == "cancel" and work.state == "waiting":
+        if mode == "cancel" and work.state in NOT_STARTED:
             return None
         return self.execution.why_not_preempt(work, mode)
 
@@ -427,7 +428,7 @@ class Cluster(System[LiveJob]):
 
         With ``cancel``, a waiting job is withdrawn.
         """
-        if work.state == "waiting":
+        if work.state in NOT_STARTED:
             self.cancel(work)
         else:
             self.execution.preempt(work, mode)

@@ -55,6 +55,7 @@ def test_plans_of_waiting_jobs_are_the_recorded_ones(name: str) -> None:
     assert sum(ours == theirs for ours, theirs in pairs) >= 0.95 * sum(len(recorded) for recorded, _ in found)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_a_textbook_easy_decides_otherwise() -> None:
     found = [cycle for name in RUNS for cycle in cycles(name, True)]
     assert sum(cycle.same for cycle in found) < 0.95 * len(found)

@@ -100,6 +100,7 @@ def batch_wait(seed, policy, processors, rate, draw):
     return float(simulate(processors, workload, policy).jobs["wait"][1000:].mean())
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_mmc_as_a_batch_cluster():
     interval = replications(
         lambda seed: batch_wait(seed, "fcfs", 4, 3.2, lambda rng, n: rng.exponential(1, n)), up_to(10, 5)

@@ -232,7 +232,7 @@ def test_a_large_crowd_equals_the_plain_solver_and_disbands(channels):
         assert [b.level for _, b in groups] == pytest.approx([a.level for a, _ in groups], rel=1e-12)
         assert [b.load for _, b in pairs] == pytest.approx([a.load for a, _ in pairs], rel=1e-11)
 
-    for _ in range(up_to(1200, 300)):
+    for _ in range(up_to(1200, 700)):
         join()
     compare()
     assert crowd.crowd is not None

@@ -287,6 +287,7 @@ def crowd(seed: int) -> tuple[list[int], list[NodeJob], list[float]]:
     return sizes, jobs, [rng.choice([0.5, 1.0, 2.0]) for _ in sizes]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("paced", [False, True])
 @pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "largest+easy"])
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def chosen(made, count):
     return None if found is None else found.numbers
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("placement", NETWORKED)
 def test_each_one_keeps_the_rules_of_placements(placement):
     from simmodel.testing.placements import check_placement
@@ -218,7 +218,7 @@ def test_a_placement_sees_the_request_and_the_network():
     assert seen == [(4, 3, 12, 4, 9)]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
 def test_any_network_leaves_the_schedule_of_other_placements_as_it_is(policy, exclusive):

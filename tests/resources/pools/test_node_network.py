@@ -45,6 +45,7 @@ def made(text):
     return read_topology(f"{text} bandwidth=1GBps")
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("text", TOPOLOGIES)
 def test_hops_and_links_are_those_of_each_route(text):
     topology = made(text)

@@ -156,6 +156,7 @@ def test_a_synthetic_log_starts_as_on_counted_processors(name, jobs):
     compare_on(load_workload("lublin-256").where(slice(0, jobs)), 256, name)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "jobs"), [("easy", 8000), pytest.param("easy", None, marks=pytest.mark.long), ("conservative", 3000)]
 )

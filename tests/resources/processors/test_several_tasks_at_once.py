@@ -207,6 +207,7 @@ def test_rates_that_follow_the_clock_against_a_loop_of_events(work: list[tuple[f
     assert found == pytest.approx(ends, abs=1e-4)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_a_run_over_a_calibration_goes_on_from_a_snapshot() -> None:
     for calibration in ("600s", 3590):
         check_resource(QPU, calibration=calibration)
@@ -441,12 +442,13 @@ def test_requests_that_can_never_run_are_refused() -> None:
 # ---------------------------------------------------------------------- the check of models
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", [SharedProcessor, Alone, Waves])
 def test_right_models_pass(model: type) -> None:
     check_resource(model)
 
 
+@pytest.mark.long  # own models: the tests beside it
 def test_ready_models_pass() -> None:
     check_resource("multi-stream-gpu", share=0.4)
     check_resource("llm-server", kv=60, **COSTS)

@@ -376,6 +376,7 @@ def test_a_job_that_grows_shares_its_links_as_before():
     assert rows[2]["nodes"] == (2, 3, 4, 5)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_cut_runs_of_elastic_jobs_with_traffic_end_alike():
     rng = random.Random(5)
     jobs = [each for each in crowd(5, 30) if each.nodes < 6]

@@ -96,6 +96,7 @@ def test_corrections_end_at_the_request() -> None:
     assert (stopped["end"].tolist(), stopped["status"].tolist()) == ([100], ["timeout"])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("options", [{}, {"decide_on": "event"}, {"overrun": "continue"}], ids=str)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "sjf+easy"])
 def test_predictions_of_the_request_change_nothing(policy: str, options: dict[str, str]) -> None:
@@ -123,6 +124,7 @@ def nodes(count: int, cores: int, **more: object) -> ClusterSpec:
     return ClusterSpec(partitions=[partition], **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("estimates", NAMES)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "easy-sjbf", "wfp+easy"])
 def test_what_happens_later_does_not_change_what_was_decided(policy: str, estimates: str) -> None:

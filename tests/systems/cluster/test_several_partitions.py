@@ -228,6 +228,7 @@ def test_unknown_names_and_reservations_in_a_list_are_errors(partitions, message
     assert str(found.value) == message
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "conservative-keep", "preemptive", "portfolio"])
 def test_snapshots_keep_the_queues_of_a_waiting_job(policy):
     jobs = [

@@ -215,7 +215,7 @@ def test_real_workflows_over_hosts(name, broker):
     )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("broker", [*ONLINE, "heft"])
 def test_montage_cut_and_continued(montage, broker):
     whole = simulate(sites(), montage, broker)

@@ -113,6 +113,7 @@ def test_answers_are_described_or_refused(document: dict[str, Any], seed: int) -
                 list(reports_of(job))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_texts_are_described_or_refused(seed: int) -> None:
     drawn = Random(seed)

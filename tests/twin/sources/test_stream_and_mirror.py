@@ -90,6 +90,7 @@ def state_of(mirror: Mirror) -> list[Any]:
     return [found.now, running, [(work.id, work.submit, work.processors) for work in found.waiting]]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kept", [0, 1, 15])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_stream_that_was_trimmed_leads_to_the_state_all_the_same(

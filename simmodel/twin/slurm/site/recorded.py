@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
@@ -137,12 +138,16 @@ class _Reader:
         self._places = [each.name for each in spec.partitions]
         self._licences = {each.name for each in spec.consumables}
         self._reservations = {each.name for each in spec.reservations}
+        names = {str(row["job"]) for row in self._rows}
+        self._components = Counter([name.partition("+")[0] for name in names if "+" in name])
         self._tasks: dict[str, list[int | str]] = {}
         for row in self._rows:
             name = row["job"]
             self._tasks.setdefault(str(name), []).append(name)
             if "_" in str(name):
                 self._tasks.setdefault(str(name).partition("_")[0], []).append(name)
+            elif "+" in str(name):
+                self._tasks.setdefault(str(name).partition("+")[0], []).append(name)
 
     def jobs(self) -> Iterator[RecordedJob]:
         """Yield the jobs, one for each id."""
@@ -185,7 +190,8 @@ class _Reader:
             run = limit or _ENDLESS
             if not isfinite(cancel):
                 self._count("still running", "as long as their limit")
-        line = SubmitLine.of(first.get("submit_line") or self._line_of(name))
+        _, plus, component = str(name).rpartition("+")
+        line = SubmitLine.of(first.get("submit_line") or self._line_of(name), int(component) if plus else None)
         where = self._where(name, first, line)
         if where is None:
             return None
@@ -295,7 +301,7 @@ class _Reader:
         if not line.values.get("nodes", "1").isdecimal():
             self._unread.add(name, "--nodes", line.values["nodes"], "the least number is taken")
         if "+" in str(name):
-            self._unread.add(name, "a component of a job", why="starts without the others")
+            words.append(f"--hetjob={self._components[str(name).partition('+')[0]]}")
         return " ".join(words)
 
     def _after(self, text: str, submit: float) -> str:
