@@ -240,6 +240,7 @@ def test_wrong_masks_are_errors(mask):
         ({"warm": [4]}, r"warm: must be a list of snapshots or their files, got \[4\]"),
         ({"accept": max}, "accept: must be a Filter, got <built-in function max>"),
         ({"backfill": "esay"}, "unknown backfill 'esay'; did you mean 'easy'"),
+        ({"hold": "no"}, "hold: must be True or False, got 'no'"),
         ({"candidates": "sfj"}, "unknown order 'sfj'|unknown policy 'sfj'"),
         ({"jobs": 61}, "jobs: must be from 1 to 60, the jobs of workload in the span, got 61"),
     ],
