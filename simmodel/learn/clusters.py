@@ -302,6 +302,9 @@ class ChooseNext(Act[JobWindow]):
     ) -> None:
         if backfill not in ("none", "easy"):
             raise unknown("backfill", backfill, ("none", "easy"))
+        for name, value in (("hold", hold), ("wait", wait)):
+            if not isinstance(value, bool):
+                raise InputError(f"must be True or False, got {value!r}", place=name)
         self.shown, self.backfill, self.candidates, self.hold, self.wait = shown, backfill, candidates, hold, wait
         self.space = Choice(shown.window + wait)
         self._masks = _masks(shown.window, wait)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,9 +15,10 @@ from simmodel.catalogue.workloads import is_generator
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import in_seconds
 from simmodel.learn.rewards import Reward
+from simmodel.runs.scenario import platform_of
 from simmodel.runs.simulating import start
 from simmodel.scheduling.objectives import ObjectiveLike
-from simmodel.systems.kinds import kind_of_snapshot
+from simmodel.systems.kinds import snapshot_in
 from simmodel.systems.submissions import read_workload
 from simmodel.work.workload import Workload
 
@@ -50,9 +52,9 @@ class Episodes:
         the range of the log from which jobs are taken, by their submission: (from, until), in s after the first
         submission or as texts such as ``("0d", "30d")``
     warm
-        snapshots, one of which each episode continues, instead of a platform: its queue and running jobs are there at
-        the beginning, and so are arrivals that it knows. Drawn jobs, and a log that begins earlier, are shifted to
-        begin at its instant
+        snapshots or their files, one of which each episode continues, instead of a platform: its queue and running jobs
+        are there at the beginning, and so are arrivals that it knows. Drawn jobs, and a log that begins earlier, are
+        shifted to begin at its instant
     accept
         a filter of the episodes
     options
@@ -75,16 +77,16 @@ class Episodes:
         *,
         jobs: int | None = None,
         span: Span | None = None,
-        warm: Sequence[Snapshot] = (),
+        warm: Sequence[Snapshot | str | Path] = (),
         accept: Filter | None = None,
         **options: Any,
     ) -> None:
         self.platform, self.workload, self.jobs, self.span = platform, workload, jobs, span
         self.warm, self.accept, self.options = warm, accept, options
-        if not isinstance(warm, list | tuple):
-            raise InputError(f"must be a list of snapshots, got {warm!r}", place="warm")
-        for each in warm:
-            kind_of_snapshot(each)  # refuses anything else
+        found = [snapshot_in(platform_of(each)) for each in warm] if isinstance(warm, list | tuple) else [None]
+        self._queues = [each for each in found if each is not None]
+        if len(self._queues) < len(found):
+            raise InputError(f"must be a list of snapshots or their files, got {warm!r}", place="warm")
         if accept is not None and not isinstance(accept, Filter):
             raise InputError(f"must be a Filter, got {accept!r}", place="accept")
         for name in ("policy", "seed"):
@@ -126,9 +128,9 @@ class Episodes:
         return log.where(slice(first, first + self.jobs))
 
     def _start(self, seed: int, work: GivenWork | None, policy: PolicyLike | None = None) -> Simulation:
-        if not self.warm:
+        if not self._queues:
             return start(self.platform, work, policy, seed=seed, **self.options)
-        snapshot = self.warm[seed % len(self.warm)]
+        snapshot = self._queues[seed % len(self._queues)]
         if work is not None:
             log = read_workload(work, seed=seed)
             early = snapshot.now - log["submit"].min(initial=inf)

@@ -351,8 +351,13 @@ class CountPlan:
             if not wide:
                 continue
             taken = 0
+            closed: dict[tuple[int, float], float] = {}  # what like jobs have been asked in vain
             for each, (i, width, requested, at) in enumerate(planned):
-                if width not in wide or at <= now or not profile.opens(width, requested, min(freed, at)):
+                like, before = (width, requested), min(freed, at)
+                if width not in wide or at <= now or before <= closed.get(like, now):
+                    continue
+                closed[like] = before  # of this mark, the profile of later jobs has no more free
+                if not profile.opens(width, requested, before):
                     continue
                 if each:
                     if not taken:
@@ -360,7 +365,7 @@ class CountPlan:
                     for _, other, its, start_of_other in planned[taken:each]:
                         profile.take(other, start_of_other, its)
                     taken = each
-                    if not profile.opens(width, requested, min(freed, at)):
+                    if not profile.opens(width, requested, before):
                         continue
                 self._go_back(i, profile if taken else profile.copy(), mark, planned[:each])
                 return
@@ -572,9 +577,17 @@ class CountPlan:
             self._profile.give_back(job.width, at, job.planned)
 
     def _fitting(self, first: int) -> list[LiveJob]:
-        """Return the jobs from a position in the line on that are not too large for the free processors."""
-        free = self._profile.free
-        return [job for job in self._line[first:] if job.width <= free]
+        """Return the jobs from a position in the line on of the widths of which a job may fit now."""
+        line, free, free_until = self._line, self._profile.free, self._profile.free_until
+        if self._marks is None:
+            return [job for job in line[first:] if job.width <= free]
+        now = self._place.env._now
+
+        def longest(width: int) -> float:
+            return nextafter(free_until(width), INFINITY) - now  # not less, whatever the rounding
+
+        widths = self._waiting.lanes(self._order).widths(free, longest)
+        return [job for job in line[first:] if job.width in widths] if widths else []
 
     def _fits(self, job: LiveJob) -> bool:
         """Whether a job could start now beside the planned ones."""

@@ -105,10 +105,17 @@ class Preempts(Protocol[Work]):
         """Preempt running work."""
         ...
 
+    def cancel(self, work: Work, /) -> None:
+        """Withdraw work that waits."""
+        ...
+
 
 def handle_preempt(system: Preempts[Work], decision: Preempt) -> str | None:
-    """Preempt running work, or return why this is impossible: the handler of ``Preempt``."""
+    """Preempt running work, or cancel a waiting job, or return why this is impossible: the handler of ``Preempt``."""
     job = decision.work
+    if decision.mode == "cancel" and job.state in NOT_STARTED:
+        system.cancel(job)
+        return None
     reason = system.why_not_preempt(job, decision.mode)
     if reason is None:
         system.preempt(job, decision.mode)

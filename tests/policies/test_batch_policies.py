@@ -9,6 +9,8 @@ from hypothesis import given, settings, strategies as st
 from simmodel.foundation.errors import InputError
 from simmodel.policies import Backfill, Easy
 from simmodel.policies.window import Window
+from simmodel.resources.pools.profile import CountProfile
+from simmodel.runs.simulating import simulate as simulate_jobs
 from simmodel.scheduling.registry import policy, policy_names
 from simmodel.work.job import Job as Request
 from simmodel.work.workload import Workload
@@ -123,6 +125,16 @@ def test_the_same_jobs_as_requests_start_at_the_same_times(case, name):
 def test_windows_of_other_sizes(case, size, planning):
     expected = simulate(case.jobs, case.processors, "window", window=size, planning=planning)
     assert run(workload_of(case), case.processors, Window(size=size, planning=planning)).starts == expected
+
+
+def test_a_window_of_like_jobs_is_planned_in_one_order(monkeypatch):
+    """Five jobs have 120 orders, all as good as the first: each job is planned once."""
+    asked = []
+    earliest = CountProfile.earliest
+    monkeypatch.setattr(CountProfile, "earliest", lambda self, *need: asked.append(need) or earliest(self, *need))
+    jobs = [Request(id=i, submit=0, run=10, processors=1) for i in range(5)]
+    simulate_jobs(2, jobs, "window", until=5)
+    assert len(asked) == 5
 
 
 @settings(max_examples=up_to(100), deadline=None)

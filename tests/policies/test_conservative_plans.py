@@ -211,6 +211,24 @@ def test_like_jobs_that_fit_at_one_instant_are_planned_with_one_search(monkeypat
     assert planned == [1 + 32 * i for i in range(10)] + [321]
 
 
+def test_a_deep_queue_that_has_been_planned_is_not_gone_through_at_each_end(monkeypatch):
+    """Jobs of 1 processor end as expected, one by one; 250 jobs of all 8 wait, and 250 of 1 that request too long."""
+    candidates = []
+    fitting = CountPlan._fitting
+
+    def noted(self, first):
+        found = fitting(self, first)
+        candidates.append(len(found))
+        return found
+
+    monkeypatch.setattr(CountPlan, "_fitting", noted)
+    short = [Job(id=i, submit=0, run=10 * (i + 1), processors=1) for i in range(8)]
+    wide = [Job(id=8 + i, submit=1, run=100, processors=8) for i in range(250)]
+    long = [Job(id=258 + i, submit=1, run=1000, processors=1) for i in range(250)]
+    simulate(8, [*short, *wide, *long], Conservative(), until=75)
+    assert candidates == [250, 0, 0, 0, 0, 0, 0]
+
+
 def test_a_search_begins_where_a_job_as_large_and_as_long_is_planned(monkeypatch):
     """One job per 10 s runs on all processors: once 100 are planned, a search begins at the last planned start."""
     begun = []

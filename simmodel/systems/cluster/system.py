@@ -13,7 +13,6 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
-from simmodel.scheduling.checks import NOT_STARTED
 from simmodel.scheduling.prediction import PredictorLike, predictor
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.registry import PolicyLike
@@ -418,20 +417,12 @@ class Cluster(System[LiveJob]):
         self.core.wake()
 
     def why_not_preempt(self, work: LiveJob, mode: str) -> str | None:
-        """Return why a running job cannot be preempted in this mode, or a waiting one cancelled, or ``None``."""
-        if mode == "cancel" and work.state in NOT_STARTED:
-            return None
+        """Return why a running job cannot be preempted in this mode, or ``None``."""
         return self.execution.why_not_preempt(work, mode)
 
     def preempt(self, work: LiveJob, mode: str = "requeue") -> None:
-        """Preempt a running job: it starts again from the queue or, with ``suspend``, continues later.
-
-        With ``cancel``, a waiting job is withdrawn.
-        """
-        if work.state in NOT_STARTED:
-            self.cancel(work)
-        else:
-            self.execution.preempt(work, mode)
+        """Preempt a running job: it starts again from the queue or, with ``suspend``, continues later."""
+        self.execution.preempt(work, mode)
 
     def keep_usage(self, usage: Usage) -> None:
         """Record the consumption of users from now on (for fair share)."""

@@ -48,6 +48,7 @@ def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):
         assert profile.fits(need, duration) == plain.fits(need, plain.now, duration)
         before = plain.now + rng.choice([0, 1, 3, 7.5, 20, 100, inf])
         assert profile.copy().opens(need, duration, before) == (plain.earliest(need, duration) < before)
+        assert profile.free_until(need) == next((at for at, free in profile.steps() if free < need), inf)
         if at < inf:
             most, fits = rng.randint(1, 4), profile.copy()
             room = fits.room(need, at, duration, most)

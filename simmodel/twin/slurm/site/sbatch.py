@@ -13,7 +13,7 @@ import attrs
 
 from simmodel.foundation.display import Fields
 
-__all__ = ["IDLE", "OPTIONS", "READ", "SubmitLine", "Words", "job_list", "read_words"]
+__all__ = ["IDLE", "OPTIONS", "READ", "OptionWords", "SubmitLine", "job_list", "read_words"]
 
 _FLAG, _OPTIONAL, _VALUE = range(3)
 
@@ -164,7 +164,7 @@ def _usual(name: str, value: str) -> bool:
     return value.strip("0") != "" or not name.startswith("mem")  # 0: all memory of the nodes
 
 
-class Words(NamedTuple):
+class OptionWords(NamedTuple):
     """Options of ``sbatch``: their values by long names, unknown ones, and how many words all of them are."""
 
     values: Mapping[str, str]
@@ -172,16 +172,16 @@ class Words(NamedTuple):
     taken: int
 
 
-def read_words(words: Sequence[str]) -> Words:
+def read_words(words: Sequence[str]) -> OptionWords:
     """Return the options in front of the script; an unknown one without a sign takes the next word, if it is no option.
 
     >>> read_words(["-Hn4", "--constr=big", "--later", "x", "run.sh", "-n5"])
-    Words(values={'hold': '', 'ntasks': '4', 'constraint': 'big'}, unknown=('--later=x',), taken=4)
+    OptionWords(values={'hold': '', 'ntasks': '4', 'constraint': 'big'}, unknown=('--later=x',), taken=4)
     """
     values: dict[str, str] = {}
     unknown: list[str] = []
     rest = _take(words, values, unknown, greedy=True)
-    return Words(values, tuple(unknown), len(words) - len(rest))
+    return OptionWords(values, tuple(unknown), len(words) - len(rest))
 
 
 def _script(words: list[str]) -> list[str]:
