@@ -20,6 +20,8 @@ from simmodel.catalogue import load_workload
 from simmodel.cli import main
 from simmodel.commands.parser import command_parser
 from simmodel.formats import write_swf
+from simmodel.foundation.entries import Entries
+from simmodel.platform import models as platform_models
 from simmodel.platform.kinds import KINDS as SPECS
 from simmodel.scheduling import registry
 from simmodel.snapshots import snapshot
@@ -69,9 +71,10 @@ def log_and_snapshot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Pa
 
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Undo what a page registers: policies, kinds of system and their snapshots."""
+    """Undo what a page registers: policies, kinds of system and their snapshots, models of a platform."""
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
-    for entries in (kinds._KINDS, SPECS, snapshot._KINDS):
+    models = [each for each in vars(platform_models).values() if isinstance(each, Entries)]
+    for entries in (kinds._KINDS, SPECS, snapshot._KINDS, *models):
         monkeypatch.setattr(entries, "_entries", dict(entries._entries))
 
 
