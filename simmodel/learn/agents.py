@@ -11,7 +11,7 @@ from gymnasium import spaces
 from simmodel.foundation.errors import InputError, clipped
 from simmodel.learn.coding import Act, Action, Choice, Mask, Observation, Observe
 from simmodel.learn.environment import SchedulingEnv
-from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Policy
 
 if TYPE_CHECKING:
     import gymnasium

@@ -9,14 +9,13 @@ import numpy as np
 from gymnasium import spaces
 
 from simmodel.foundation.errors import InputError, clipped
-from simmodel.scheduling.policy_base import parameters_of
+from simmodel.scheduling.protocol import parameters_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.foundation.errors import Plain
-    from simmodel.scheduling.policy_base import Decides
-    from simmodel.scheduling.protocol import Decision, View
+    from simmodel.scheduling.protocol import Decides, Decision, View
 
 __all__ = ["Act", "Action", "Choice", "Columns", "FunctionAct", "FunctionObserve", "Mask", "Observation", "Observe"]
 
@@ -95,7 +94,7 @@ class Act(Generic[Shown]):
     space
         of the actions
     decides
-        its kind of decision: see :class:`~simmodel.scheduling.policy_base.Policy`
+        its kind of decision: see :class:`~simmodel.scheduling.protocol.Policy`
     """
 
     space: spaces.Space[Any]

@@ -95,7 +95,7 @@ def test_classes_of_the_twin_have_names_of_their_own() -> None:
 def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:
     for first in (
         "simmodel",
-        "simmodel.runs.simulating",
+        "simmodel.runs.scenario",
         "simmodel.systems.cluster.system",
         "simmodel.experiments.comparison",
     ):

@@ -30,8 +30,7 @@ from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
+from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View, WakeAt
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment

@@ -38,7 +38,7 @@ def chosen(made, count):
 
 @pytest.mark.parametrize("placement", NETWORKED)
 def test_each_one_keeps_the_rules_of_placements(placement):
-    from simmodel.testing.placements import check_placement
+    from simmodel.testing.resources import check_placement
 
     check_placement(placement, {})
 
