@@ -263,7 +263,7 @@ if __name__ == "__main__":
     else:
         for each in sys.argv[2:]:
             found = judged(each)
-            seeds = ", ".join(f"{value:.4g}" for value in found.values("agent").mean(axis=1))
+            seeds = ", ".join(f"{value:.4g}" for value in found.values["agent"].mean(axis=1))
             print(f"{each}\n{found.summary()}\nseeds of the agent: {seeds}")
             for other in [name for name in found.heuristics if name.startswith("sjf")]:
                 apart = found.difference("agent", other)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from tests.helpers import few_cases, stable_ids
 from tests.helpers.examples import FEW
-from tests.helpers.stable_ids import pytest_collection_modifyitems, pytest_generate_tests, pytest_make_parametrize_id
+from tests.helpers.stable_ids import pytest_generate_tests, pytest_make_parametrize_id
 
-__all__ = ["pytest_collection_modifyitems", "pytest_generate_tests", "pytest_make_parametrize_id"]
+__all__ = ["pytest_generate_tests", "pytest_make_parametrize_id"]
 
 # Thousands of tests stay in memory: each look for garbage among all of it takes a second.
 gc.set_threshold(50_000, 20, 20)
@@ -42,7 +43,14 @@ def _no_figure_is_left() -> Iterator[None]:
         pyplot.close("all")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse ids that may differ between processes, and mark what only CI runs."""
+    stable_ids.pytest_collection_modifyitems(items)
+    few_cases.mark(items)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a longer search take more mutations of each file."""
     parser.addoption("--mutation-seed", type=int, default=0, help="seed of the mutations (default: 0)")
-    parser.addoption("--mutations", type=int, help="mutations of each file (default: 40; of all examples 200)")
+    parser.addoption("--mutations", type=int, help="mutations of each file (default: 15; of all examples 200)")

@@ -189,6 +189,7 @@ def test_streams_look_independent() -> None:
     assert abs(draws.mean()) < 0.02
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_streams_are_the_same_in_every_process() -> None:
     program = "from simmodel.environment import Environment; print(Environment(seed=7).rng('runs').integers(2**62))"
     answers = {printed(program, seed).strip() for seed in ("0", "1", "random")}

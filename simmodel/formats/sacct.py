@@ -202,7 +202,7 @@ def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
     run = (
         _amount(record, duration, "elapsedraw", "elapsed") if {"elapsedraw", "elapsed"} & record.keys() else end - start
     )
-    cancelled_waiting = state == "CANCELLED" and (not started or run == 0)
+    cancelled_waiting = state in ("CANCELLED", "DEADLINE") and (not started or run == 0)
     processors = _count(record, "alloccpus", "ncpus", "reqcpus")
     nodes = _count(record, "allocnodes", "nnodes", "reqnodes")
     minutes = _amount(record, duration, "timelimitraw")

@@ -9,8 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from simmodel.foundation.errors import InputError, clipped
-from simmodel.learn.coding import Act, Action, Choice, Mask, Observation, Observe
-from simmodel.learn.environment import SchedulingEnv
+from simmodel.learn.environment import Act, Action, Choice, Mask, Observation, Observe, SchedulingEnv
 from simmodel.scheduling.protocol import Policy
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def agent_policy(predict: Predict, env: gymnasium.Env[Observation, Action], name
     >>> simulate(12, "probe-4", agent_policy(shortest, batch_env(window=8), "shortest")).jobs["start"]
     array([   0.,  900., 1000., 1100.])
     """
-    inner = env.unwrapped
+    inner = getattr(env, "unwrapped", env)
     if not isinstance(inner, SchedulingEnv):
         raise InputError(f"must be a SchedulingEnv, got {inner!r}", place="env")
     if isinstance(predict, _SpacedModel):

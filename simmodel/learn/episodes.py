@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,8 +15,9 @@ from simmodel.catalogue.workloads import is_generator
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import in_seconds
 from simmodel.learn.rewards import Reward
-from simmodel.runs.scenario import start
+from simmodel.runs.scenario import platform_of, start
 from simmodel.scheduling.objectives import ObjectiveLike
+from simmodel.systems.kinds import snapshot_in
 from simmodel.systems.submissions import read_workload
 from simmodel.work.workload import Workload
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import GivenWork
 
-__all__ = ["Episodes", "Filter", "Span", "seconds_of", "split_by_time", "within"]
+__all__ = ["Episodes", "Filter", "Span", "apart", "seconds_of", "split_by_time", "within"]
 
 Span = tuple[float | str, float | str]
 
@@ -49,8 +51,9 @@ class Episodes:
         the range of the log from which jobs are taken, by their submission: (from, until), in s after the first
         submission or as texts such as ``("0d", "30d")``
     warm
-        snapshots, one of which each episode continues, instead of a platform: its queue and running jobs are there at
-        the beginning, and the jobs of the workload are submitted from its instant on
+        snapshots or their files, one of which each episode continues, instead of a platform: its queue and running jobs
+        are there at the beginning, and so are arrivals that it knows. Drawn jobs, and a log that begins earlier, are
+        shifted to begin at its instant
     accept
         a filter of the episodes
     options
@@ -73,12 +76,21 @@ class Episodes:
         *,
         jobs: int | None = None,
         span: Span | None = None,
-        warm: Sequence[Snapshot] = (),
+        warm: Sequence[Snapshot | str | Path] = (),
         accept: Filter | None = None,
         **options: Any,
     ) -> None:
         self.platform, self.workload, self.jobs, self.span = platform, workload, jobs, span
         self.warm, self.accept, self.options = warm, accept, options
+        found = [snapshot_in(platform_of(each)) for each in warm] if isinstance(warm, list | tuple) else [None]
+        self._queues = [each for each in found if each is not None]
+        if len(self._queues) < len(found):
+            raise InputError(f"must be a list of snapshots or their files, got {warm!r}", place="warm")
+        if accept is not None and not isinstance(accept, Filter):
+            raise InputError(f"must be a Filter, got {accept!r}", place="accept")
+        for name in ("policy", "seed"):
+            if name in options:
+                raise InputError("must not be given: the agent decides, and reset(seed=) seeds", place=name)
         self._log: Workload | None = None
         if jobs is None and span is None:
             return
@@ -87,7 +99,9 @@ class Episodes:
         if isinstance(workload, str) and is_generator(workload):
             raise InputError("must be None for a generator, whose parameters set the jobs", place="jobs, span")
         self._log = log = within(_known(read_workload(workload)), span)
-        if jobs is not None and not 1 <= jobs <= len(log):
+        if not len(log):
+            raise InputError(f"has no jobs of {log.name}, got {span!r}", place="span")
+        if jobs is not None and not (isinstance(jobs, int) and 1 <= jobs <= len(log)):
             raise InputError(
                 f"must be from 1 to {len(log)}, the jobs of {log.name} in the span, got {jobs!r}", place="jobs"
             )
@@ -113,9 +127,13 @@ class Episodes:
         return log.where(slice(first, first + self.jobs))
 
     def _start(self, seed: int, work: GivenWork | None, policy: PolicyLike | None = None) -> Simulation:
-        if not self.warm:
+        if not self._queues:
             return start(self.platform, work, policy, seed=seed, **self.options)
-        snapshot = self.warm[seed % len(self.warm)]
+        snapshot = self._queues[seed % len(self._queues)]
+        if work is not None:
+            log = read_workload(work, seed=seed)
+            early = snapshot.now - log["submit"].min(initial=inf)
+            work = log.replace(submit=log["submit"] + early) if early > 0 or self.jobs is not None else log
         return start(snapshot, work, policy, seed=seed, **self.options)
 
 
@@ -137,6 +155,10 @@ class Filter:
     high: float
     policy: PolicyLike = "sjf"
     objective: ObjectiveLike = "bounded_slowdown_mean"
+
+    def __attrs_post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise InputError(f"must be at most high, {self.high!r}, got {self.low!r}", place="low")
 
     @classmethod
     def of_medians(
@@ -180,7 +202,8 @@ def within(log: Workload, span: Span | None) -> Workload:
 
 def seconds_of(span: Span) -> tuple[float, float]:
     """Return both ends of a span (s); raises ``InputError`` if they are not two instants in order."""
-    begin, end = (in_seconds(each) for each in span)
+    pair = tuple(span) if isinstance(span, Sequence) else ()
+    begin, end = (in_seconds(each) for each in pair) if len(pair) == 2 else ("", "")
     if isinstance(begin, str) or isinstance(end, str) or not 0 <= begin < end:
         raise InputError(f"must be two instants >= 0 s, the first one before the second, got {span!r}", place="span")
     return float(begin), float(end)
@@ -200,9 +223,15 @@ def split_by_time(
     >>> parts["train"](np.random.default_rng()).run().result().jobs["job"].tolist()
     [1]
     """
-    found = sorted((*seconds_of(span), name) for name, span in spans.items())
-    for (_, end, name), (begin, _, other) in pairwise(found):
-        if begin < end:
-            raise InputError(f"{name} and {other} overlap from {begin:g} to {end:g} s", place="spans")
+    apart(spans)
     log = read_workload(workload)
     return {name: Episodes(platform, log, span=span, **options) for name, span in spans.items()}
+
+
+def apart(spans: Mapping[str, Span], place: str = "spans") -> dict[str, tuple[float, float]]:
+    """Return spans in s, by name; raises ``InputError`` if two overlap."""
+    found = {name: seconds_of(span) for name, span in spans.items()}
+    for (one, (_, end)), (other, (begin, _)) in pairwise(sorted(found.items(), key=lambda item: item[1])):
+        if begin < end:
+            raise InputError(f"must not overlap, as {one} and {other} do from {begin:g} s on", place=place)
+    return found

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from math import nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
 
 from simmodel.experiments.comparison import labelled_policies
-from simmodel.experiments.exploration import Exploration, explore
+from simmodel.experiments.exploration import explore
 from simmodel.foundation.display import Cells, Shown, counted, text_table
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.learn.episodes import Span, seconds_of, within
+from simmodel.learn.episodes import Span, apart, seconds_of, within
 from simmodel.metrics.statistics import Interval, cautious_interval
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
@@ -30,6 +27,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size
+    from simmodel.work.workload import Workload
 
 __all__ = ["HEURISTICS", "Judgement", "Trained", "judge"]
 
@@ -79,9 +77,6 @@ def judge(
     metric: str = "bounded_slowdown_mean",
     heuristics: Mapping[str, PolicyLike] | Sequence[PolicyLike] | None = None,
     level: float = 0.95,
-    seed: int = 0,
-    executor: Executor | None = None,
-    progress: bool = False,
     **options: Any,
 ) -> Judgement:
     """Run agents and heuristics on each week of a log, beginning with an empty system, and compare them week by week.
@@ -103,8 +98,8 @@ def judge(
         the policies beside the agents; default: those of :data:`HEURISTICS`
     level
         confidence of the intervals, between 0 and 1
-    seed, executor, progress, options
-        as for :func:`~simmodel.experiments.exploration.explore`
+    options
+        of :func:`~simmodel.experiments.exploration.explore`, such as ``executor``, and of each simulation
 
     Raises
     ------
@@ -121,17 +116,19 @@ def judge(
     >>> found.best, len(found.weeks), found.difference("agent", "fcfs").mean < 0
     ('sjf', 6, True)
     """
-    trained = {name: _several(each) for name, each in agents.items()}
+    trained = {name: _several(each) for name, each in agents.items()} if isinstance(agents, Mapping) else {}
     if not trained or not all(trained.values()):
-        raise InputError("must have at least one agent", place="agents")
-    found = read_workload(log)
-    work = {f"{begin:g} to {end:g} s": within(found, (begin, end)) for begin, end in _apart(weeks, trained)}
-    for week, jobs in work.items():
-        if not len(jobs):
-            raise InputError(f"has no jobs from {week}", place="weeks")
+        raise InputError(f"must be at least one agent by name, got {agents!r}", place="agents")
+    if "seeds" in options:
+        raise InputError("must not be given: each week is run once", place="seeds")
+    work = _work(read_workload(log), weeks, trained)
+    labels = {
+        name: [name] if len(seeds) == 1 else [f"{name} {n}" for n in range(1, len(seeds) + 1)]
+        for name, seeds in trained.items()
+    }
     runs: dict[str, PolicyLike] = {}
     for name, seeds in trained.items():
-        for label, each in _by_seed(name, seeds):
+        for label, each in zip(labels[name], seeds, strict=True):
             if label in runs:
                 raise InputError(f"duplicate name {label!r}", place="agents")
             runs[label] = each.policy
@@ -142,46 +139,36 @@ def judge(
     for name in others:
         if name in runs or name in trained:
             raise InputError(f"must not have the name of a heuristic, {name!r}", place="agents")
-    measured = explore(
-        {"system": platform},
-        work,
-        runs | others,
-        seeds=[seed],
-        level=level,
-        executor=executor,
-        progress=progress,
-        **options,
-    )
-    if metric not in measured.metrics:
-        raise unknown("metric", metric, measured.metrics)
-    return Judgement(measured, trained, metric)
+    found = explore({"system": platform}, work, runs | others, seeds=[0], level=level, **options)
+    if metric not in found.metrics:
+        raise unknown("metric", metric, found.metrics)
+    column, policies = found.samples[metric], found.samples["policy"]
+    beside = sorted(others, key=lambda name: (float(column[policies == name].mean()), name))
+    labels |= {name: [name] for name in beside}
+    values = {name: np.array([column[policies == label] for label in each]) for name, each in labels.items()}
+    return Judgement(values, trained, list(work), found.title(metric), level)
 
 
 def _several(given: GivenAgent) -> tuple[Trained, ...]:
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return tuple(each if isinstance(each, Trained) else Trained(each) for each in given)
-    return (given if isinstance(given, Trained) else Trained(given),)
+    each = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    return tuple(one if isinstance(one, Trained) else Trained(one) for one in each)
 
 
-def _by_seed(name: str, seeds: Sequence[Trained]) -> list[tuple[str, Trained]]:
-    """Return the agents of a name with labels of their own."""
-    return [(name if len(seeds) == 1 else f"{name} {number}", each) for number, each in enumerate(seeds, 1)]
-
-
-def _apart(weeks: Sequence[Span], trained: Mapping[str, Sequence[Trained]]) -> list[tuple[float, float]]:
-    """Return weeks (s) that overlap neither each other nor the spans of agents."""
-    found = [seconds_of(week) for week in weeks]
-    if not found:
-        raise InputError("must have at least one", place="weeks")
-    for (_, end), (begin, _) in pairwise(sorted(found)):
-        if begin < end:
-            raise InputError(f"must not overlap, as two do from {begin:g} s on", place="weeks")
-    for name, seeds in trained.items():
-        for first, last in (seconds_of(each.span) for each in seeds if each.span is not None):
-            for begin, end in found:
+def _work(log: Workload, weeks: Sequence[Span], trained: Mapping[str, Sequence[Trained]]) -> dict[str, Workload]:
+    """Return the jobs of each week, which overlaps neither another one nor the spans of agents."""
+    if not isinstance(weeks, Sequence) or not weeks:
+        raise InputError(f"must be at least one span, got {weeks!r}", place="weeks")
+    found = {}
+    for begin, end in apart({f"week {n}": week for n, week in enumerate(weeks, 1)}, "weeks").values():
+        for name, seeds in trained.items():
+            for first, last in (seconds_of(each.span) for each in seeds if each.span is not None):
                 if begin < last and first < end:
                     reason = f"must not have learned from what it is judged on, {begin:g} to {end:g} s"
                     raise InputError(reason, place=f"agents, {name}")
+        week = f"{begin:g} to {end:g} s"
+        found[week] = within(log, (begin, end))
+        if not len(found[week]):
+            raise InputError(f"has no jobs from {week}", place="weeks")
     return found
 
 
@@ -195,75 +182,69 @@ class Judgement(Shown):
 
     Parameters
     ----------
-    measured
-        the metrics of each policy and week; :meth:`~simmodel.experiments.exploration.Exploration.plot` draws them
+    values
+        the metric of each policy, of shape (seeds, weeks): agents first, then heuristics, the best one first
     trained
         the seeds of each agent
-    metric
-        the metric by which they are judged
+    weeks
+        the labels of the weeks
+    title
+        what is measured
+    level
+        confidence of the intervals
     """
 
-    measured: Exploration
+    values: Mapping[str, NDArray[np.float64]]
     trained: Mapping[str, tuple[Trained, ...]]
-    metric: str
-
-    @property
-    def weeks(self) -> list[str]:
-        """The labels of the weeks."""
-        return self.measured.labels("workload")
+    weeks: list[str]
+    title: str
+    level: float
 
     @property
     def heuristics(self) -> list[str]:
         """The names of the heuristics, the best one first."""
-        agents = {label for name, seeds in self.trained.items() for label, _ in _by_seed(name, seeds)}
-        others = [name for name in self.measured.labels("policy") if name not in agents]
-        return sorted(others, key=lambda name: (float(self._week_by_week(name).mean()), name))
+        return [name for name in self.values if name not in self.trained]
 
     @property
     def best(self) -> str:
         """The heuristic with the lowest mean over the weeks."""
         return self.heuristics[0]
 
-    def _week_by_week(self, label: str) -> NDArray[np.float64]:
-        samples = self.measured.samples
-        found: NDArray[np.float64] = samples[self.metric][samples["policy"] == label]
+    def _mean(self, name: str) -> NDArray[np.float64]:
+        if name not in self.values:
+            raise unknown("agent or heuristic", name, self.values)
+        found: NDArray[np.float64] = self.values[name].mean(axis=0)
         return found
-
-    def values(self, name: str) -> NDArray[np.float64]:
-        """Return the metric of an agent or a heuristic in each week, of shape (seeds, weeks)."""
-        known = [*self.trained, *self.heuristics]
-        if name not in known:
-            raise unknown("agent or heuristic", name, known)
-        labels = [label for label, _ in _by_seed(name, self.trained[name])] if name in self.trained else [name]
-        return np.array([self._week_by_week(label) for label in labels])
 
     def interval(self, name: str) -> Interval:
         """Return the mean of an agent or a heuristic over the weeks, with its interval."""
-        return self._interval(self.values(name).mean(axis=0))
+        return self._interval(self._mean(name))
 
     def difference(self, name: str, other: str | None = None) -> Interval:
         """Return the mean difference to another one (default: the best heuristic) over the weeks, with its interval."""
-        return self._interval(self.values(name).mean(axis=0) - self.values(other or self.best).mean(axis=0))
+        return self._interval(self._mean(name) - self._mean(other or self.best))
 
     def _interval(self, values: NDArray[np.float64]) -> Interval:
         if len(values) < _FEWEST:
-            return Interval(float(values.mean()), nan, self.measured.level, len(values))
-        return cautious_interval(values, self.measured.level)
+            return Interval(float(values.mean()), nan, self.level, len(values))
+        return cautious_interval(values, self.level)
 
     @property
     def table(self) -> Table:
         """One row a policy: ``policy, seeds, mean, low, high, worst_seed``, the difference from the best heuristic
         ``difference, difference_low, difference_high``, and ``steps`` and ``seconds`` (CPU) of all its seeds."""
-        rows = []
-        for name in [*self.trained, *self.heuristics]:
-            own, other = self.interval(name), self.difference(name)
-            seeds = self.trained.get(name, ())
-            rows.append((
-                name, len(seeds), own.mean, own.low, own.high, float(self.values(name).mean(axis=1).max()),
-                other.mean, other.low, other.high, sum(each.steps for each in seeds),
-                sum([each.seconds for each in seeds]),
-            ))  # fmt: skip
-        return Table(dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)))
+        columns: dict[str, list[Any]] = {}
+        for name, values in self.values.items():
+            own, other, seeds = self.interval(name), self.difference(name), self.trained.get(name, ())
+            row = {
+                "policy": name, "seeds": len(seeds), "mean": own.mean, "low": own.low, "high": own.high,
+                "worst_seed": float(values.mean(axis=1).max()), "difference": other.mean, "difference_low": other.low,
+                "difference_high": other.high, "steps": sum(each.steps for each in seeds),
+                "seconds": sum([each.seconds for each in seeds]),
+            }  # fmt: skip
+            for column, value in row.items():
+                columns.setdefault(column, []).append(value)
+        return Table(columns)
 
     def summary(self) -> str:
         """Return a table of text: agents first, then heuristics, the best one first."""
@@ -272,14 +253,12 @@ class Judgement(Shown):
         return "\n".join([*text_table(self._cells()), f"{weeks}{few}; the best heuristic in hindsight: {self.best}"])
 
     def _cells(self) -> Cells:
-        title = self.measured.title(self.metric)
-        rows = [["", title, f"less {self.best}", "seeds", "worst seed", "steps", "CPU s"]]
+        rows = [["", self.title, f"less {self.best}", "seeds", "worst seed", "steps", "CPU s"]]
         for row in self.table.rows():
-            agent = row["policy"] in self.trained
-            own, other = self.interval(row["policy"]), self.difference(row["policy"])
-            training = [f"{row['seeds']}", f"{row['worst_seed']:.4g}", f"{row['steps']:,}", f"{row['seconds']:.0f}"]
-            difference = "" if row["policy"] == self.best else _text(other)
-            rows.append([row["policy"], _text(own), difference, *(training if agent else [""] * 4)])
+            name = row["policy"]
+            about = (f"{row['seeds']}", f"{row['worst_seed']:.4g}", f"{row['steps']:,}", f"{row['seconds']:.0f}")
+            apart_by = "" if name == self.best else _text(self.difference(name))
+            rows.append([name, _text(self.interval(name)), apart_by, *(about if name in self.trained else [""] * 4)])
         return rows
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
@@ -292,9 +271,8 @@ class Judgement(Shown):
         """
         from simmodel.view.experiment_plots import differences
 
-        names = [name for name in (*self.trained, *self.heuristics) if name != self.best]
-        label = f"{self.measured.title(self.metric)}, less {self.best}"
-        return differences({name: self.difference(name) for name in names}, label, title=title, figsize=figsize)
+        shown = {name: self.difference(name) for name in self.values if name != self.best}
+        return differences(shown, f"{self.title}, less {self.best}", title=title, figsize=figsize)
 
     def __repr__(self) -> str:
         agents, others, weeks = len(self.trained), len(self.heuristics), len(self.weeks)
@@ -302,11 +280,5 @@ class Judgement(Shown):
         return f"<Judgement: {several}>"
 
 
-_COLUMNS = (
-    "policy", "seeds", "mean", "low", "high", "worst_seed", "difference", "difference_low", "difference_high", "steps",
-    "seconds",
-)  # fmt: skip
-
-
 def _text(found: Interval) -> str:
-    return f"{found.mean:.4g}" + ("" if found.half_width != found.half_width else f" ± {found.half_width:.2g}")
+    return f"{found.mean:.4g}" + ("" if isnan(found.half_width) else f" ± {found.half_width:.2g}")

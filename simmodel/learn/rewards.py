@@ -24,7 +24,7 @@ __all__ = ["Reward", "When"]
 When = Literal["end", "differences"]
 
 
-class Reward:
+class Reward(Observer):
     """The reward of an episode: an objective of its jobs, negated, whose value at the end is the sum of the rewards.
 
     The jobs are those of the result that ended well. At the end of an episode that stalls or is truncated, a job that
@@ -59,6 +59,7 @@ class Reward:
             self._goal = Objective(function=self._of_metrics)
         if when == "differences" and (self._goal.function is not None or "utilisation" in self._goal.measures):
             raise InputError(f"must be 'end' for {self.name}, which is not known before it, got {when!r}", place="when")
+        self._begun = False
         self._past: list[NDArray[np.float64]] = []  # waits and run times of jobs that ended before a fork
 
     @property
@@ -69,21 +70,40 @@ class Reward:
     def _of_metrics(self, result: Result) -> float:
         found = result.metrics()
         if self._metric not in found:
-            raise unknown("measure or metric", self._metric, [*MEASURES, *found])
+            raise unknown("measure or metric", self._metric, dict.fromkeys([*MEASURES, *found]))
         return float(found[self._metric])
 
     def begin(self, simulation: Simulation) -> None:
         """Follow an episode from now on."""
-        self.given = 0.0
-        self._added = _Added(self._goal, simulation)
+        if self._metric and not self._begun:
+            self._of_metrics(simulation.result())  # an unknown name is an error at once
+        self.given, self._begun = 0.0, True
+        self._values = dict.fromkeys(self._goal.measures, 0.0)  # what the jobs that have ended have added to each
+        self._jobs = max(1, simulation.system.unfinished)
+        self._env = simulation.env
         if self.when == "differences":
-            simulation.env.observe(self._added)
+            simulation.env.observe(self)
+
+    def job_ended(self, run: Run, _status: str) -> None:
+        """Add a job."""
+        wait, ran = run.started - run.job.submit, self._env.now - run.started
+        for name, sofar in self._values.items():
+            what, _, statistic = name.rpartition("_")
+            if what == "wait":
+                value = wait
+            elif what == "turnaround":
+                value = wait + ran
+            elif what == "slowdown":
+                value = (wait + ran) / ran if ran else 0.0
+            else:
+                value = max(1.0, (wait + ran) / max(ran, self._goal.tau))
+            self._values[name] = max(sofar, value) if statistic == "max" else sofar + value / self._jobs
 
     def step(self) -> float:
         """Return the reward for what has happened since the last one."""
         if self.when == "end":
             return 0.0
-        value = self._added.value
+        value = sum([weight * self._values[name] for name, weight in self._goal.weights])
         change, self.given = self.given - value, value
         return change
 
@@ -94,68 +114,26 @@ class Reward:
 
     def value(self, simulation: Simulation) -> float:
         """Return the objective of the jobs so far."""
-        result = simulation.result()
-        goal = self._goal
+        result, goal = simulation.result(), self._goal
         if goal.function is not None:
             return float(goal.function(result))
-        waits, runs = self._times(simulation)
+        jobs, now = result.jobs, simulation.env.now
+        late = np.isnan(jobs["start"]) & (jobs["submit"] <= now) & (jobs["status"] != "rejected")
+        waiting = np.array([now - jobs["submit"][late], np.zeros(np.count_nonzero(late))])
+        waits, runs = np.concatenate([*self._past, _times(result), waiting], axis=1)
         busy = float(result.metrics()["utilisation"]) if "utilisation" in goal.measures else nan
         found = measure(np.zeros(len(waits)), waits, runs, names=goal.measures, busy=busy, tau=goal.tau)
         return float(goal.scores([found])[0])
 
-    def _times(self, simulation: Simulation) -> NDArray[np.float64]:
-        """Return the waits and run times of the jobs (s), of shape (2, jobs)."""
-        result = simulation.result()
-        jobs, now = result.jobs, simulation.env.now
-        ended = np.array([jobs["wait"], jobs["run"]])[:, result.counted]
-        late = np.isnan(jobs["start"]) & (jobs["submit"] <= now) & (jobs["status"] != "rejected")
-        waiting = np.array([now - jobs["submit"][late], np.zeros(np.count_nonzero(late))])
-        return np.concatenate([*self._past, ended, waiting], axis=1)
-
     def fork(self, simulation: Simulation, copy: Simulation) -> Reward:
         """Return the reward of a copy of a simulation, with the jobs that have ended."""
         other = Reward(self.objective, self.when)
-        jobs = simulation.result()
-        done = np.array([jobs.jobs["wait"], jobs.jobs["run"]])[:, jobs.counted]
-        other._past = [*self._past, done]
         other.begin(copy)
-        other.given = self.given
-        other._added.take_over(self._added)
+        other._past = [*self._past, _times(simulation.result())]
+        other.given, other._values, other._jobs = self.given, dict(self._values), self._jobs
         return other
 
 
-class _Added(Observer):
-    """What the jobs that have ended have added to each measure."""
-
-    def __init__(self, goal: Objective, simulation: Simulation) -> None:
-        self._terms = [(*name.rpartition("_")[::2], weight) for name, weight in goal.weights]
-        self._tau = goal.tau
-        self._env = simulation.env
-        self._jobs = max(1, simulation.system.unfinished)
-        self._values = [0.0] * len(self._terms)
-
-    @property
-    def value(self) -> float:
-        """The weighted sum of the measures so far."""
-        return sum([weight * value for (_, _, weight), value in zip(self._terms, self._values, strict=True)])
-
-    def take_over(self, other: _Added) -> None:
-        """Take over the values of another episode."""
-        self._values, self._jobs = list(other._values), other._jobs
-
-    def job_ended(self, run: Run, _status: str) -> None:
-        """Add a job."""
-        ran = self._env.now - run.started
-        wait = run.started - run.job.submit
-        for i, (what, statistic, _) in enumerate(self._terms):
-            if what == "wait":
-                value = wait
-            elif what == "turnaround":
-                value = wait + ran
-            elif what == "slowdown":
-                value = (wait + ran) / ran if ran else 0.0
-            else:
-                value = max(1.0, (wait + ran) / max(ran, self._tau))
-            self._values[i] = (
-                max(self._values[i], value) if statistic == "max" else self._values[i] + value / self._jobs
-            )
+def _times(result: Result) -> NDArray[np.float64]:
+    """Return the waits and run times of the jobs that ended well (s), of shape (2, jobs)."""
+    return np.array([result.jobs["wait"], result.jobs["run"]])[:, result.counted]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf, log1p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium import spaces
 
+from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
-from simmodel.learn.coding import Act, Action, Choice, Columns, Mask, Observe
+from simmodel.learn.environment import Act, Action, Choice, Columns, Mask, Observe, SchedulingEnv
+from simmodel.learn.episodes import Episodes
+from simmodel.learn.rewards import Reward, When
 from simmodel.policies.load_index import SiteColumns
 from simmodel.scheduling.protocol import Decision, Start
 
@@ -18,10 +21,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.foundation.errors import Plain
+    from simmodel.runs.scenario import GivenPlatform
+    from simmodel.scheduling.objectives import ObjectiveLike
     from simmodel.scheduling.protocol import View
     from simmodel.systems.destination import BrokeredJob, Destination
+    from simmodel.systems.submissions import GivenWork
 
-__all__ = ["ROUTED_COLUMNS", "SITE_COLUMNS", "ChoosePlace", "Sites"]
+__all__ = ["ROUTED_COLUMNS", "SITE_COLUMNS", "ChoosePlace", "Sites", "route_env"]
 
 ROUTED_COLUMNS = ("processors", "requested", "input bytes")
 """Of the job: share of the processors of the largest place; requested time, -1 without one, and bytes of its inputs."""
@@ -57,7 +63,9 @@ class Sites(Observe):
 
     def _follow(self, view: View) -> None:
         if len(view.places) != self.places or not all(place.queues for place in view.places):
-            raise InputError(f"must be a broker or a grid of {self.places} places, got {view!r}", place="system")
+            raise InputError(
+                f"must be a broker or a grid ({counted(self.places, 'place')}), got {view!r}", place="system"
+            )
         self._view = view
         self._places: Sequence[Destination] = view.places
         self._index = index = SiteColumns(view.places)
@@ -123,8 +131,7 @@ class ChoosePlace(Act[Sites]):
     decides = "systems"
 
     def __init__(self, shown: Sites) -> None:
-        super().__init__(shown)
-        self.space = Choice(shown.places)
+        self.shown, self.space = shown, Choice(shown.places)
 
     def asks(self, view: View) -> bool:
         """Whether a job waits that some place takes."""
@@ -148,3 +155,20 @@ class ChoosePlace(Act[Sites]):
     def restore(self, values: Plain, view: View) -> None:
         """Take over the places with work without a request."""
         self.shown.unrequested = {place for place in view.places if isinstance(values, list) and place.name in values}
+
+
+def route_env(
+    platform: GivenPlatform | Episodes = (16, 32, 64),
+    workload: GivenWork | None = "lublin:jobs=256,processors=16",
+    *,
+    reward: ObjectiveLike = "bounded_slowdown_mean",
+    when: When = "end",
+    **episodes: Any,
+) -> SchedulingEnv:
+    """Return the environment ``simmodel/Route-v0``: which place of a broker, or site of a grid, takes each job.
+
+    Parameters are those of :func:`~simmodel.learn.clusters.batch_env`; see :class:`Sites`.
+    """
+    drawn = Episodes.of(platform, workload, episodes)
+    shown = Sites(len(drawn(np.random.default_rng(0)).system.places))
+    return SchedulingEnv(drawn, shown, ChoosePlace(shown), Reward(reward, when))

@@ -98,6 +98,8 @@ class Window(Policy):
         if not left:
             return makespan, starting
         for i, job in enumerate(left):
+            if any(job.width == each.width and job.planned == each.planned for each in left[:i]) and job.place.simple:
+                continue  # as good as the one before it at best
             at, allocation = profile.earliest(job, job.planned, last)
             rest = left[:i] + left[i + 1 :]
             if at == INFINITY:  # behind a job with unknown end; the jobs planned before it may still start
@@ -110,8 +112,10 @@ class Window(Policy):
                 first = profile.instant(then)
                 if max([end, *(first + each.planned for each in rest)]) >= best[0]:
                     continue
-            profile.take(job, at, job.planned, allocation)
             begun = [*starting, (job, allocation)] if at == now else starting
+            if not rest:
+                return end, begun
+            profile.take(job, at, job.planned, allocation)
             best = self._best(profile, now, rest, end, then, begun, best)
             profile.give_back(job, at, job.planned, allocation)
         return best

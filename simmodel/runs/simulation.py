@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from simmodel.results.streams import RecordStream
     from simmodel.runs.live import LiveView
     from simmodel.scheduling.protocol import Decision, View
+    from simmodel.scheduling.scheduler import Asker
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import Submissions
     from simmodel.systems.system import Live, System
@@ -174,6 +175,7 @@ class Simulation:
         scheduler = self.system.scheduler
         if scheduler.external:  # from now on the policy decides, also on the open question
             scheduler.external = False
+            scheduler.ask_first(None)
             scheduler.wake()
         try:
             with quiet_garbage_collector(), self._streaming():
@@ -218,12 +220,18 @@ class Simulation:
 
     # ------------------------------------------------------------------ decisions from outside
 
-    def next_decision(self) -> View | None:
+    def next_decision(self, asker: Asker | None = None) -> View | None:
         """Run to the next decision of the system's own scheduler and return its live view; ``None`` at the end.
 
         Closes the decision that is open. Places that are systems decide by their own policies. A snapshot taken now
         precedes the decision. From the first question to the end, :meth:`run`, an error, or until the simulation is
         dropped, the collector rests (:func:`~simmodel.environment.quiet_garbage_collector`).
+
+        Parameters
+        ----------
+        asker
+            decides first, each time and within the run: the decisions of its ``resume(view)`` are carried out, and the
+            view is returned only if ``asks(view)`` is true then
 
         Raises
         ------
@@ -243,6 +251,7 @@ class Simulation:
         """
         scheduler = self.system.scheduler
         scheduler.external = True
+        scheduler.ask_first(asker)
         scheduler.close()
         if self._quiet is None:  # one rest for all questions: each costs a tenth of it
             guard = quiet_garbage_collector()

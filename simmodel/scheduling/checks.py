@@ -118,9 +118,10 @@ def why_not_reserve(decision: Reserve, now: float, places: Sequence[Place]) -> s
 
 
 def why_not_preempt(decision: Preempt, places: Sequence[Place]) -> str | None:
-    """Return why the work of a decision is not running on one of these places, or ``None``."""
+    """Return why the work of a decision is not running on one of these places, or ``None``; what waits is cancelled."""
     work = decision.work
-    if not isinstance(work, LiveJob | LiveTask) or work.state != "running":
+    withdrawn = decision.mode == "cancel" and isinstance(work, LiveJob) and work.state in NOT_STARTED
+    if not withdrawn and (not isinstance(work, LiveJob | LiveTask) or work.state != "running"):
         return f"cannot preempt {work!r}: it is not running"
     if all(work.place is not each for each in places):
         return f"cannot preempt {work!r}: it is running on another system"

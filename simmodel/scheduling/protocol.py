@@ -69,7 +69,8 @@ class Start(NamedTuple):
 class Preempt(NamedTuple):
     """Preempt running work: it returns to the queue, to start again (``requeue``) or to continue (``suspend``).
 
-    On a cluster, ``timeout`` stops it for good, at a limit that the policy enforces, and ``cancel`` for another job.
+    On a cluster, ``timeout`` stops it for good, at a limit that the policy enforces, and ``cancel`` for another job;
+    ``cancel`` also withdraws a job that waits, for instance because it can no longer meet its deadline.
     """
 
     work: Any

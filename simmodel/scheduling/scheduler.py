@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from simmodel.work.job import LiveJob
     from simmodel.work.taskset import LiveTask
 
-__all__ = ["Executive", "GivenReason", "Handler", "Preempts", "Scheduler", "handle_preempt"]
+__all__ = ["Asker", "Executive", "GivenReason", "Handler", "Preempts", "Scheduler", "handle_preempt"]
 
 Work = TypeVar("Work", bound="LiveJob | LiveTask", contravariant=True)
 At = TypeVar("At", bound="Place", contravariant=True)
@@ -81,6 +81,18 @@ class Executive(Protocol[Work, At]):
         ...
 
 
+class Asker(Protocol):
+    """Decides before a question is opened from outside, such as what follows from earlier answers."""
+
+    def resume(self, view: View, /) -> Iterable[Decision]:
+        """Return the decisions that need no question."""
+        ...
+
+    def asks(self, view: View, /) -> bool:
+        """Whether a question is left then."""
+        ...
+
+
 class Preempts(Protocol[Work]):
     """A system that can preempt running work."""
 
@@ -92,10 +104,17 @@ class Preempts(Protocol[Work]):
         """Preempt running work."""
         ...
 
+    def cancel(self, work: Work, /) -> None:
+        """Withdraw work that waits."""
+        ...
+
 
 def handle_preempt(system: Preempts[Work], decision: Preempt) -> str | None:
-    """Preempt running work, or return why this is impossible: the handler of ``Preempt``."""
+    """Preempt running work, or cancel a waiting job, or return why this is impossible: the handler of ``Preempt``."""
     job = decision.work
+    if decision.mode == "cancel" and job.state in NOT_STARTED:
+        system.cancel(job)
+        return None
     reason = system.why_not_preempt(job, decision.mode)
     if reason is None:
         system.preempt(job, decision.mode)
@@ -238,6 +257,7 @@ class Scheduler:
         self._queueing = frozenset(place for place in view.places if place.queues)
         self._by_event = by_event
         self._external = False
+        self.asker: Asker | None = None
         self.question: View | None = None
         self._answered = (0.0, 0)  # of the open question: seconds and decisions so far
         self._nothing_waited = False  # when the question was opened
@@ -264,6 +284,12 @@ class Scheduler:
     def answer_by(self, decide: Callable[[View], Iterable[Decision] | None]) -> None:
         """Take the decisions from a function from now on, in the name of the policy, which has made them before."""
         self._ask = decide
+
+    def ask_first(self, asker: Asker | None) -> None:
+        """Have another part answer before a question is opened from outside; ``None``: each question is opened."""
+        if asker is not self.asker:
+            self.asker = asker
+            self._ask = self.policy.decide if asker is None else asker.resume
 
     @property
     def policy_name(self) -> str:
@@ -310,9 +336,17 @@ class Scheduler:
                 return
             self.asked_for = self._external  # an open question may still be copied into a snapshot
         if self._external:
-            self._open()
-            return
-        self._ask_policy(waiting)
+            if self.asker is None:
+                self._open()
+                return
+            self._ask_policy(waiting)
+            if self.asker.asks(self.view):
+                self._open()
+                return
+            if not waiting.count:
+                self.asked_for = False
+        else:
+            self._ask_policy(waiting)
         if self.pause is not None:
             self._begin_pause()
 
@@ -471,7 +505,7 @@ class Scheduler:
         if self.question is None:
             raise InputError(f"{self.name}: no decision is awaited")
         begin = perf_counter()
-        decisions = self._ask(self.view)
+        decisions = self.policy.decide(self.view)
         spent, count = self._answered
         self._answered = spent + perf_counter() - begin, count
         return self.apply(decisions)

@@ -306,6 +306,19 @@ class Lanes(Generic[W]):
                 best = entry
         return None if best is None else best[-1]
 
+    def widths(self, free: int, limit: Callable[[int], float]) -> set[int]:
+        """Return the widths up to ``free`` of which a job requests at most the limit (s) of its width."""
+        if self._late:
+            self._sort_in()
+        found = set()
+        for size in self._sizes:
+            if size > free:
+                break
+            lane, most = self._lanes[size], limit(size)
+            if lane.least <= most and lane.first(most) is not None:
+                found.add(size)
+        return found
+
     def widest_fitting(self, free: int) -> W | None:
         """Return the first of the jobs that leave the fewest processors free, or ``None`` if none fits."""
         if self._late:

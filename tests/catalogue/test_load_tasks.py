@@ -68,6 +68,7 @@ def test_ready_works(name) -> None:
         load_workload(name)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("machine", "name"),
     [

@@ -49,6 +49,7 @@ CONTENT = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", sorted(READY))
 def test_every_ready_workload_loads(name, tmp_path):
     workload = load_workload(name)
@@ -93,6 +94,7 @@ def test_formats_are_seen(name, seen_by, tmp_path):
     assert (workload["submit"][0], workload["run"][0], workload["processors"][0]) == (0, 100, 5)
 
 
+@pytest.mark.long  # formats by path: tests/formats
 def test_real_logs_by_path():
     path = data_file("swf/theta_1000.swf.gz")
     assert load_workload(str(path)).processors == 4360

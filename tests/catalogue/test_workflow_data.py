@@ -88,11 +88,13 @@ LARGE = [name for name in FILES if any(mark in name for mark in MARKS)]
 SMALL = [name for name in FILES if name not in LARGE]
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.long) for name in LARGE)])
 def test_every_workflow_runs(name: str) -> None:
     runs_under(name, NAMES[:1])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name",
     [
@@ -115,6 +117,7 @@ def runs_under(name: str, policies: Sequence[str]) -> None:
         assert metrics["makespan"] > 0
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", [name for name in FILES if name not in LARGE])
 def test_they_run_where_memory_is_short(name: str) -> None:
     runs_in_little_memory(name)

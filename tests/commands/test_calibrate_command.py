@@ -16,6 +16,7 @@ from simmodel.experiments import Study
 from simmodel.platform.toml import to_toml
 from simmodel.work.table import Table, rows_of
 from tests.helpers.calibration_cases import hidden_grid
+from tests.helpers.examples import up_to
 from tests.helpers.paths import ROOT
 
 CONFIG = """\
@@ -63,24 +64,27 @@ def with_budget(budget: int) -> None:
 
 
 def test_a_calibration_is_continued_and_resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    budget = up_to(12, 7)
+    with_budget(budget)
     whole = ["calibrate", "c.toml", "--study", "whole.sqlite", "--runs", "whole.csv"]
     assert main(whole) == 0
     said = capsys.readouterr().out
     assert said.startswith("Calibration of 4 parameters: loss ")
-    assert "12 trials" in said
+    assert f"{budget} trials" in said
     with_budget(5)
     assert main(["calibrate", "c.toml", "--study", "parts.sqlite", "-q"]) == 0
-    with_budget(12)
+    with_budget(budget)
     assert main(["calibrate", "c.toml", "--study", "parts.sqlite", "--runs", "parts.csv", "--plot", "e.png"]) == 0
     assert (folder / "parts.csv").read_text() == (folder / "whole.csv").read_text()
     assert (folder / "e.png").stat().st_size > 5000
     assert main(["resume", "parts.sqlite", "--table", "v.csv"]) == 0
-    assert len(Study("parts.sqlite")) == 12
+    assert len(Study("parts.sqlite")) == budget
     assert len((folder / "v.csv").read_text().splitlines()) == 5
 
 
 def test_no_trial_is_lost_or_counted_twice_when_a_process_is_killed(folder: Path) -> None:
-    with_budget(18)
+    budget = up_to(18, 10)
+    with_budget(budget)
     command = [sys.executable, "-m", "simmodel", "calibrate", "c.toml", "--study", "s.sqlite", "-q"]
     process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
     while process.poll() is None and _ended("s.sqlite") < 5:
@@ -92,7 +96,7 @@ def test_no_trial_is_lost_or_counted_twice_when_a_process_is_killed(folder: Path
     assert main(["resume", "s.sqlite", "-q"]) == 0
     assert main(["calibrate", "c.toml", "--study", "again.sqlite", "-q"]) == 0
     with Study("s.sqlite") as killed, Study("again.sqlite") as again:
-        assert [trial.number for trial in killed.trials("finished")] == list(range(18))
+        assert [trial.number for trial in killed.trials("finished")] == list(range(budget))
         assert killed.table["loss"].tolist() == again.table["loss"].tolist()
 
 

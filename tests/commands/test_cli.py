@@ -171,11 +171,12 @@ def test_wrong_jobs_of_a_log_are_counted(folder: Path, capsys: pytest.CaptureFix
     assert [row["status"] for row in schedule(folder / "s.csv")] == ["completed", *["rejected"] * 3, "completed"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("log", "jobs", "said"),
     [
-        ("swf/LANL-CM5-1994-4.1-cln.swf.gz", 122_060, ["rejected 3 (no processors 3)", "repaired 22613"]),
         ("swf/hpc2n-first3170.swf.gz", 3_170, ["rejected 25 (run time missing 25)", "skipped 524201"]),
+        ("swf/LANL-CM5-1994-4.1-cln.swf.gz", 122_060, ["rejected 3 (no processors 3)", "repaired 22613"]),
     ],
 )
 def test_real_logs_with_wrong_jobs_finish(

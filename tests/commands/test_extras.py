@@ -31,6 +31,7 @@ def packages(extra: str) -> set[str]:
     return {module for module, found in EXTRAS.items() if found == extra}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "arguments",
     [

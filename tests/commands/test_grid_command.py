@@ -31,6 +31,7 @@ def refused(capsys, *arguments):
     return said.err
 
 
+@pytest.mark.long  # smaller grids: the other tests of the file
 def test_a_ready_grid_has_ready_jobs(capsys):
     assert main(["grid", "tiers-30", "--broker", "round-robin"]) == 0
     said = capsys.readouterr().out

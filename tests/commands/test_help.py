@@ -137,6 +137,7 @@ def test_examples_are_read(name: str) -> None:
 LONG = {"grid", "meta", "optimise", "twin"}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "name", [None, *(pytest.param(each, marks=[pytest.mark.long] if each in LONG else []) for each in COMMANDS)]
 )

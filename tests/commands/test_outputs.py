@@ -109,6 +109,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize(("name", "read", "written"), PAIRS)
 def test_no_output_of_any_command_is_its_input(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str, read: str, written: str

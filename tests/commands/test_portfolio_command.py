@@ -23,6 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_the_command_writes_what_came_out(folder: Path, capsys: pytest.CaptureFixture[str]):
     files = ["--schedule", "s.csv", "--choices", "c.csv", "--json", "o.json", "--db", "o.sqlite", "--plot", "o.png"]
     given = [

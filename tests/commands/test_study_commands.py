@@ -215,6 +215,7 @@ def slow(x, y):
 """
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 @pytest.mark.parametrize("experiment", ["optimise", pytest.param("sensitivity", marks=pytest.mark.exhaustive)])
 def test_an_interrupted_command_keeps_its_runs_and_is_resumed(
     experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -31,6 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # ---------------------------------------------------------------------- standard output
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("command", "option", "begin"),
     [
@@ -94,6 +95,7 @@ def test_times_may_have_units(folder: Path) -> None:
 LOG = ["batch", "lublin-128-week"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("terminal", "lasting", "arguments", "shown"),
     [
@@ -133,6 +135,7 @@ def alive(process: int) -> bool:
     return True
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(
     "command",
@@ -175,6 +178,7 @@ def test_an_interrupt_of_the_parent_ends_its_workers(folder: Path, command: list
     assert took < 30  # of the 600 s that the workers block; about a tenth of a second on an idle machine
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
 @pytest.mark.parametrize(
     "command",

@@ -79,6 +79,7 @@ def test_what_is_right_runs(platform, workload, tmp_path, capsys) -> None:
     assert "2 (2 done)" in capsys.readouterr().out
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [

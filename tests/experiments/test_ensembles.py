@@ -93,6 +93,7 @@ def test_runs_that_failed_are_told_and_run_again(tmp_path: Path) -> None:
     assert replicate(measured, [1, 2, 3, 4], study=file, force=True).samples["value"].tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_another_process_knows_the_experiment_again(tmp_path: Path) -> None:
     log = lublin(30, 32, seed=3)
     code = "from simmodel.generators import lublin; from simmodel.experiments.ensembles import digest_of; "
@@ -115,6 +116,7 @@ def busy(seed: int) -> Workload:
     return Workload({**columns, "requested": run})
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_policies_are_compared_until_it_is_decided() -> None:
     policies = ["fcfs", "easy", "conservative"]
     found = explore(32, {"busy": busy}, policies, seeds=16, until="wait_mean decided", budget=40)
@@ -151,6 +153,7 @@ def test_a_width_is_reached_by_the_runs_that_give_a_number(width: int) -> None:
         replicate(half, until="valve ± 5 %")
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_explorations_stop_at_a_width_or_tell_what_is_missing() -> None:
     found = explore(32, {"drawn": SMALL}, ["fcfs", "easy"], until="utilisation ± 90 %, wait_mean ± 1 %", budget=40)
     assert found.stop is not None

@@ -43,6 +43,7 @@ def share_of_front(tasks: int, choices: dict[str, Any], budget: int, seed: int, 
     return found.hypervolume(corner) / every.hypervolume(corner)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_a_search_finds_most_of_the_front_of_a_small_space() -> None:
     choices = {"processors.cpu.count": (1, 8, "integer"), "processors.gpu.count": [1, 2, 3, 4], "policy": POLICIES[1:4]}
     assert share_of_front(12, choices, 48, seed=1, population=12) > 0.8

@@ -63,6 +63,7 @@ def test_seeds_are_compared_in_pairs():
     assert repr(found) == "<PortfolioReplications: 4 seeds of easy, sjf+easy, portfolio>"
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_replications_run_in_other_processes_as_here():
     portfolio = schedtwin_portfolio(hysteresis=0.05)
     here = replicate_portfolio(32, draw_small, portfolio, seeds=[7, 8])

@@ -56,6 +56,7 @@ EXPERIMENTS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] if name == "schedtwin seeds" else []) for name in EXPERIMENTS]
 )
@@ -75,6 +76,7 @@ def same(jobs: Any, others: Any) -> None:
         assert np.array_equal(np.asarray(jobs[column]).astype(str), np.asarray(others[column]).astype(str)), column
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", ["compare", "compare brokers", "brokers", "portfolio", pytest.param("schedtwin", marks=pytest.mark.long)]
 )
@@ -98,6 +100,7 @@ def test_results_come_on_request_or_are_simulated_again(name: str) -> None:
     assert sum(far.came) > 1.5 * sum(near.came)
 
 
+@pytest.mark.long  # the usual metrics: the tests before
 def test_other_metrics_and_pages_of_measured_runs() -> None:
     here, there = (EXPERIMENTS["compare"](executor=each) for each in (None, Far()))
     for options in ({"warmup": "10%"}, {"tau": 1.0}):

@@ -80,6 +80,7 @@ def test_a_process_pool_reads_the_workload_and_gets_only_the_names_of_runs(monke
     assert sum(sent.calls) < 0.2 * size
 
 
+@pytest.mark.long  # with a pool of processes: below
 @NO_NETWORK
 def test_dask_gets_the_workload_once_and_compressed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     work = log()
@@ -134,6 +135,7 @@ def dask_executor(workers: int, folder: Path) -> Iterator[Executor]:
         yield client.get_executor()
 
 
+@pytest.mark.few(1)
 @NO_NETWORK
 @pytest.mark.parametrize(
     ("executors_of", "workers"),

@@ -69,6 +69,7 @@ def test_intervals_of_sequences_cover_as_often_as_they_say(load: float, jobs: in
     assert np.mean([interval.count for interval in intervals]) > 40
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_a_simulated_queue_is_that_of_the_recursion() -> None:
     simulated = [wait_of_mm1(seed, 100) for seed in range(150)]
     assert (

@@ -28,6 +28,7 @@ def habits(count: int = 1500) -> Workload:
     )
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_boosting_learns_habits_that_rules_miss() -> None:
     log = habits()
     report = judge_surrogates(simulate(16, log, "easy"), simulation=simulate(16, log, "easy"))
@@ -80,6 +81,7 @@ def test_wrong_arguments_are_refused(options: dict, sentence: str) -> None:
         judge_surrogates(simulate(16, habits(20), "easy"), **options)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_boosted_run_times_plan_a_cluster_and_continue_from_snapshots() -> None:
     log = habits(300)
     asked = "boosted(every=140, memory=400)"

@@ -59,6 +59,7 @@ def test_a_killed_process_loses_no_trial(tmp_path):
     squares(path)
 
 
+@pytest.mark.long  # trials of one that died: the tests below
 def test_four_processes_share_the_trials_of_one_study(tmp_path):
     path = tmp_path / "study.db"
     processes = [worker(path, 0.01) for _ in range(4)]

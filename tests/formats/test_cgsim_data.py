@@ -122,6 +122,7 @@ def test_cgsims_own_configuration_needs_a_broker_whose_name_the_refusal_says(tmp
     assert "20 completed" in capsys.readouterr().out
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_the_mimicked_jobs_all_end(tmp_path):
     for name in ("mimic_new_site_info.json", "mimic_new_site_conn_info.json", "mimic_job.csv"):
         (tmp_path / name).write_bytes(read_bytes(data_file(f"cgsim/{name}.gz"))[0])
@@ -143,6 +144,7 @@ def test_the_mimicked_jobs_all_end(tmp_path):
     assert result.jobs["site"].tolist() == study.workload["site"].tolist()
 
 
+@pytest.mark.long  # smaller ones: the other tests of the file
 def test_the_real_queues_and_their_jobs():
     grid, found = read_cgsim_queues(data_file("cgsim/site_info_cpu.json.gz"), data_file("cgsim/site_conn_info.json.gz"))
     assert len(grid.sites) == 149

@@ -36,6 +36,7 @@ def figures(flow: Workflow) -> tuple[float, ...]:
     return (*counts, *times, shown["roots"], shown["sinks"], len(flow.unlisted()), reused)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", DAX)
 def test_dax_of_real_workflows(name: str) -> None:
     flow = load_workflow(data_file(f"dax/{name}.xml.gz"))

@@ -21,6 +21,7 @@ def read(*rows, separator="\t", **options):
     return read_gwf(io.StringIO("\n".join(separator.join(row) for row in rows)), **options)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_the_converted_log_is_the_swf_log():
     grid = read_gwf(data_file("gwf/LCG-2005-1-first40000.converted.gwf.gz"))
     batch = read_swf(data_file("swf/LCG-2005-1.swf.gz")).where(slice(40000))

@@ -18,6 +18,7 @@ MOST_SECONDS = 5.0
 MOST_MEMORY = 2**30
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", READERS)
 def test_a_mutated_file_is_read_or_refused_in_one_sentence(name: str, tmp_path, request) -> None:
     reader = READERS[name]
@@ -27,7 +28,7 @@ def test_a_mutated_file_is_read_or_refused_in_one_sentence(name: str, tmp_path, 
     path.write_bytes(valid)
     assert not any(reader.use(path).values())
     found: list[str] = []
-    for number in range(request.config.getoption("--mutations") or (40 if up_to(200) < 200 else 200)):
+    for number in range(request.config.getoption("--mutations") or up_to(200, 15)):
         data = mutated(valid, rng)
         before = peak_memory()
         path.write_bytes(data)

@@ -50,6 +50,7 @@ def pairs(platform: SimGridPlatform, text: str) -> Iterator[tuple[str, str]]:
         yield names[int(source)], names[int(destination)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ROUTES)
 def test_routes_latencies_and_times_are_those_of_simgrid(name: str) -> None:
     platform = read_simgrid(path_of(name))
@@ -84,6 +85,7 @@ def test_a_crowd_over_several_zones_ends_as_in_simgrid() -> None:
 CROWDS = ["dragonfly-60-1", "dragonfly-512-2", "fat_tree-16-8", "fat_tree-60-3", "fat_tree-256-4"]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", [*CROWDS, "torus-60-5", "torus-64-7", "torus-512-6"])
 def test_crowds_on_topologies_end_as_in_simgrid(name: str) -> None:
     path = REFERENCE / "topology" / f"{name}.json.gz"

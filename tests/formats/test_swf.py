@@ -54,6 +54,7 @@ def same(one, other):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LOGS)
 def test_every_real_log_is_read_and_its_numbers_are_python_s(name):
     path = data_file(f"swf/{name}.swf.gz")
@@ -71,6 +72,7 @@ def test_every_real_log_is_read_and_its_numbers_are_python_s(name):
             assert workload[field][at] == pytest.approx(expected, rel=0, abs=0, nan_ok=True), (at, field)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln", "UniLu-Gaia-2014-2", "hpc2n-first3170", "theta_1000"])
 def test_a_log_is_the_same_after_writing_and_reading(name, tmp_path):
     workload = read_swf(data_file(f"swf/{name}.swf.gz"))

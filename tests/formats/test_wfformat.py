@@ -43,6 +43,7 @@ def same(one: Workflow, two: Workflow) -> bool:
     )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", WFFORMAT)
 def test_wfformat_of_real_workflows_and_back(name: str, tmp_path: Path) -> None:
     flow = load_workflow(data_file(f"wfformat/{name}.json.gz"))

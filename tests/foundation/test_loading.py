@@ -203,6 +203,7 @@ def by_pipe(command: str, data: bytes, *, compressed: bool = False) -> str:
     return done.stdout.decode() + done.stderr.decode()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("where", "compressed"),
     [

@@ -49,6 +49,7 @@ def write_for_ever(writers: list[Write], path: Path, ready: Event) -> None:
             ready.set()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "kills", [3, pytest.param(10, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.exhaustive)]
 )
@@ -116,6 +117,7 @@ def write_with_little_space(write: Write, path: Path, space: int, said: SimpleQu
         said.put("written")
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("space", [0, 900])
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_space_the_old_file_stays(tmp_path: Path, kind: str, space: int) -> None:

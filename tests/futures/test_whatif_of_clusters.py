@@ -195,6 +195,7 @@ def test_processes_and_threads_change_nothing(week: ClusterSnapshot) -> None:
     assert what_if(week, POLICIES, **{**options, "seed": 4}).outcomes != here.outcomes
 
 
+@pytest.mark.long  # nor do processes and threads: the tests beside it
 @pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
 @pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_dask_changes_nothing(week: ClusterSnapshot, processes: bool, tmp_path) -> None:

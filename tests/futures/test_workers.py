@@ -111,6 +111,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("end", "group", "workers"),
     [("SIGTERM", False, 2), ("SIGKILL", False, 2), ("SIGKILL", False, 4), ("SIGINT", False, 2), ("SIGINT", True, 2)],
@@ -121,6 +122,7 @@ def test_the_workers_of_a_command_end_with_it(folder: Path, end: str, group: boo
     assert ends_with_parent(folder, words, workers, signal.Signals[end], group) < 3
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("end", "pool", "call"),
     [

@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-FEW = 30
+FEW = 10
 
 
 def up_to(number: int, few: int = FEW) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.util import resolve_name
 from pathlib import Path
 
@@ -38,6 +39,7 @@ ROWS = (
 _NAMES_A_MODULE = re.compile(r"simmodel(\.\w+)+[.:]?")
 
 
+@lru_cache(maxsize=2)
 def parsed(path: Path) -> ast.Module:
     """Return the syntax tree of a file."""
     return ast.parse(path.read_text("utf-8"), path)

@@ -187,10 +187,10 @@ class Replay:
             held = self.running.pop(name)[1]
             self.table.release(held.allocation)
             self.completing.update({(node, raw): name for node in held.allocation.numbers})
-        elif line.what == "answered":
+        elif line.what == "answered" and not self.run.settings.epilog:
             for node in numbers(words[0]):
                 self._free({key for key in self.completing if key[0] == node and key[1] not in self.stopped})
-        elif line.what == "cleaned" and words[0] in self.stopped:  # its processes have ended on this node
+        elif line.what == "cleaned" and (words[0] in self.stopped or self.run.settings.epilog):  # one of its nodes
             self._free({(numbers(words[1])[0], words[0])} & {*self.completing})
         elif line.what == "cleaned":  # the last node of its job
             self._free({key for key in self.completing if key[1] == words[0]})

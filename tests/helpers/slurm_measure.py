@@ -21,8 +21,8 @@ from tests.helpers.slurm_runs import Recorded, recorded
 OVERHEAD = 0.024
 """Seconds from the end of a job's sleep until slurmctld has noted it, on an idle computer."""
 
-COMPLETING = 0.005
-"""Seconds until the nodes of an ended job are free: slurmd answers after 5 ms at the earliest."""
+COMPLETING = 0.0045
+"""Seconds until the nodes of an ended job are free: slurmd answers after 5 ms at the earliest, in rounded ms."""
 
 
 BEFORE = 3

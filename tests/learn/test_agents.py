@@ -119,6 +119,8 @@ def test_agents_of_other_environments_are_refused():
         agent_policy(oldest, route_env((8, 8), LOG))
     with pytest.raises(InputError, match=r"agent: must return actions in Discrete\(16\), got 16"):
         agent_policy(lambda seen, mask: 16, batch_env(8, LOG, window=16))
+    with pytest.raises(InputError, match="env: must be a SchedulingEnv, got None"):
+        agent_policy(oldest, None)
     with pytest.raises(InputError, match="env: must be a SchedulingEnv, got"):
         agent_policy(oldest, gymnasium.make("CartPole-v1"))
 

@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from simmodel import Job, Start, Workload, simulate, start
 from simmodel.foundation.errors import InputError
 from simmodel.learn import (
+    Act,
     ChooseNext,
     Episodes,
     Filter,
@@ -172,6 +173,7 @@ def moved(make, draws, cut=25):
     return changed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("draws", [60, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_other_futures_move_nothing(name, draws):
@@ -191,7 +193,7 @@ def test_a_leak_is_found():
 WAITS = [Job(processors=4, run=10, requested=10), Job(submit=1, processors=4, run=10, requested=10)]
 
 
-@pytest.mark.parametrize("action", [1, 7, -1, 0.0, "a", np.array([0])], ids=str)
+@pytest.mark.parametrize("action", [1, 7, -1, 0.0, "a", np.array([0]), False, None], ids=str)
 def test_wrong_actions_are_errors(action):
     env = batch_env(4, WAITS, window=3)
     env.reset(seed=0)
@@ -230,6 +232,13 @@ def test_wrong_masks_are_errors(mask):
     [
         ({"window": 0}, "window: must be a whole number >= 1, got 0"),
         ({"window": 2.5}, "window: must be a whole number >= 1, got 2.5"),
+        ({"window": True}, "window: must be a whole number >= 1, got True"),
+        ({"policy": "sjf"}, "policy: must not be given: the agent decides"),
+        ({"seed": 3}, r"seed: must not be given: the agent decides, and reset\(seed=\) seeds"),
+        ({"warm": "queue.json"}, "warm: must be a list of snapshots or their files, got 'queue.json'"),
+        ({"warm": ["queue.json"]}, "queue.json: no such file"),
+        ({"warm": [4]}, r"warm: must be a list of snapshots or their files, got \[4\]"),
+        ({"accept": max}, "accept: must be a Filter, got <built-in function max>"),
         ({"backfill": "esay"}, "unknown backfill 'esay'; did you mean 'easy'"),
         ({"candidates": "sfj"}, "unknown order 'sfj'|unknown policy 'sfj'"),
         ({"jobs": 61}, "jobs: must be from 1 to 60, the jobs of workload in the span, got 61"),
@@ -307,7 +316,9 @@ def test_wrong_rewards_are_errors():
         Reward("wait_mean", "always")
     env = batch_env(4, WAITS, reward="wait_maen")
     with pytest.raises(InputError, match="unknown measure or metric 'wait_maen'; did you mean 'wait_mean'"):
-        play(env, first)
+        env.reset(seed=0)
+    with pytest.raises(InputError, match="low: must be at most high, 1, got 5"):
+        Filter(5, 1)
 
 
 # ---------------------------------------------------------------------- episodes
@@ -328,7 +339,7 @@ def test_episodes_are_slices_of_a_span():
 
 
 def test_spans_that_overlap_are_refused():
-    with pytest.raises(InputError, match="spans: train and test overlap from 80 to 100 s"):
+    with pytest.raises(InputError, match="spans: must not overlap, as train and test do from 80 s on"):
         split_by_time(4, LOG, {"train": (0, 100), "test": (80, 900)})
 
 
@@ -339,6 +350,10 @@ def test_spans_that_overlap_are_refused():
         ({"jobs": 0}, "jobs: must be from 1 to 60"),
         ({"span": (5, 5)}, "span: must be two instants >= 0 s, the first one before the second"),
         ({"span": ("soon", 5)}, "span: must be two instants"),
+        ({"span": 5}, "span: must be two instants"),
+        ({"span": (1, 2, 3)}, "span: must be two instants"),
+        ({"span": ("900d", "901d")}, "span: has no jobs of workload, got"),
+        ({"jobs": 2.5}, "jobs: must be from 1 to 60"),
         ({"jobs": 3, "workload": None}, "workload: missing"),
         ({"jobs": 3, "workload": "lublin:jobs=5,processors=8"}, "must be None for a generator"),
     ],
@@ -357,6 +372,19 @@ def test_warm_episodes_continue_a_snapshot():
     assert play(env, first)[2]["reason"] == "done"
     twice = [env.reset(seed=0)[0]["jobs"].tobytes() for _ in range(2)]
     assert twice[0] == twice[1] == observation["jobs"].tobytes()
+
+
+def test_jobs_of_warm_episodes_come_from_the_instant_of_the_snapshot_on():
+    snapshot = start(8, [Job(processors=8, run=100, requested=100)], "easy").run(until=60).snapshot()
+    for work, count in (("lublin:jobs=20,processors=8", None), (LOG, 5)):
+        draw = Episodes(8, work, warm=[snapshot], jobs=count)
+        submits = [draw(np.random.default_rng(seed), "fcfs").run().result().jobs["submit"] for seed in (1, 1, 2)]
+        assert [each[0] for each in submits] == [0.0] * 3
+        assert [each[1] for each in submits] == [60.0] * 3
+        assert (submits[0] == submits[1]).all()
+        assert (submits[0] != submits[2]).any()
+    late = Workload({"submit": [75.0], "run": [5], "processors": [8]})
+    assert Episodes(8, late, warm=[snapshot])(np.random.default_rng(1), "fcfs").run().result().jobs["start"][-1] == 100
 
 
 def test_a_filter_keeps_episodes_within_its_bounds():
@@ -387,6 +415,7 @@ def test_other_systems_are_refused():
 # ---------------------------------------------------------------------- forks
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("forks", [20, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_forks_go_on_alike(name, forks):
@@ -429,6 +458,33 @@ def test_forks_continue_the_random_stream():
 # ---------------------------------------------------------------------- custom environments
 
 
+class OldestOrNone(Act):
+    """Starts the oldest job that fits, or nothing, and starts nothing by itself."""
+
+    def __init__(self, shown):
+        self.shown, self.space, self.open = shown, spaces.Discrete(2), True
+
+    def __call__(self, view, action):
+        self.open = bool(action)
+        return [Start(job, job.place) for job in view.waiting if action and job.place.fits(job)][:1]
+
+    def resume(self, view):
+        self.open = True
+        return ()
+
+    def asks(self, view):
+        return self.open and any(job.place.fits(job) for job in view.waiting)
+
+
+def test_a_class_makes_an_environment():
+    shown = JobWindow(8)
+    env = SchedulingEnv(Episodes(8, LOG), shown, OldestOrNone(shown), "wait_mean")
+    _, _, info = play(env, lambda _env, _info: 1)
+    assert "action_mask" not in info
+    whole = simulate(8, LOG, agent_policy(lambda seen, mask: 1, env))
+    assert info["objective"] == pytest.approx(whole.jobs["wait"].mean())
+
+
 def test_functions_make_an_environment():
     def observe(view):
         return np.array([view.places[0].free / view.places[0].capacity], dtype=np.float32)
@@ -457,5 +513,10 @@ def test_functions_make_an_environment():
     )
     with pytest.raises(InputError, match="observation_space: missing"):
         SchedulingEnv(Episodes(8, LOG), observe, act)
+    with pytest.raises(InputError, match="act: must be a function, got 3"):
+        SchedulingEnv(Episodes(8, LOG), observe, 3)
+    env = SchedulingEnv(lambda rng: None, env.observe, env.act)
+    with pytest.raises(InputError, match="system: must return a Simulation, got None"):
+        env.reset(seed=0)
     with pytest.raises(InputError, match="action_space: missing"):
         SchedulingEnv(Episodes(8, LOG), observe, act, observation_space=spaces.Box(0, 1, (1,)))

@@ -40,7 +40,7 @@ def test_weeks_are_runs_of_their_own_and_differences_are_paired():
     by_hand = {name: waits(name, weeks) for name in ("fcfs", "sjf", "ljf")}
     assert found.heuristics == sorted(by_hand, key=lambda name: by_hand[name].mean())
     own = np.array([waits(short, weeks), waits(wide, weeks)])
-    assert found.values("agent").tolist() == own.tolist()
+    assert found.values["agent"].tolist() == own.tolist()
     assert found.interval("sjf") == cautious_interval(by_hand["sjf"], 0.95)
     best = by_hand[found.best]
     assert found.difference("agent") == cautious_interval(own.mean(axis=0) - best, 0.95)
@@ -75,13 +75,17 @@ def test_all_heuristics_of_the_kind_by_default():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"agents": {}}, "agents: must have at least one agent"),
-        ({"agents": {"agent": []}}, "agents: must have at least one agent"),
+        ({"agents": {}}, "agents: must be at least one agent by name, got {}"),
+        ({"agents": {"agent": []}}, "agents: must be at least one agent by name"),
+        ({"agents": ["sjf"]}, "agents: must be at least one agent by name, got \\['sjf'\\]"),
+        ({"seeds": 3}, "seeds: must not be given: each week is run once"),
+        ({"weeks": 3}, "weeks: must be at least one span, got 3"),
         ({"agents": {"sjf": "fcfs"}}, "agents: must not have the name of a heuristic, 'sjf'"),
         ({"agents": {"a": "fcfs", "a 1": "fcfs", "sjf": "fcfs"}}, "agents: must not have the name of a heuristic"),
         ({"agents": {"a": ["fcfs", "fcfs"], "a 1": "fcfs"}}, "agents: duplicate name 'a 1'"),
-        ({"weeks": []}, "weeks: must have at least one"),
-        ({"weeks": [(0, 50), (40, 90)]}, "weeks: must not overlap, as two do from 40 s on"),
+        ({"weeks": []}, "weeks: must be at least one span"),
+        ({"weeks": [(0, 50), (40, 90)]}, "weeks: must not overlap, as week 1 and week 2 do from 40 s on"),
+        ({"weeks": [(0, 50), (0, 50)]}, "weeks: must not overlap, as week 1 and week 2 do from 0 s on"),
         ({"weeks": [(90, 50)]}, "span: must be two instants >= 0 s, the first one before the second"),
         ({"weeks": [(1e9, 2e9)]}, "weeks: has no jobs from 1e\\+09 to 2e\\+09 s"),
         ({"agents": {"late": Trained("fcfs", span=(0, 60))}}, "agents, late: must not have learned from what it is"),

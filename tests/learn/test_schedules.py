@@ -43,6 +43,7 @@ def kth():
     return load_workload(data_file("swf/KTH-SP2-1996-2.1-cln.swf.gz")).where(slice(2000, 4000))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "choose", "options"), CASES, ids=[name for name, *_ in CASES])
 def test_orders_through_batch_on_kth(name, choose, options):
     log = kth()
@@ -54,6 +55,7 @@ def test_easy_through_backfill_on_kth():
     assert differing(backfill_env(100, log, window=512), first_allowed, simulate(100, log, "easy"))[0] == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["least-loaded", "data-locality"])
 @pytest.mark.parametrize("jobs", [400, pytest.param(5000, marks=pytest.mark.long)])
 def test_routes_over_a_grid_with_files(name, jobs):

@@ -95,6 +95,7 @@ def waits(rng, utilisation, runs, jobs):
     return found
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("runs", [100, pytest.param(400, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("jobs", [40, 200, 1000, 2000, 5000, 10_000])
 @pytest.mark.parametrize("utilisation", [0.8, 0.9])

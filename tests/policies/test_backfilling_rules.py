@@ -130,6 +130,7 @@ class Forgetful(Easy):
         return self._at(view, view.places[0])
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("estimates", ["requested", "cqsim"])
 @pytest.mark.parametrize(("order", "candidates"), [("fcfs", None), ("fcfs", "sjf"), ("sjf", None), ("wfp", None)])
 @pytest.mark.parametrize("seed", range(4))

@@ -9,6 +9,8 @@ from hypothesis import given, settings, strategies as st
 from simmodel.foundation.errors import InputError
 from simmodel.policies import Backfill, Easy
 from simmodel.policies.window import Window
+from simmodel.resources.pools.profile import CountProfile
+from simmodel.runs.scenario import simulate as simulate_jobs
 from simmodel.scheduling.registry import policy, policy_names
 from simmodel.work.job import Job as Request
 from simmodel.work.workload import Workload
@@ -42,6 +44,7 @@ def workload_of(case):
     return Workload({name: full[name] for name in ("submit", "run", "requested", "processors", "user")}, name="drawn")
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=up_to(150), deadline=None)
 @given(case=cases(max_jobs=14, dirty=True), overrun=st.sampled_from(["stop", "continue"]))
@@ -50,6 +53,7 @@ def test_starts_as_brute_force_says(name, case, overrun):
     assert run(workload_of(case), case.processors, name, overrun=overrun).starts == expected
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", ["fcfs", "easy", "easy-sjbf", "conservative", "sjf+easy"])
 @pytest.mark.parametrize("order", ["submits-first", "ends-first"])
 @settings(max_examples=up_to(100), deadline=None)
@@ -65,6 +69,7 @@ def test_starts_as_brute_force_says_event_by_event(name, order, case, overrun, e
     assert watch.starts == expected
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["conservative-keep", "sjf+conservative-keep"])
 @pytest.mark.parametrize("decide_on", ["instant", "event"])
 @settings(max_examples=up_to(150), deadline=None)
@@ -122,6 +127,16 @@ def test_windows_of_other_sizes(case, size, planning):
     assert run(workload_of(case), case.processors, Window(size=size, planning=planning)).starts == expected
 
 
+def test_a_window_of_like_jobs_is_planned_in_one_order(monkeypatch):
+    """Five jobs have 120 orders, all as good as the first: each job is planned once."""
+    asked = []
+    earliest = CountProfile.earliest
+    monkeypatch.setattr(CountProfile, "earliest", lambda self, *need: asked.append(need) or earliest(self, *need))
+    jobs = [Request(id=i, submit=0, run=10, processors=1) for i in range(5)]
+    simulate_jobs(2, jobs, "window", until=5)
+    assert len(asked) == 5
+
+
 @settings(max_examples=up_to(100), deadline=None)
 @given(case=cases(max_jobs=14), candidates=st.sampled_from(["ljf", "smallest", "wfp", "f1"]))
 def test_easy_with_candidates_in_another_order(case, candidates):
@@ -165,6 +180,7 @@ def test_an_order_that_changes_may_be_a_plain_function():
         assert starts == run(Workload(columns), 16, Backfill("wfp", kind)).starts
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", sorted(policy_names("jobs")))
 def test_every_policy_that_is_listed_runs_every_job(name):
     rng = np.random.default_rng(7)

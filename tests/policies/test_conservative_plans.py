@@ -146,6 +146,7 @@ def test_a_profile_that_is_kept_leads_to_the_same_promises_and_starts(seeds, mon
     assert sum(followed) > 2 * len(seeds)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("policy", [Conservative, ConservativeKeep, RenewsAll])
 @pytest.mark.parametrize("seed", [573, 1715, 2061])
 def test_a_job_that_is_expected_to_run_longer_than_planned_does_not_start_into_a_window(seed, policy):
@@ -195,6 +196,37 @@ def test_an_early_end_plans_anew_only_from_the_first_job_on_that_can_start_earli
     result = simulate(8, [*short, *long, *seven, *last], Conservative())
     assert result.jobs["start"].tolist() == [0.0] * 5 + [100.0 * (i + 1) for i in range(202)]
     assert len(planned) <= 205
+
+
+def test_like_jobs_that_fit_at_one_instant_are_planned_with_one_search(monkeypatch):
+    """320 jobs of 2 processors run 32 at a time; the last job, which can start at once, has them all planned."""
+    planned = []
+    plan = CountPlan._plan
+    monkeypatch.setattr(CountPlan, "_plan", lambda self, job: (planned.append(job.id), plan(self, job))[1])
+    first = Job(id=0, submit=0, run=100, processors=63)
+    like = [Job(id=1 + i, submit=0, run=10, processors=2) for i in range(320)]
+    last = Job(id=321, submit=0, run=5, processors=1)
+    result = simulate(64, [first, *like, last], Conservative())
+    assert result.jobs["start"].tolist() == [0.0] + [100.0 + 10 * (i // 32) for i in range(320)] + [0.0]
+    assert planned == [1 + 32 * i for i in range(10)] + [321]
+
+
+def test_a_deep_queue_that_has_been_planned_is_not_gone_through_at_each_end(monkeypatch):
+    """Jobs of 1 processor end as expected, one by one; 250 jobs of all 8 wait, and 250 of 1 that request too long."""
+    candidates = []
+    fitting = CountPlan._fitting
+
+    def noted(self, first):
+        found = fitting(self, first)
+        candidates.append(len(found))
+        return found
+
+    monkeypatch.setattr(CountPlan, "_fitting", noted)
+    short = [Job(id=i, submit=0, run=10 * (i + 1), processors=1) for i in range(8)]
+    wide = [Job(id=8 + i, submit=1, run=100, processors=8) for i in range(250)]
+    long = [Job(id=258 + i, submit=1, run=1000, processors=1) for i in range(250)]
+    simulate(8, [*short, *wide, *long], Conservative(), until=75)
+    assert candidates == [250, 0, 0, 0, 0, 0, 0]
 
 
 def test_a_search_begins_where_a_job_as_large_and_as_long_is_planned(monkeypatch):

@@ -10,6 +10,7 @@ from simmodel.policies import EarliestFinish
 from simmodel.policies.brokers import DataLocality, Panda, ShortestWait
 from simmodel.systems import Cluster, Grid
 from simmodel.work.workload import Workload
+from tests.helpers.examples import up_to
 
 BROKERS = (
     *("round-robin", "random", "shares", "least-loaded", "shortest-wait", "data-locality", "earliest-finish", "panda"),
@@ -151,6 +152,7 @@ def drawn(seed, jobs=250):
     return spec, Workload.from_jobs(work)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", PAIRS, ids=lambda kind: kind.name)
 def test_columns_choose_as_asking_every_site_does(kind, seed):
@@ -160,6 +162,7 @@ def test_columns_choose_as_asking_every_site_does(kind, seed):
     assert len(set(columns)) > 6
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_sgs_t_finds_the_same_site_when_it_simulates_only_some(seed):
     spec, jobs = drawn(seed, 80)
@@ -176,7 +179,7 @@ def test_sgs_t_counts_the_transfers_of_missing_inputs():
     assert went(spec, "sgs-t", *jobs) == ["b", "b"]  # 29 s of waiting against 50 s of transfer
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=up_to(25), deadline=None)
 @given(
     cores=st.lists(st.integers(1, 16), min_size=1, max_size=10),
     widths=st.lists(st.integers(1, 20), min_size=1, max_size=12),
@@ -191,6 +194,7 @@ def test_no_job_goes_to_a_site_that_cannot_run_it(cores, widths, broker):
         assert not site or spec.site(site).capacity >= wide
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("broker", BROKERS)
 def test_jobs_wait_at_the_broker_while_every_site_is_down_or_full(broker):
     sites = [SiteSpec(name=f"s{i}", cores=4, limit=1) for i in range(9)]

@@ -35,6 +35,7 @@ def jobs(seed, count=400, widest=24):
     return Workload(columns)
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("ties", ["first", "random", "home", "least-loaded"])
 @pytest.mark.parametrize("seed", range(6))
@@ -67,6 +68,7 @@ def test_changes_of_the_capacity_count(load):
     assert went[0] == went[1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("begin", [0.0, 2.0**20 - 700, 2.0**31])
 def test_bounds_hold_at_large_instants_and_when_they_are_taken_anew(begin):
     spec = BrokerSpec(places={f"s{i}": ClusterSpec.simple(16 + i) for i in range(12)})
@@ -91,6 +93,7 @@ class AsksEach(EarliestFinish):
     """The same policy without bounds, which are only for the class itself."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "easy-sjbf"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_simulations_are_asked_only_where_they_may_be_the_earliest(seed, policy, monkeypatch):
@@ -137,6 +140,7 @@ def calls_a_job(broker, sites):
     return {name: (many[name] - few[name]) / 400 for name in many}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("broker", "most"),
     [
@@ -162,6 +166,7 @@ def test_a_start_and_an_end_cost_two_calls_for_the_work_left_and_two_for_the_wor
     )
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("seed", range(20))
 def test_the_work_left_is_that_of_the_runs_that_are_not_overdue(seed):
     rng = np.random.default_rng(seed)

@@ -19,6 +19,7 @@ from simmodel.snapshots import ClusterSnapshot
 from simmodel.testing import check_policy
 from simmodel.work import Amdahl, ChunkedWorkload, first, make_malleable
 from simmodel.work.workload import elastics_of
+from tests.helpers.examples import up_to
 from tests.oracles.malleable import OneJob, malleable_ends
 
 RULES = ("keep-preferred", "shrink-to-start", "equal-shares")
@@ -52,7 +53,7 @@ def as_job(number: int, job: OneJob) -> Job:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=up_to(15), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_ends_are_those_of_the_rule_step_by_step(rule: str, seed: int) -> None:
     jobs = drawn(seed, 7, 6)

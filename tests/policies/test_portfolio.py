@@ -131,7 +131,7 @@ def test_partitions_are_simulated_together():
             run=float(rng.integers(1, 30)),
             partition=str(rng.choice(["a", "b"])),
         )
-        for _ in range(40)
+        for _ in range(up_to(40, 15))
     ]
     jobs.sort(key=lambda job: job.submit)
     for name in ("easy", "sjf+conservative", "conservative-keep"):
@@ -380,8 +380,9 @@ def test_scores_and_schedules_are_those_of_brute_force(case: Case, objective: st
         assert found["chosen"].tolist() == told["chosen"].tolist()
 
 
+@pytest.mark.long  # drawn jobs by brute force: the test before
 def test_the_paper_s_workload_by_brute_force():
-    log = schedtwin(seed=3)
+    log = schedtwin(seed=3).where(np.arange(up_to(150, 60)))
     portfolio = Portfolio()
     expected = brute(log, 32, portfolio)
     result = simulate(32, log, "portfolio")
@@ -443,7 +444,7 @@ def test_fair_share_is_attached():
     assert simulate(4, jobs, Portfolio(["multifactor+easy"])).jobs["start"].tolist() == [0, 20, 10]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=up_to(25), deadline=None)
 @given(
     cases(max_jobs=15),
     st.floats(0.05, 0.95),

@@ -73,6 +73,7 @@ def test_jobs_of_a_tiny_duration_run_one_after_the_other(kind, policy, seconds):
     assert result.jobs["start"].tolist() == [0, 1, 1 + seconds]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", PARTITIONS)
 @pytest.mark.parametrize(
     "seeds",

@@ -44,6 +44,7 @@ def test_it_runs_the_command_line_and_not_as_root() -> None:
     assert re.search(r"useradd .*\bsimmodel\b", TEXT)
 
 
+@pytest.mark.long  # the wheel itself: tests/project/test_wheel.py
 def test_what_is_copied_is_enough_for_a_wheel(tmp_path: Path) -> None:
     pytest.importorskip("build")
     pytest.importorskip("hatchling")

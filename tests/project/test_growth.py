@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from simmodel.scheduling.registry import policy_names
 from tests.helpers.new_process import environment
 from tests.helpers.paths import ROOT
@@ -21,6 +23,7 @@ def growth(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, env=environment(), cwd=ROOT, capture_output=True, encoding="utf-8")
 
 
+@pytest.mark.long  # its words alone: the next test
 def test_two_cases_in_their_quick_form() -> None:
     done = growth("--quick", "links/one-link-at-once", "policies/fcfs")
     assert done.returncode == 0, done.stderr

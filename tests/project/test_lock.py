@@ -14,7 +14,8 @@ RENEW = "python -m tests.lock renew '{}' records intended changes"
 
 LONG = {
     *("batch-policies", "batch-ready", "brokers", "clusters-failures", "clusters-hosts", "clusters-nodes"),
-    *("experiments", "machines-work", "snapshots-brokers", "snapshots-clusters", "snapshots-machines"),
+    *("experiments", "machines-policies", "machines-ready", "machines-rules", "machines-work", "portfolios", "whatifs"),
+    *("batch-modes", "snapshots-brokers", "snapshots-clusters", "snapshots-machines"),
 }
 """Areas of which every fifth case is computed by default."""
 ALL_CASES = [pytest.param(area, 1, marks=[pytest.mark.long] if area in LONG else []) for area in sorted(cases.AREAS)]

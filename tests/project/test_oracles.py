@@ -126,8 +126,9 @@ def test_jobs_that_cannot_run_are_left_out() -> None:
 # ---------------------------------------------------------------------- batch policies, on drawn cases
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=up_to(25), deadline=None)
 @given(data=st.data())
 def test_every_schedule_is_possible(policy: str, data: st.DataObject) -> None:
     keeps = policy.endswith("keep")
@@ -189,6 +190,8 @@ def swf_jobs(name: str) -> tuple[list[int], list[Job]]:
     return [int(row[0]) for row in rows], jobs
 
 
+@pytest.mark.long  # drawn jobs: the other tests of the file
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("column", "policy", "estimates"),
     [

@@ -14,6 +14,7 @@ import simmodel
 from simmodel.scheduling import registry
 from tests.helpers import typed_user
 from tests.helpers.doc_pages import PAGES
+from tests.helpers.examples import up_to
 from tests.helpers.new_process import printed
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import ROOT
@@ -93,12 +94,13 @@ def test_classes_of_the_twin_have_names_of_their_own() -> None:
 
 
 def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:
-    for first in (
+    firsts = (
+        "simmodel.experiments.comparison",
         "simmodel",
         "simmodel.runs.scenario",
         "simmodel.systems.cluster.system",
-        "simmodel.experiments.comparison",
-    ):
+    )
+    for first in firsts[: up_to(4, 1)]:
         code = f"import {first}, simmodel; print(callable(simmodel.simulate), callable(simmodel.compare))"
         assert printed(code).split() == ["True", "True"]
     assert printed("import simmodel.policies; print(simmodel.policies.Easy().name)").split() == ["easy"]

@@ -67,6 +67,7 @@ def rows(page: str, heading: str) -> dict[str, list[str]]:
     return {row[header.index("simulator")]: row for row in body}
 
 
+@pytest.mark.long  # the page takes seconds
 def test_missing_peers_are_named_with_the_reason_and_the_command(page: str) -> None:
     missing, found = rows(page, "Not measured"), rows(page, "Simulators")
     for name, module in (("AccaSim", "accasim"), ("SimGrid's Python", "simgrid"), ("SimPy", "simpy")):
@@ -82,6 +83,7 @@ def test_missing_peers_are_named_with_the_reason_and_the_command(page: str) -> N
         assert all(missing[name])
 
 
+@pytest.mark.long  # the page takes seconds
 def test_starts_that_differ_are_counted_and_judged(page: str) -> None:
     logs = rows(page, "Logs")
     assert [row[:3] for row in logs.values()] == [["drawn", str(JOBS), "easy"]] * 5
@@ -91,6 +93,7 @@ def test_starts_that_differ_are_counted_and_judged(page: str) -> None:
     assert logs["simmodel"][6] == "1.00"
 
 
+@pytest.mark.long  # the page takes seconds
 def test_a_program_that_fails_is_named_with_its_last_line(page: str) -> None:
     logs = rows(page, "Logs")
     assert logs["Broken"][4:] == ["failed: the licence has expired", "-", "-", "-", "-", "-"]
@@ -111,6 +114,7 @@ def test_wrong_options_end_it_with_one_sentence(option: list[str], sentence: str
     assert done.stderr.endswith(f"error: {sentence}\n")
 
 
+@pytest.mark.long  # the page takes seconds
 def test_the_page_in_the_documentation_has_the_same_parts(page: str) -> None:
     kept = (ROOT / "docs/peers.md").read_text("utf-8")
     assert re.findall(r"^## .+$", kept, re.MULTILINE) == re.findall(r"^## .+$", page, re.MULTILINE)

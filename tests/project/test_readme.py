@@ -34,13 +34,24 @@ OWN = {
     for line in page.commands
     if line.startswith("simmodel ")
 }
-LONG = {f"docs/{name}.md" for name in ("centre", "gallery", "grid", "papers", "resources")}
+LONG = {
+    *(f"docs/{name}.md" for name in ("calibration", "centre", "experiments", "gallery", "grid", "papers", "resources")),
+    *(f"docs/{name}.md" for name in ("scenarios", "surrogates", "topology", "tour")),
+}
 """Pages whose examples run for seconds: by default they are only compiled, and what they import exists."""
 
 
 def is_long(line: str) -> bool:
     """Whether a command runs for seconds: by default its arguments are only read."""
-    return "tiers-30" in line or "portfolio schedtwin" in line or "replay schedtwin" in line
+    words = (
+        "tiers-30",
+        "portfolio schedtwin",
+        "replay schedtwin",
+        "simmodel explore",
+        "simmodel calibrate",
+        "identify",
+    )
+    return any(word in line for word in (*words, "--workers"))
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,7 @@ def test_easy_as_pyss_schedules(log):
         assert not differing, f"{len(differing)} of {len(rows)} starts differ under {policy}, {estimates} estimates"
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_conservative_as_cqsim_schedules():
     workload = read_swf(data_file("swf/theta_1000.swf.gz"))
     with gzip.open(data_file("cqsim/theta_1000.rst.gz"), "rt") as file:

@@ -35,6 +35,7 @@ def collected(folder: Path, parameters: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [

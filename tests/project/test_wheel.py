@@ -70,6 +70,7 @@ def installed(distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return python
 
 
+@pytest.mark.long  # that it has all of it: the test above
 def test_what_is_installed_replays_a_ready_workload(installed: Path, tmp_path: Path) -> None:
     outputs = ("--schedule", "s.csv", "--html", "run.html")
     said = run(installed, "-m", "simmodel", "batch", "lublin-128-week", *outputs, cwd=tmp_path)

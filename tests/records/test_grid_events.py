@@ -176,6 +176,7 @@ def rows_of(path, name):
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kill_after", [0, 50, 400])
 def test_what_a_killed_process_leaves_is_readable(tmp_path, kill_after):
     """The process is killed once so many rows are there, whenever that is."""

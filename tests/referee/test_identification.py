@@ -12,6 +12,7 @@ from tests.helpers.drawn_schedules import MODES, drawn_log, schedule_by
 MADE_BY = ("fcfs", "sjf", "easy", "sjf+easy", "conservative", "best-fit")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("policy", MADE_BY)
 def test_the_policy_of_a_schedule_is_found(policy: str) -> None:
     for seed, mode in enumerate(MODES):
@@ -22,6 +23,7 @@ def test_the_policy_of_a_schedule_is_found(policy: str) -> None:
         assert found.unexplained == 0.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", MADE_BY)
 def test_it_is_found_when_some_starts_have_moved(policy: str) -> None:
     log = drawn_log(7, 200)

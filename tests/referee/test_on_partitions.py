@@ -10,6 +10,7 @@ from tests.helpers.drawn_schedules import MODES, drawn_clusters, drawn_jobs, sta
 POLICIES = ("fcfs", "sjf", "easy", "easy-sjbf", "conservative", "conservative-keep", "best-fit")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", drawn_clusters())
 @pytest.mark.parametrize("policy", POLICIES)
 def test_own_schedules_on_partitions_are_told_to_be_so(kind: str, policy: str) -> None:
@@ -20,6 +21,7 @@ def test_own_schedules_on_partitions_are_told_to_be_so(kind: str, policy: str) -
         assert verdict.right, verdict.report()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", drawn_clusters())
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "conservative-keep"])
 def test_a_start_that_was_moved_on_partitions_is_the_first_departure(kind: str, policy: str) -> None:

@@ -23,6 +23,7 @@ def kth(column: str) -> tuple[Workload, dict[int, float]]:
     return load_workload(data_file(f"swf/{KTH}.swf.gz")), starts
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("column", "policy", "estimates"),
     [
@@ -67,6 +68,7 @@ def named_on(count: int | None, mistake: str) -> None:
     assert verdict.mistakes[mistake] == 1.0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_of_easy_are_named_on_a_real_log(mistake: str) -> None:
     named_on(1500, mistake)

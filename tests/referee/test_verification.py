@@ -29,6 +29,7 @@ def own(policy: str, mode: dict[str, Any], seed: int) -> None:
         assert verdict.judgement.explained() == 1.0
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("policy", [*POLICIES, *SLOW])
 def test_own_schedules_are_told_to_be_so(policy: str) -> None:
     for seed, mode in enumerate(MODES):

@@ -172,6 +172,7 @@ def test_a_model_without_snapshots_is_not_copied() -> None:
 # ---------------------------------------------------------------------- the check
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("model", [Processor, ManyCores, MemoryPool, Held])
 def test_right_models_pass(model: type) -> None:
     check_resource(model)

@@ -19,6 +19,7 @@ SPEC = tiered_grid(6, files=20, seed=1)
 RESULT = simulate(SPEC, grid_jobs(SPEC, 40, seed=1), "round-robin")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["csv", "parquet", "sqlite"])
 def test_a_stored_result_comes_back(kind, tmp_path):
     if kind == "parquet":

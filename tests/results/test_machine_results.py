@@ -188,6 +188,7 @@ def test_work_that_is_no_work_is_refused() -> None:
 # ---------------------------------------------------------------------- looks
 
 
+@pytest.mark.long  # each picture of machines: tests/view
 def test_every_picture_is_drawn(result: MachineResult, tmp_path: Path) -> None:
     import matplotlib.pyplot as plt
 

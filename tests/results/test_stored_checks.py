@@ -85,6 +85,7 @@ TASKS = {
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("kind", "said"), [*(("jobs", each) for each in JOBS), *(("tasks", each) for each in TASKS)])
 def test_a_stored_result_that_contradicts_itself_is_refused(kind: str, said: str, tmp_path: Path) -> None:
     found = document(kind)

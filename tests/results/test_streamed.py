@@ -76,7 +76,8 @@ def test_a_record_stored_at_the_end_can_be_opened_too(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_not_sorted_has_metrics_in_one_pass_over_an_index(tmp_path: Path) -> None:
-    log = Workload({"submit": np.arange(40_000)[::-1], "run": np.ones(40_000), "processors": np.ones(40_000, int)})
+    jobs = 40_000
+    log = Workload({"submit": np.arange(jobs)[::-1], "run": np.ones(jobs), "processors": np.ones(jobs, int)})
     whole = simulate(4, log)
     whole.to_sqlite(tmp_path / "a.db")
     assert open_result(tmp_path / "a.db").numbers() == pytest.approx(whole.numbers(), rel=1e-9, nan_ok=True)

@@ -71,6 +71,7 @@ def assert_same(streamed: Any, whole: Any) -> None:
             assert ours.tolist() == theirs.tolist()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("seed", range(24))
 def test_a_streamed_grid_equals_the_one_in_memory(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     spec, jobs = random_grid(seed)

@@ -78,6 +78,7 @@ def executions(result: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(str(row[name]) for name in columns) for row in result.runs.rows())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", RUNS)
 def test_a_broker_streams_the_rows_of_its_record(tmp_path: Path, name: str, every: int | None) -> None:
     same(RUNS[name](stream=tmp_path / "a.db"), RUNS[name]())

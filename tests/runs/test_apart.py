@@ -29,6 +29,7 @@ from simmodel.platform import (
 from simmodel.policies.mapping import RoundRobin
 from simmodel.runs.apart import run_apart, simulate_share
 from simmodel.runs.scenario import Scenario
+from tests.helpers.examples import up_to
 from tests.helpers.paths import ROOT
 
 
@@ -132,14 +133,16 @@ def groups_of(rng, scenario):
     return [names[i::count] for i in range(count)]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("block", range(8))
 def test_places_apart_have_the_record_of_the_whole(block):
-    for seed in range(40 * block, 40 * block + 40):
+    for seed in range(40 * block, 40 * block + up_to(40, 6)):
         rng = Random(seed)
         scenario = drawn_scenario(rng)
         assert_same(scenario.run(), in_parts(scenario, groups_of(rng, scenario)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(1000, 1008))
 def test_several_processes_have_the_record_of_one(seed):
     rng = Random(seed)
@@ -278,6 +281,7 @@ def test_a_bar_counts_the_jobs_of_this_process(capsys):
     assert "a: 100%" in capsys.readouterr().err
 
 
+@pytest.mark.long  # those that are forked: the tests before
 def test_processes_that_are_spawned_do_the_same(tmp_path):
     script = tmp_path / "spawned.py"
     script.write_text(

@@ -333,6 +333,7 @@ def test_a_watcher_that_is_killed_harms_nothing() -> None:
     assert np.array_equal(simulation.result().jobs["end"], plain.jobs["end"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_is_killed_leaves_its_watchers_an_end(how: signal.Signals) -> None:
     with subprocess.Popen(

@@ -23,6 +23,7 @@ def log(**columns):
     return Workload({"submit": [0] * count, "run": [10] * count, "processors": [1] * count, **columns})
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("jobs", MIXED)
 def test_ids_and_users_of_different_types_side_by_side(jobs, tmp_path):
     result = simulate(4, jobs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from simmodel import (
 )
 from simmodel.platform.options import BrokerOptions, ClusterOptions, MachineOptions
 from simmodel.runs.paths import parsed
+from simmodel.scheduling.protocol import View
 
 LOG = Workload({"submit": [0, 0, 3, 3, 9], "run": [10, 5, 7, 2, 4], "processors": [3, 2, 2, 1, 4]}, processors=4)
 NODE = load_platform("hetsim-slow")
@@ -133,6 +135,40 @@ def test_a_snapshot_taken_at_a_question_is_one_before_the_decision() -> None:
 def test_a_run_goes_on_under_its_own_policy_after_questions() -> None:
     simulation = start(4, LOG, "easy")
     assert simulation.next_decision() is not None
+    assert starts(simulation.run().result()) == starts(simulate(4, LOG, "easy"))
+
+
+class Fcfs:
+    """Starts jobs in order while they fit; asks if another one fits behind the first that does not."""
+
+    def resume(self, view: View) -> Iterator[Start]:
+        for job in view.waiting:
+            if not view.places[0].fits(job):
+                break
+            yield Start(job, view.places[0])
+
+    def asks(self, view: View) -> bool:
+        return any(view.places[0].fits(job) for job in view.waiting)
+
+
+def test_who_decides_first_is_asked_within_the_run() -> None:
+    """Only what is left is a question: what fits behind a job that does not, at 0 and at 5 s."""
+    jobs = [Job(processors=size, run=run, requested=run) for size, run in ((3, 5), (4, 5), (1, 20), (1, 5))]
+    for starts_behind, wanted in ((True, [0, 20, 0, 25]), (False, [0, 5, 10, 10])):
+        simulation, seen = start(4, jobs, "fcfs"), []
+        while (view := simulation.next_decision(Fcfs())) is not None:
+            seen.append(view.now)
+            assert view is simulation.system.scheduler.question
+            if starts_behind and len(seen) == 1:
+                simulation.decide([Start(next(job for job in view.waiting if job.width == 1), view.places[0])])
+        assert starts(simulation.result()) == wanted
+        assert seen == ([0, 5] if starts_behind else [0])
+
+
+def test_the_policy_decides_again_after_who_decided_first() -> None:
+    simulation = start(4, LOG, "easy")
+    assert simulation.next_decision(Fcfs()) is not None
+    simulation.decide()
     assert starts(simulation.run().result()) == starts(simulate(4, LOG, "easy"))
 
 

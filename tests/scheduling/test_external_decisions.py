@@ -50,6 +50,7 @@ def answered(cluster: Cluster) -> int:
         questions += 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "sjf+easy", "conservative", "conservative-keep"])
 def test_a_policy_answering_from_outside_starts_every_job_when_it_does_inside(policy):
     starts = []

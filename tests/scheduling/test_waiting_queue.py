@@ -29,6 +29,7 @@ def in_order(jobs, order, now):
     return sorted(jobs, key=lambda each: (-each.priority, key(each), each.submit, each.seq))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("order", [FCFS, SJF, WFP], ids=lambda each: each.name)
 @pytest.mark.parametrize("priorities", [False, True])
 @pytest.mark.parametrize(
@@ -80,6 +81,9 @@ def test_queue_indexes_against_lists(order, priorities, seed, asked_from):
             if each.processors <= free and (each.requested <= limit or each.processors <= extra)
         ]
         assert lanes.first_fitting(free, limit, extra) is (fitting[0] if fitting else None)
+        if not order.changes:
+            short = {each.width for each in waiting if each.width <= free and each.planned <= limit}
+            assert lanes.widths(free, ([limit] * (free + 1)).__getitem__) == short
         assert lanes.narrowest == min((each.processors for each in waiting), default=float("inf"))
         narrow = [each for each in ordered if each.processors <= free]
         widest = max((each.processors for each in narrow), default=0)

@@ -56,6 +56,7 @@ def cuts(draw: st.DrawFn) -> tuple[Case, list[float]]:
     return case, sorted(set(map(float, draw(st.lists(at, min_size=1, max_size=3)))))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("policy", [*POLICIES, Restart], ids=lambda policy: getattr(policy, "__name__", policy))
 @settings(max_examples=up_to(15, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=cuts())
@@ -72,6 +73,7 @@ def test_a_run_that_is_cut_goes_on_as_if_it_had_not_been(policy, drawn):
     check_cut(make, policy, at, until=until, given=not isinstance(policy, str))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "conservative-keep", "preemptive", "multifactor+easy"])
 @settings(max_examples=up_to(15, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=cuts(), steps=st.integers(1, 60))

@@ -158,6 +158,7 @@ def fresh(name):
     return given if isinstance(given, str) else given.fresh()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "seeds",
     [

@@ -83,6 +83,7 @@ def rows(grid, cut):
     return found
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", CASES)
 def test_a_grid_that_is_cut_there_goes_on_as_if_it_were_not(name):
     cut, options = CASES[name]

@@ -37,6 +37,7 @@ def assert_goes_on(whole: Any, part: Any) -> None:
         np.testing.assert_allclose(part.tasks[moment], whole.tasks[moment][rows], rtol=1e-9, atol=1e-9, err_msg=moment)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("policy", ["hrr", "greedy-ds", "earliest-finish", "min-min", "heft", "peft-setup"])
 @pytest.mark.parametrize("options", [{}, {"overlap": True}, {"contention": False, "transfers": "parallel"}])
 def test_a_cut_run_goes_on_as_the_uncut_one(policy: str, options: dict[str, Any]) -> None:

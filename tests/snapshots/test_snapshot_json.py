@@ -122,6 +122,7 @@ WRONG = {
 }
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("where", WRONG)
 def test_a_wrong_value_in_the_json_gets_one_sentence(where, tmp_path):
     value, sentence = WRONG[where]

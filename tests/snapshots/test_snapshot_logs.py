@@ -26,6 +26,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("log", "policy", "mode"), RUNS)
 def test_a_log_that_is_cut_has_the_schedule_of_the_whole(log, policy, mode):
     workload = read_swf(data_file(f"swf/{log}.swf.gz")).where(slice(0, 2500))

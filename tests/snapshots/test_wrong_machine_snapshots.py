@@ -53,6 +53,7 @@ def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> str:
     return json.dumps(document)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("name", "key"), [(name, key) for name, document in DOCUMENTS.items() for key in document], ids=str

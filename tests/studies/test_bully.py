@@ -14,6 +14,7 @@ def found():
     return bully_study(seeds=5)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_jobs_are_slowed_at_least_by_others(found):
     assert len(found) == 5 * 2 * len(BULLY_PLACEMENTS)
     assert np.all(found["stretch"] >= 1 - 1e-12)

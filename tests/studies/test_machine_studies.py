@@ -86,6 +86,7 @@ def test_fat_graphs_take_two_processors_longer_for_their_critical_path() -> None
     assert two_processors().home == "memory 0"
 
 
+@pytest.mark.long  # each picture of machines: tests/view
 def test_pictures() -> None:
     pytest.importorskip("matplotlib").use("agg")
     study = setup_study(["hrr", "heft"], seeds=2)

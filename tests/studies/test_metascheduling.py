@@ -35,6 +35,7 @@ def theta() -> Workload:
     return log
 
 
+@pytest.mark.long  # of the paper's log, as a whole
 def test_the_slower_cluster_gives_each_figure_of_the_paper_for_sgs_t() -> None:
     """With EASY, CQSim's rules and estimates by actual run times: to the last digit, in each bin of the table."""
     found = compare_brokers([2180, 2180], theta(), ["sgs-t"], edges=1000, slowdowns=(1, 1.3), **CQSIM)

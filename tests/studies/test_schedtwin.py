@@ -7,6 +7,7 @@ import pytest
 from simmodel.studies.schedtwin import PAPER_AREAS, PAPER_SHARES, schedtwin_run, schedtwin_seeds
 
 
+@pytest.mark.long  # the examples of both functions run by default
 def test_the_paper_s_experiment():
     found = schedtwin_seeds([1, 2])
     assert set(PAPER_AREAS) == set(found.names)

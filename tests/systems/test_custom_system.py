@@ -166,6 +166,7 @@ def test_a_house_of_all_kinds_is_written_and_read(tmp_path) -> None:
         from_dict({"kind": "broker", "places": {"bag": {"kind": "bag", "slot": 2}}})
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("policy", ["sgs-t", "round-robin", "least-loaded", "random"])
 @pytest.mark.parametrize("cut", [0.5, 9, 25, 40.25, 71, 88, 110])
 def test_a_broker_over_a_cluster_a_bag_and_a_broker_is_cut_and_continued(policy: str, cut: float) -> None:

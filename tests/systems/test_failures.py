@@ -34,6 +34,7 @@ from simmodel.resources.pools.allocation import Allocation
 from simmodel.scheduling import Observer
 from simmodel.snapshots import Snapshot
 from simmodel.work.traffic import Traffic
+from tests.helpers.examples import up_to
 
 SEEDS, SPAN, BETWEEN, REPAIR = 200, 2500.0, 120.0, 30.0
 fails = partial(FailureModel, mean_time_between_failures=BETWEEN, mean_time_to_repair=REPAIR)
@@ -116,6 +117,7 @@ def closed_form(law):
     return SPAN / cycle + (spread + cycle**2) / (2 * cycle**2) - up / cycle
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(
     "count",
@@ -217,7 +219,7 @@ def test_a_grid_cut_at_any_instant_goes_on_alike(when_down):
     )
     jobs = [Job(id=i, submit=7 * i, run=30 + i % 11, processors=1 + i % 3, inputs=[f"f{i % 9}"]) for i in range(60)]
     whole = simulate(spec, jobs, "round-robin").jobs
-    for at in np.linspace(3, 900, 12):
+    for at in np.linspace(3, 900, up_to(12, 4)):
         snapshot = Snapshot.from_json(start(spec, jobs, "round-robin", until=float(at)).run().snapshot().to_json())
         rest = simulate(snapshot).jobs
         found = {job: tuple(rest[name][i] for name in ("start", "end", "site")) for i, job in enumerate(rest["job"])}
@@ -487,17 +489,18 @@ def test_a_cut_run_under_failing_routers_goes_on_alike():
             requested=rng.choice([None, 200]),
             keeps_work=rng.random() < 0.5,
         )
-        for number in range(40)
+        for number in range(up_to(40, 14))
     ]
+    cuts = up_to(12, 3)
     models = [fails(of="switches"), fails(of="switches", repair="constant", mean_time_to_repair=9)]
     for network in ("dragonfly:3;2;2;2", "fat-tree:2;6,4;1,3;1,1"):
         spec = wired(network, 24, *models)
         whole = simulate(spec, jobs, "easy", seed=4)
         wanted = dict(zip(whole.jobs["job"].tolist(), whole.jobs["end"].tolist(), strict=True))
         assert whole.jobs["attempts"].max() > 1
-        for cut in range(12):
+        for cut in range(cuts):
             simulation = start(spec, jobs, "easy", seed=4)
-            simulation.run(until=whole.ended * (cut + 0.5) / 12)
+            simulation.run(until=whole.ended * (cut + 0.5) / cuts)
             rest = start(Snapshot.from_json(simulation.snapshot().to_json())).run().result()
             found = dict(zip(rest.jobs["job"].tolist(), rest.jobs["end"].tolist(), strict=True))
             assert found == {job: wanted[job] for job in found}

@@ -20,6 +20,7 @@ from simmodel.records import JobRecord
 from simmodel.results.result import Result
 from simmodel.scheduling import View
 from simmodel.work import Run
+from tests.helpers.examples import up_to
 
 INFINITY = float("inf")
 
@@ -156,7 +157,7 @@ def longer(job: Job) -> Job:
     return job if job.requested else attrs.evolve(job, run=10 * (job.run or 0))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=up_to(20), deadline=None)
 @given(st.integers(0, 1000), st.integers(2, 40))
 def test_no_column_of_features_knows_a_run_time_that_is_still_to_come(seed: int, cut: int) -> None:
     """Jobs that run on when the last is submitted may run for any time: what is known then is the same."""
@@ -182,6 +183,7 @@ def test_requests_that_were_filled_in_are_known_by_the_jobs_that_completed() -> 
     assert job_features(JobRecord(jobs=jobs | {"status": ["timeout"] * 3}))["requested"].tolist() == [5, 9, 7]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", [Request, RecentTwo, SimilarJobs, OwnPast, lambda: Boosted(every=5)])
 def test_predictors_do_not_know_the_run_time_of_a_job_without_a_request(kind) -> None:
     one, other = Job(run=7, user=0), Job(run=7000, user=0)

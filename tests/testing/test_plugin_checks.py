@@ -29,6 +29,7 @@ from simmodel.work.workload import Workload
 RUNS = [1000.125 + 7 * i for i in range(6)]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", policy_names())
 def test_every_policy_of_the_package_passes(name):
     check_policy(name)

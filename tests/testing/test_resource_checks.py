@@ -9,6 +9,7 @@ from simmodel.resources import Link, NodeChoice, SharingRule, Storage
 from simmodel.testing import check_resource
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("model", "options"),
     [

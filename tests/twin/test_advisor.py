@@ -48,6 +48,7 @@ def snapshot_of(spec: ClusterSpec = COUNTS, waiting: int = 6) -> Any:
     return cluster.snapshot()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_log_that_takes_the_advice_is_the_simulation_under_the_policy(policy: str) -> None:
     found = replay_log(COUNTS, LOG, policy)
@@ -56,6 +57,7 @@ def test_a_log_that_takes_the_advice_is_the_simulation_under_the_policy(policy: 
     assert not any(advice.fallback for advice in found.advices)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", ["easy", "portfolio"])
 def test_advice_names_the_nodes_that_the_simulation_gives(policy: str) -> None:
     simulation = start(NODES, LOG, policy)
@@ -76,6 +78,7 @@ def test_advice_names_the_nodes_that_the_simulation_gives(policy: str) -> None:
     assert compared == len(LOG)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", ["multifactor", "portfolio(multifactor, fcfs, backfill=easy, objective=wait_mean)"])
 def test_the_mirror_keeps_the_consumption_of_users_that_the_advising_policy_asks_for(
     policy: str, tmp_path: Path
@@ -101,11 +104,13 @@ class Shuffled(Policy):
                 yield Start(jobs[number], view.places[0])
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_random_draws_go_on_from_decision_to_decision() -> None:
     found = replay_log(COUNTS, LOG, Shuffled())
     assert (found.advised.jobs["start"] == simulate(COUNTS, LOG, Shuffled()).jobs["start"]).all()
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_an_advisor_continues_from_the_state_of_another_one() -> None:
     def starts(renew: bool) -> list[Advice]:
         source = AdvisedLog(start(COUNTS, LOG, "fcfs"), "cluster")

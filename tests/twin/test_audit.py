@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel.foundation.errors import InputError
 from simmodel.twin import AuditLog, read_audit
 from simmodel.twin.audit import AuditError
+from tests.helpers.examples import up_to
 from tests.helpers.new_process import printed
 
 
@@ -54,7 +55,7 @@ def test_a_changed_log_is_found(change, tmp_path: Path) -> None:
         numbers(path)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=up_to(30), deadline=None)
 @given(cut=st.integers(0, 400))
 def test_a_log_cut_anywhere_is_repaired_to_its_last_whole_line(cut: int, tmp_path_factory) -> None:
     path = tmp_path_factory.mktemp("cut") / "audit.jsonl"

@@ -90,6 +90,7 @@ def follow(server_of_stream: RedisServer, tmp_path: Path, name: str) -> None:
     client.close()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
 def test_a_twin_outlives_whatever_a_stream_holds(
     shared_redis: RedisServer, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: Any

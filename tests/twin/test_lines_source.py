@@ -12,6 +12,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.twin import Source
 from simmodel.twin.events import Passed
 from simmodel.twin.sources.lines import LinesSource
+from tests.helpers.examples import up_to
 
 
 def line(time: float) -> str:
@@ -75,7 +76,7 @@ def test_a_file_that_was_replaced_or_emptied_is_read_from_its_beginning(tmp_path
     assert times(source) == [8.0]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=up_to(30), deadline=None)
 @given(told=st.lists(st.integers(0, 9), max_size=12), read=st.integers(0, 12), folder=st.booleans())
 def test_it_continues_at_its_position(told: list[int], read: int, folder: bool, tmp_path_factory) -> None:
     path = tmp_path_factory.mktemp("lines")

@@ -13,6 +13,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.twin import Advisor, Ended, Event, Mirror, Source, Started, Submitted, Twin, replay_log
 from simmodel.twin.events import Passed
 from simmodel.twin.sources.log import AdvisedLog, LogSettings, RecordedLog
+from tests.helpers.examples import up_to
 
 
 def told(source: RecordedLog | AdvisedLog) -> list[Event]:
@@ -48,6 +49,7 @@ def test_a_recorded_log_tells_its_jobs_and_each_instant() -> None:
         assert before.time < after.time or order[type(before)] <= order[type(after)]
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_the_mirror_of_a_recorded_log_ends_empty_and_refuses_nothing() -> None:
     log = recorded_log()
     mirror = Mirror(32, "alps", "sjf+easy")
@@ -114,13 +116,13 @@ def test_a_machine_takes_no_advice() -> None:
 
 
 def test_the_summary_has_decisions_shares_and_waits() -> None:
-    found = replay_log(None, recorded_log(), "portfolio(fcfs, sjf, backfill=easy)", scheduler="easy")
+    log = recorded_log().where(slice(0, up_to(400, 60)))
+    found = replay_log(None, log, "portfolio(fcfs, sjf, backfill=easy)", scheduler="easy")
     lines = found.summary().splitlines()
     assert "decisions" in lines[0]
     assert lines[lines.index("") + 1 :][0].split() == ["decisions", "jobs", "started"]
     head = next(line for line in lines if "advised" in line)
     assert head.split() == ["recorded", "easy", "advised"]
     assert int(found.shares["jobs"].sum()) == len(found.advised.jobs)
-    wait = recorded_log()["wait"]
-    assert found.recorded["wait_mean"] == pytest.approx(wait.mean())
+    assert found.recorded["wait_mean"] == pytest.approx(log["wait"].mean())
     assert found.plot().axes[0].get_title("left") == "waiting jobs under easy"

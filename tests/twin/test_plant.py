@@ -54,6 +54,7 @@ def test_the_plant_starts_every_job_as_simulated_through_a_stream(tmp_path: Path
     assert found.decisions == found.reproduced > len(log)
 
 
+@pytest.mark.long  # without failures: the test before
 def test_a_stream_and_a_twin_that_die_delay_the_plant_and_change_nothing(
     tmp_path: Path, own_redis: RedisServer
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_stream_and_a_twin_that_die_delay_the_plant_and_change_nothing(
     assert found.decisions == found.reproduced > len(log)
 
 
+@pytest.mark.long  # other jobs: the tests before
 def test_jobs_of_no_length_are_decided_on_again_at_the_same_instant(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     jobs = 60

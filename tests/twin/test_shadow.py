@@ -35,6 +35,7 @@ def shadowed(events: list[Event], policy: str, **options: Any) -> Shadow:
     return shadow
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("jobs", [120, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize("policy", ["sjf", "fcfs", "easy", "conservative"])
 def test_a_scheduler_with_the_mirrored_policy_is_explained(policy: str, jobs: int) -> None:
@@ -45,6 +46,7 @@ def test_a_scheduler_with_the_mirrored_policy_is_explained(policy: str, jobs: in
     assert report.alarms == ()
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_another_policy_brings_an_alarm_soon() -> None:
     shadow = shadowed(events_of("sjf"), "fcfs")
     assert shadow.alarms
@@ -56,6 +58,7 @@ def test_another_policy_brings_an_alarm_soon() -> None:
     assert report.plot(title="") is not None
 
 
+@pytest.mark.long  # another policy: the tests before
 def test_a_policy_that_changes_is_noticed_after_the_change() -> None:
     half = len(LOG) // 2
     events = events_of("sjf")
@@ -103,6 +106,7 @@ def test_the_gain_of_an_advised_policy_is_that_of_its_simulation(jobs: int) -> N
     assert "(too few jobs for an interval) shorter" in report.summary()
 
 
+@pytest.mark.long  # without an interval: the test before
 def test_the_interval_of_a_gain_is_that_of_batch_means() -> None:
     shadow = Shadow(Mirror(4, "alps"), "fcfs", "fcfs")
     request = Demand(processors=4, requested=9.0)

@@ -300,7 +300,8 @@ CHANGING = "portfolio(fcfs, conservative-keep, hysteresis=0.2)"
 
 
 @pytest.mark.parametrize(
-    ("policy", "every"), [("easy", 1), (CHANGING, 5), pytest.param(CHANGING, 1, marks=pytest.mark.long)]
+    ("policy", "every"),
+    [("easy", 5), (CHANGING, 16), *(pytest.param(name, 1, marks=pytest.mark.long) for name in ("easy", CHANGING))],
 )
 def test_a_twin_that_stops_anywhere_continues_without_gap_and_without_a_second_decision(
     policy: str, every: int, tmp_path: Path

@@ -106,6 +106,7 @@ def results():
 RESULTS = dict(results())
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_picture_is_drawn_without_a_warning(name):

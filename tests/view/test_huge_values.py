@@ -70,6 +70,7 @@ pytestmark = [  # sums beyond 1.8e308 are infinite, and labels of 300 digits lea
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seconds", SECONDS)
 @pytest.mark.parametrize(("kind", "name"), PLOTS)
 def test_results_of_huge_and_of_tiny_values(kind, name, seconds):
@@ -81,6 +82,7 @@ def test_results_of_huge_and_of_tiny_values(kind, name, seconds):
         assert counted != "weeks" or seconds > 1
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seconds", SECONDS)
 @pytest.mark.parametrize("draw", [arrivals, size_and_run])
 def test_workloads_of_huge_and_of_tiny_values(draw, seconds):

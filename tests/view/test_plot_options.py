@@ -59,6 +59,7 @@ def test_menus_have_the_signatures_and_docstrings_of_the_functions(menu, name):
 IDS = [f"{type(faces).__name__}.{name}" for faces, name in PLOTS]
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize(("faces", "name"), PLOTS, ids=IDS)
 def test_title_and_size_are_the_users(faces, name):
     found = drawn(faces, name)(title="mine", figsize=(5.5, 3.5))
@@ -68,6 +69,7 @@ def test_title_and_size_are_the_users(faces, name):
     assert "mine" in [*texts, *(text.get_text() for ax in figure.axes for text in ax.texts)]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("faces", "name"), PLOTS, ids=IDS)
 def test_wrong_sizes_and_axes_with_a_size(faces, name):
     draw = drawn(faces, name)

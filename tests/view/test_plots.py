@@ -49,6 +49,7 @@ DRAWINGS = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("result", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("drawing", DRAWINGS)
 def test_drawings_on_axes(drawing, result):
@@ -63,6 +64,7 @@ def test_drawings_on_figures_of_their_own():
     assert SMALL.plot.cdf("turnaround").get_xlabel() == "turnaround"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("result", [SMALL, LARGE], ids=["small", "large"])
 def test_overview(result, tmp_path):
     fig = result.plot.overview()

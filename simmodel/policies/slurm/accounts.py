@@ -304,11 +304,8 @@ def _known(kind: str, name: str, known: Collection[str], place: str) -> None:
         raise InputError(unknown(kind, name, sorted(known)).message, place=place)
 
 
-_UNREAD = (
-    *("grp_tres_mins", "grp_tres_run_mins", "grp_wall", "grp_submit_jobs", "max_submit_jobs"),
-    *("max_submit_jobs_per_user", "max_submit_jobs_per_account"),
-)
-"""The limits that are not modelled: of usage in the past, and of jobs that are refused when they are submitted."""
+_UNREAD = ("grp_tres_mins", "grp_wall")
+"""The limits that are not modelled: of usage in the past."""
 
 
 def _named(association: Association) -> str:

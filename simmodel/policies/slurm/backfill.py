@@ -6,10 +6,10 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import Array, Board, Pending
+from simmodel.policies.slurm.board import MISSED, Array, Board, Hetero, Pending
 from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
-__all__ = ["BackfillCycle", "Planned", "Slot", "Window"]
+__all__ = ["BackfillCycle", "Kind", "Planned", "Slot", "Window", "kind_of"]
+
+Kind = tuple[int, int, int]
+"""The processors, the limit (s) and the nodes of a job; 0 nodes: any number."""
+
+
+def kind_of(job: Pending) -> Kind:
+    """Return the kind of a job."""
+    return job.request.processors, job.limit, job.request.nodes or 0
 
 
 class Planned(NamedTuple):
@@ -51,7 +59,12 @@ class _Table:
 
     def overlaps(self, begin: int, end: int, nodes: int) -> bool:
         """Whether a planned job has one of these nodes in a span of time."""
-        return any(slot.end > begin and slot.begin < end and nodes & ~slot.nodes for slot in self.slots)
+        for slot in self.slots:
+            if slot.begin >= end:
+                return False
+            if slot.end > begin and nodes & ~slot.nodes:
+                return True
+        return False
 
     def reserve(self, begin: int, end: int, nodes: int) -> int:
         """Keep nodes for a planned job in a span of time, of one slot at least; return the number of new records."""
@@ -165,6 +178,11 @@ class BackfillCycle:
         the instant (s)
     preemption
         the rules of preemption, if there are any
+    kinds
+        how many jobs of each kind wait, if all are alike but for that, on one place: once none of those
+        left can start, the cycle ends as soon as it is known whether it changes jobs or marks nodes
+    test
+        how long a test takes (s): a cycle ends once it has lasted ``bf_max_time``, in whole seconds
 
     Attributes
     ----------
@@ -178,8 +196,15 @@ class BackfillCycle:
     """
 
     def __init__(
-        self, queue: Iterable[Pending], settings: SlurmConf, now: float, preemption: Preemption | None = None
+        self,
+        queue: Sequence[Pending],
+        settings: SlurmConf,
+        now: float,
+        preemption: Preemption | None = None,
+        kinds: Mapping[Kind, int] | None = None,
+        test: float = 0.0,
     ) -> None:
+        self._test, self._exact = test, now
         self._queue = queue
         self._preemption = preemption
         self._settings = settings
@@ -190,22 +215,133 @@ class BackfillCycle:
         self._tasks: Counter[Array] = Counter()  # of each array that have a plan
         self._over: set[Array] = set()  # those of which no further task is tested
         self._able: dict[tuple[Board, Each], dict[int, int]] = {}  # nodes by an instant, until a job starts
+        self._components: dict[Hetero, list[Planned]] = {}  # of heterogeneous jobs, as far as they have a plan
         self.planned: list[Planned] = []
         self.tested = self.started = 0
         self.moved = False
+        differ = (
+            settings.bf_min_age_reserve or settings.bf_min_prio_reserve or any(job.qos is not None for job in queue[:1])
+        )
+        self._left = None if kinds is None or differ else dict(kinds)  # the jobs that have not been reached
+        self._near: Counter[Kind] | None = None  # those of them that are tested if all are, where there are others
+        self._width = 0  # their processors
+        self._taken = 0  # the nodes that have been reserved
+        skips = settings.bf_max_job_user or settings.bf_max_job_part or settings.bf_max_job_user_part
+        if self._left is not None and not skips and len(queue) > settings.bf_max_job_test and queue[0].quotas is None:
+            self._near = Counter([kind_of(job) for job in queue[: settings.bf_max_job_test]])
+            self._width = sum([kind[0] * number for kind, number in self._near.items()])
+        self._same: dict[Kind, tuple[Planned | None, bool]] = {}  # plans without a reservation since the last one
+        self._hopes: set[Kind] | None = None  # those of which one may start
+        self._looked = 0  # the first plan, since the last start, that reserves idle nodes
 
-    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims]]:
-        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once."""
+    @property
+    def marked(self) -> bool:
+        """Whether idle nodes are reserved."""
+        planned, looked = self.planned, self._looked
+        while looked < len(planned) and not (planned[looked].reserved and self._marks(planned[looked])):
+            looked += 1
+        self._looked = looked
+        return looked < len(planned)
+
+    @staticmethod
+    def _marks(plan: Planned) -> bool:
+        return bool(plan.nodes & ~plan.job.board.busy)
+
+    def _hopeless(self, job: Pending) -> bool:
+        """Whether neither a job nor a later one can start, and nothing else is to be found; the job is counted."""
+        left, board = self._left, job.board
+        if left is None or not board.alike(job.shape):
+            self._left = None
+            return False
+        if self._hopes is None:
+            self._hopes = self._hoping(left, board)
+        if self._none_left(board) and (self.marked or ((self.moved or self.started) and not board.up & ~board.busy)):
+            return True
+        kind = kind_of(job)
+        left[kind] -= 1
+        if not left[kind]:
+            self._hopes.discard(kind)
+        if self._near is not None:
+            self._near[kind] -= 1
+            self._width -= kind[0]
+        return False
+
+    def _none_left(self, board: Board) -> bool:
+        """Whether no job left may start.
+
+        Of a long queue, the first ``bf_max_job_test`` jobs alone are tested, unless for one of them no node is left at
+        any time: that cannot be while there are more nodes without a reservation than all of them ask for.
+        """
+        hopes, near = self._hopes, self._near
+        if not hopes:
+            return True
+        if near is None or any(near[kind] > 0 for kind in hopes):
+            return False
+        return (board.up & ~self._taken).bit_count() > self._width
+
+    def _hoping(self, left: Mapping[Kind, int], board: Board) -> set[Kind]:
+        """Return the kinds of jobs of which one may start: enough idle nodes are free until its limit ends."""
+        free = board.free_alike
+        count = free.bit_count()
+        kinds = sorted(
+            [kind for kind, number in left.items() if number > 0 and kind[0] <= count], key=lambda kind: kind[1]
+        )
+        found: set[Kind] = set()
+        slots, at, now = self._table(board).slots, 0, self._now
+        for kind in kinds:
+            end = now + kind[1]
+            while at < len(slots) and slots[at].begin <= end:
+                if slots[at].end > now:
+                    free &= slots[at].nodes
+                    count = -1
+                at += 1
+            if count < 0:
+                count = free.bit_count()
+            if kind[0] <= count:
+                found.add(kind)
+        return found
+
+    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
+        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once.
+
+        A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled. The
+        components of a heterogeneous job come last, if all of them can start.
+        """
+        yield from self._singles()
+        for hetero, plans in self._components.items():
+            if len(plans) < hetero.size or any(plan.start > self._now for plan in plans):
+                continue
+            found = [(job, job.board.select(job, nodes)) for job, _, nodes, _ in plans]
+            if all(allocation is not None for _, allocation in found):
+                yield from ((job, allocation) for job, allocation in found if allocation is not None)
+                self.started += hetero.size
+
+    def _singles(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         settings = self._settings
         for job in self._queue:
-            if self.tested >= settings.bf_max_job_test:
+            if self.tested >= settings.bf_max_job_test or (self._test and self._lasts()):
+                return
+            if self._left is not None and self._hopeless(job):
                 return
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
+                self._near = None
                 continue
-            plan, tries = self._plan(job)
+            if job.late:
+                yield job, MISSED
+                continue
+            plan, tries = self._plan(job) if self._left is None else self._plan_alike(job)
             self.tested += tries
+            if not tries:
+                self._near = None
             if plan is None:
                 self._no_more_of(job)
+                continue
+            if job.hetero is not None:
+                if plan.start <= self._now:
+                    plan = plan._replace(nodes=job.board.chosen(job, plan.nodes, 0), reserved=True)
+                self._components.setdefault(job.hetero, []).append(plan)
+                if not self._reserve(plan):
+                    return
                 continue
             if plan.start <= self._now:
                 allocation = job.board.select(job, plan.nodes)
@@ -222,7 +358,10 @@ class BackfillCycle:
                     self._no_more_of(job)
                     continue
                 yield job, allocation
+                self._looked = 0
                 self._able.clear()
+                self._same.clear()
+                self._hopes = None
                 self.started += 1
                 if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
                     return
@@ -232,6 +371,20 @@ class BackfillCycle:
                 self._tasks[job.array] += 1
                 if self._tasks[job.array] >= settings.bf_max_job_array_resv:
                     self._no_more_of(job)
+
+    def _lasts(self) -> bool:
+        """Whether the cycle has lasted for its longest time."""
+        most = self._settings.bf_max_time or self._settings.bf_interval
+        return int(self._exact + self.tested * self._test) - self._now >= most
+
+    def _plan_alike(self, job: Pending) -> tuple[Planned | None, bool]:
+        """Return what :meth:`_plan` does; what was found of a job of its kind holds until nodes are reserved."""
+        kind = kind_of(job)
+        known = self._same.get(kind)
+        if known is None:
+            known = self._same[kind] = self._plan(job)
+        plan, tested = known
+        return plan and plan._replace(job=job), tested
 
     def _no_more_of(self, job: Pending) -> None:
         """Note that no further task of the array of a job is tested in this cycle."""
@@ -265,6 +418,9 @@ class BackfillCycle:
             end = int(self._now + self._settings.bf_window * 60)
             table = _Table(self._now // step * step, end // step * step, board.up, step)
             self._tables[board] = table
+            for begin, until, nodes in board.closures:
+                if begin < end:
+                    table.reserve(begin + 1, -(-until // step) * step, nodes)  # a job may end at its begin
         return table
 
     def _plan(self, job: Pending) -> tuple[Planned | None, bool]:
@@ -278,6 +434,8 @@ class BackfillCycle:
         reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
         later, tested, seen = now, False, board
+        if job.hetero is not None:  # not before the components in front of it
+            later = max([now, *(plan.start for plan in self._components.get(job.hetero, ()))])
         wanted = job.request.processors if board.alike(job.shape) else job.request.nodes or 0
         by_count = wanted and job.where is ANYWHERE and not job.wishes.switches
         known = self._able.setdefault((board, job.shape.each), {})
@@ -330,5 +488,9 @@ class BackfillCycle:
             step = self._settings.bf_resolution
             begin, end = start // step * step, (start + job.limit) // step * step
             self._records += self._table(job.board).reserve(begin, end, nodes)
+            self._same.clear()
+            self._taken |= nodes
+            if self._left is not None and nodes & job.board.free_alike:
+                self._hopes = None
         self.planned.append(plan)
         return True

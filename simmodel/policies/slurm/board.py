@@ -5,8 +5,9 @@ Source: the will-run test of select/cons_tres, by its behaviour.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -22,6 +23,7 @@ from simmodel.policies.slurm.selection import (
     enough,
     flags_of,
     mask_of,
+    nodes_in,
 )
 from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import AWAY, Allocation, Request
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.allocation import NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["Array", "Board", "Held", "Pending", "Plan", "Site", "Stake"]
+__all__ = ["MISSED", "Array", "Board", "Held", "Hetero", "Pending", "Plan", "Site", "Stake"]
+
+MISSED = "its deadline cannot be met"
+"""In place of the nodes of a job: it is cancelled."""
 
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
@@ -91,6 +96,13 @@ class Array:
     running: int = 0
 
 
+class Hetero(NamedTuple):
+    """A heterogeneous job: the name that its components share, and their number. They start together or not at all."""
+
+    name: str
+    size: int
+
+
 @attrs.define(eq=False)
 class Pending:
     """A waiting job as both loops see it.
@@ -117,6 +129,8 @@ class Pending:
         the number of its record: that of its array
     held
         whether it is held
+    hetero
+        the heterogeneous job of which it is a component
 
     Attributes
     ----------
@@ -144,6 +158,7 @@ class Pending:
     array: Array | None = None
     record: int = 0
     held: bool = False
+    hetero: Hetero | None = None
     wishes: Wishes = NOTHING
     begin: float = 0.0
     qos: Qos | None = None
@@ -163,6 +178,12 @@ class Pending:
         if self.array is not None and self.array.limit and self.array.running >= self.array.limit:
             return True
         return self.held or self.begin > self.board.now
+
+    @property
+    def late(self) -> bool:
+        """Whether it could not end by its deadline any more if it started now."""
+        deadline = self.wishes.deadline
+        return deadline < inf and self.board.now + self.limit > int(self.job.submit) + deadline
 
     @property
     def allowed(self) -> bool:
@@ -214,6 +235,8 @@ class Board:
         nodes that are up, and nodes of ended jobs that are not free yet, as bits
     layout
         the weights, features and switches of its nodes
+    closures
+        the spans of time (s) for which nodes are kept for something else, from a future instant on: reservations
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
@@ -225,15 +248,18 @@ class Board:
         self.now = 0
         self.running: list[Held] = []
         self.completing = self.up = 0
+        self.closures: list[tuple[int, int, int]] = []
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._totals: dict[int, dict[str, float]] = {}
+        self._busy: int | None = None
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
         self.ends: list[int] = []  # of running jobs
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
         alike = bool((table.capacity[0] == 1).all()) and len(self.layout.weights) == 1 and not self.layout.switches
         self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt)
-        self._idle: list[int] = []  # of nodes of one core: those free after so many ends, as far as known
+        self._idle: int | None = None  # of nodes of one core: those free now, and those that so many ends free
+        self._ended: list[int] = [0]
 
     def alike(self, shape: Shape) -> bool:
         """Whether a shape asks for nodes of one core, all alike: each is free or not, and nothing else matters."""
@@ -242,10 +268,51 @@ class Board:
     @property
     def busy(self) -> int:
         """The nodes on which jobs run, as bits."""
-        found = 0
-        for held in self.running:
-            found |= held.nodes
-        return found
+        if self._busy is None:
+            self._busy = 0
+            for held in self.running:
+                self._busy |= held.nodes
+        return self._busy
+
+    @property
+    def idle(self) -> int:
+        """The number of free nodes of one core."""
+        return self.free_alike.bit_count()
+
+    @property
+    def free_alike(self) -> int:
+        """The free nodes of one core, as bits."""
+        return self._idle_after(0)
+
+    @property
+    def all_up(self) -> bool:
+        """Whether all nodes are up, each of one core."""
+        return self._alike and self.up == (1 << len(self.table)) - 1
+
+    def pass_to(self, now: float, completing: int = 0) -> None:
+        """Pass on to an instant (s) at which all starts and ends since the last one have been noted."""
+        self.now, self.completing = int(now), completing
+
+    def ended(self, held: Held, *, release: bool) -> None:
+        """Note a job that has ended; ``release``: what it held is to be released in the table, too."""
+        at = bisect_left(self.running, (held.end, held.seq), key=lambda each: (each.end, each.seq))
+        while at < len(self.running) and self.running[at].end == held.end and self.running[at] is not held:
+            at += 1
+        if at == len(self.running) or self.running[at] is not held:
+            return
+        del self.running[at], self.ends[at]
+        if release:
+            self.table.release(held.allocation)
+        self._changed()
+        del self._ended[at + 1 :]
+        if self._idle is not None:
+            self._idle |= held.nodes & self.up
+
+    def _changed(self) -> None:
+        """Forget what was found of other running jobs."""
+        self._free.clear()
+        self._able.clear()
+        self._busy = None
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
@@ -254,18 +321,25 @@ class Board:
         self.ends = [held.end for held in self.running]
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
-        self._free.clear()
-        self._able.clear()
-        self._idle.clear()
+        self._changed()
+        self._idle, self._ended = None, [0]
+
+    def closed(self, until: int) -> int:
+        """Return the nodes that are kept for something else before an instant (s), as bits."""
+        found = 0
+        for begin, _, nodes in self.closures:
+            found |= nodes if begin < until else 0
+        return found
 
     def started(self, held: Held) -> None:
         """Note a job that has just started."""
         at = bisect_right(self.running, (held.end, held.seq), key=lambda each: (each.end, each.seq))
         self.running.insert(at, held)
         self.ends.insert(at, held.end)
-        self._free.clear()
-        self._able.clear()
-        self._idle = [each & ~held.nodes for each in self._idle[: at + 1]] + self._idle[at:]
+        self._changed()
+        del self._ended[at + 1 :]
+        if self._idle is not None:
+            self._idle &= ~held.nodes
 
     def stopped(self, held: Held, completing: bool) -> None:
         """Note a job that has just been preempted; ``completing``: its nodes are not free yet."""
@@ -273,9 +347,8 @@ class Board:
         self.ends = [each.end for each in self.running]
         if completing:
             self.completing |= held.nodes
-        self._free.clear()
-        self._able.clear()
-        self._idle.clear()
+        self._changed()
+        self._idle, self._ended = None, [0]
 
     def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
         """Return the same nodes with other free capacity and other running jobs."""
@@ -320,9 +393,9 @@ class Board:
         """Return the parts of these nodes that a job gets now, if it can start."""
         if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches and not job.shape.exclusive:
             alike = choose_alike(self._idle_after(0) & nodes, job.request.processors)
-            if alike is None:
+            if not alike:
                 return None
-            found = Allocation.alike(tuple(alike.tolist()), 1)
+            found = Allocation.alike(tuple(nodes_in(alike)), 1)
         else:
             chosen = self._choice(0, job, nodes)
             if chosen is None:
@@ -350,13 +423,14 @@ class Board:
         latest
             an instant (s): of a later start, any bound after it is returned; 0: the start matters in any case
         """
+        ended = len(self.running)
         if latest:
             ended = bisect_right(self.ends, latest)
             if not self._fits_after(ended, job, nodes):  # nor now
                 return Plan(self.running[ended].end, 0) if ended < len(self.running) else None
         if self.fits(job, nodes):
             return Plan(self.now, 0)
-        needed = self._needed(job, nodes)
+        needed = self._needed(job, nodes, ended)
         if needed is None:
             return None
         running, ends, count = self.running, self.ends, len(self.running)
@@ -370,16 +444,25 @@ class Board:
                 first, last = first or (held.end // WINDOW + 1) * WINDOW, held
                 if released < count and ends[released] > first + window:
                     break
-                released = max(bisect_right(ends, first + window) - 1, released)  # no round ends before
+                end = at = max(bisect_right(ends, first + window), released)  # no round ends before
+                while not running[at - 1].nodes & nodes:
+                    at -= 1
+                released, last = end, running[at - 1]
+                if at == end:
+                    break
             if released >= needed:
                 return Plan(self._end_of(last), released)
             window = self._wider(window, first, released)
 
-    def _needed(self, job: Pending, nodes: int) -> int | None:
-        """Return after how many ends a job fits on these nodes, which it does after any more; ``None``: never."""
-        low, high = 1, len(self.running)
-        if not self._fits_after(high, job, nodes):
+    def _needed(self, job: Pending, nodes: int, most: int) -> int | None:
+        """Return after how many ends a job fits on these nodes, at most so many; ``None``: it does not."""
+        low, high = 1, most
+        if not high or not self._fits_after(high, job, nodes):
             return None
+        if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
+            ended, idle = self._ended_after(high), self._idle_after(0) & nodes
+            wanted, busy = job.request.processors - idle.bit_count(), nodes & ~idle
+            return max(bisect_left(ended, wanted, 0, high, key=lambda each: (each & busy).bit_count()), 1)
         while low < high:
             middle = (low + high) // 2
             if self._fits_after(middle, job, nodes):
@@ -453,8 +536,7 @@ class Board:
     def chosen(self, job: Pending, nodes: int, released: int) -> int:
         """Return which of these nodes a job would get after so many ends, as bits."""
         if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
-            alike = choose_alike(self._idle_after(released) & nodes, job.request.processors)
-            return 0 if alike is None else bits_of(alike)
+            return choose_alike(self._idle_after(released) & nodes, job.request.processors)
         return sum(1 << node for node, _ in self._choice(released, job, nodes) or ())
 
     def _after(self, released: int) -> Free:
@@ -484,9 +566,15 @@ class Board:
 
     def _idle_after(self, released: int) -> int:
         """Return the nodes of one core that are free after the first ends."""
-        idle = self._idle
-        if not idle:
-            idle.append(mask_of(self.table.free[0] >= 1))
-        while len(idle) <= released:
-            idle.append(idle[-1] | self.running[len(idle) - 1].nodes & self.up)
-        return idle[released]
+        if self._idle is None:
+            self._idle = mask_of(self.table.free[0] >= 1)
+        return self._idle | self._ended_after(released)[released] if released else self._idle
+
+    def _ended_after(self, released: int) -> list[int]:
+        """Return the nodes that no, one, two, ... ends free, of so many ends at least."""
+        found = self._ended
+        last, up = found[-1], self.up
+        for held in self.running[len(found) - 1 : released]:
+            last |= held.nodes & up
+            found.append(last)
+        return found

@@ -5,10 +5,12 @@ Source: the resource limits of Slurm 22.05, by their documentation: ``resource_l
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
 
 from simmodel.policies.slurm.accounts import Limits
 from simmodel.policies.slurm.settings import weights_of
@@ -60,6 +62,10 @@ class Counted(NamedTuple):
         the resources that it asks for
     seconds
         its limit
+    partition_qos
+        the QOS of its partition, whose limits hold too
+    started
+        the instant of its start (s)
     """
 
     number: int
@@ -69,6 +75,16 @@ class Counted(NamedTuple):
     qos: Qos
     tres: Mapping[str, float]
     seconds: float
+    partition_qos: Qos | None = None
+    started: float = 0.0
+
+    @property
+    def qualities(self) -> tuple[Qos, ...]:
+        """Its QOS and that of its partition: that whose limits replace the other's first."""
+        own, other = self.qos, self.partition_qos
+        if other is None or other.name == own.name:
+            return (own,)
+        return (own, other) if "OverPartQOS" in own.flags else (other, own)
 
 
 class _Tally:
@@ -87,9 +103,10 @@ class _Tally:
 
 
 class Quotas:
-    """The limits of associations and QOS, and what running jobs count against them.
+    """The limits of associations and QOS, and what running and waiting jobs count against them.
 
-    A limit of a QOS replaces that of the same name of associations. Limits of groups hold for an association with all
+    A limit of a QOS replaces that of the same name of associations, and one of the QOS of a partition that of a job's
+    QOS, unless this has the flag ``OverPartQOS``. Limits of groups hold for an association with all
     those below it, and are checked on the whole way up; others are those of the association, or else of the next one
     above it that has them.
 
@@ -113,6 +130,10 @@ class Quotas:
         self._accounts = accounts
         self._tallies: defaultdict[tuple[str, ...], _Tally] = defaultdict(_Tally)
         self._running: dict[int, Counted] = {}
+        self._there: dict[int, Counted] = {}  # jobs that wait or run
+        self._submitted: Counter[tuple[str, ...]] = Counter()
+        self.taken_off = -inf
+        """The instant (s) until which running jobs have used up their minutes, as far as limits are concerned."""
 
     def started(self, job: Counted) -> None:
         """Count a job that runs from now on, once."""
@@ -128,22 +149,66 @@ class Quotas:
             for key in self._keys(job):
                 self._tallies[key].add(job.tres, -1)
 
+    def submitted(self, job: Counted) -> None:
+        """Count a job that waits from now on, once."""
+        if job.number not in self._there:
+            self._there[job.number] = job
+            self._submitted.update(self._keys(job))
+
+    def left(self, number: int) -> None:
+        """Count a job no longer that has ended or was cancelled; one that is unknown is ignored."""
+        job = self._there.pop(number, None)
+        if job is not None:
+            self._submitted.subtract(self._keys(job))
+
+    def refusal(self, job: Counted) -> str | None:
+        """Return why a job is refused when it is submitted, in Slurm's words; ``None``: it is not."""
+        over = Limits()
+        for qos in job.qualities:
+            name, limits = qos.name, _left(qos.limits, over)
+            for reason, most, key in (
+                ("QOSGrpSubmitJobsLimit", limits.grp_submit_jobs, ("qos", name)),
+                ("QOSMaxSubmitJobPerUserLimit", limits.max_submit_jobs_per_user, ("user", name, job.user)),
+                ("QOSMaxSubmitJobPerAccountLimit", limits.max_submit_jobs_per_account, ("account", name, job.account)),
+            ):
+                if most is not None and self._submitted[key] >= most:
+                    return reason
+            over = _joined(over, limits)
+        path = list(self._accounts.path(job.association))
+        for each in path:
+            most = each.limits.grp_submit_jobs if over.grp_submit_jobs is None else None
+            if most is not None and self._submitted[_key(each)] >= most:
+                return "AssocGrpSubmitJobsLimit"
+        if path and over.max_submit_jobs_per_user is None:
+            own = next((each.limits.max_submit_jobs for each in path if each.limits.max_submit_jobs is not None), None)
+            if own is not None and self._submitted[_key(path[0])] >= own:
+                return "AssocMaxSubmitJobLimit"
+        return None
+
     def _keys(self, job: Counted) -> Iterator[tuple[str, ...]]:
-        qos = job.qos.name
-        yield "qos", qos
-        yield "user", qos, job.user
-        yield "account", qos, job.account
-        for each in self._accounts.path(job.association):
-            yield _key(each)
+        for each in job.qualities:
+            yield "qos", each.name
+            yield "user", each.name, job.user
+            yield "account", each.name, job.account
+        for association in self._accounts.path(job.association):
+            yield _key(association)
 
     def reason(self, job: Counted) -> str | None:
         """Return why limits keep a job from starting, in Slurm's words; ``None``: they do not."""
-        return next(chain(self._by_qos(job), self._by_association(job)), None)
+        return next(self._reasons(job), None)
 
-    def _by_qos(self, job: Counted) -> Iterator[str]:
-        limits, name = job.qos.limits, job.qos.name
+    def _reasons(self, job: Counted) -> Iterator[str]:
+        over = Limits()
+        for qos in job.qualities:
+            limits = _left(qos.limits, over)
+            yield from self._by_qos(qos.name, limits, job)
+            over = _joined(over, limits)
+        yield from self._by_association(job, over)
+
+    def _by_qos(self, name: str, limits: Limits, job: Counted) -> Iterator[str]:
         alone = self._tallies["qos", name]
         yield from _group("QOSGrp", limits.grp_jobs, limits.grp_tres, alone, job)
+        yield from self._minutes("QOSGrp", limits.grp_tres_run_mins, ("qos", name), job)
         yield from _of_job("QOS", limits, job)
         user, account = self._tallies["user", name, job.user], self._tallies["account", name, job.account]
         yield from _jobs("QOSMaxJobsPerUserLimit", limits.max_jobs_per_user, user)
@@ -154,21 +219,61 @@ class Quotas:
             if job.tres.get(each, 0.0) < least:
                 yield f"QOSMin{_named(each)}"
 
-    def _by_association(self, job: Counted) -> Iterator[str]:
-        over, path = job.qos.limits, list(self._accounts.path(job.association))
+    def _by_association(self, job: Counted, over: Limits) -> Iterator[str]:
+        path = list(self._accounts.path(job.association))
         for each in path:
-            own = each.limits
-            tres = {name: most for name, most in own.grp_tres.items() if name not in over.grp_tres}
-            jobs = own.grp_jobs if over.grp_jobs is None else None
-            yield from _group("AssocGrp", jobs, tres, self._tallies[_key(each)], job)
+            own, key = _left(each.limits, over), _key(each)
+            yield from _group("AssocGrp", own.grp_jobs, own.grp_tres, self._tallies[key], job)
+            yield from self._minutes("AssocGrp", own.grp_tres_run_mins, key, job)
         yield from _of_job("Assoc", _inherited([each.limits for each in path], over), job)
         if path and over.max_jobs_per_user is None:
             most = next((each.limits.max_jobs for each in path if each.limits.max_jobs is not None), None)
             yield from _jobs("AssocMaxJobsLimit", most, self._tallies[_key(path[0])])
 
+    def _minutes(self, word: str, most: Mapping[str, float], key: tuple[str, ...], job: Counted) -> Iterator[str]:
+        """Yield the limits of resources times the minutes that running jobs may still use, with those of a job."""
+        if not most:
+            return
+        mine = [each for each in self._running.values() if key in self._keys(each)]
+        for name, limit in most.items():
+            asked = job.tres.get(name, 0.0) * job.seconds
+            for each in mine:
+                used = max(self.taken_off - each.started, 0.0)
+                asked += each.tres.get(name, 0.0) * max(each.seconds - used, 0.0)
+            if job.tres.get(name) and asked > limit * 60:
+                yield f"{word}{_named(name)}RunMinutesLimit"
+
 
 def _key(association: Association) -> tuple[str, ...]:
     return "association", association.account, association.user or "", association.partition or ""
+
+
+def _left(limits: Limits, over: Limits) -> Limits:
+    """Return limits without those that others replace."""
+    if over == _NONE:
+        return limits
+    found: dict[str, Any] = {}
+    for field in attrs.fields(Limits):
+        mine, other = getattr(limits, field.name), getattr(over, field.name)
+        if isinstance(mine, dict):
+            found[field.name] = {name: most for name, most in mine.items() if name not in other}
+        else:
+            found[field.name] = mine if other is None else None
+    return Limits(**found)
+
+
+def _joined(over: Limits, limits: Limits) -> Limits:
+    """Return limits together with others of other names."""
+    if over == _NONE:
+        return limits
+    found: dict[str, Any] = {}
+    for field in attrs.fields(Limits):
+        mine, other = getattr(limits, field.name), getattr(over, field.name)
+        found[field.name] = {**mine, **other} if isinstance(mine, dict) else mine if other is None else other
+    return Limits(**found)
+
+
+_NONE = Limits()
 
 
 def _inherited(limits: Sequence[Limits], over: Limits) -> Limits:

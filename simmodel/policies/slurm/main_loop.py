@@ -6,10 +6,10 @@ Source: ``schedule`` of slurmctld 22.05, by its behaviour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from simmodel.policies.slurm.board import Board, Pending
+from simmodel.policies.slurm.board import MISSED, Board, Pending
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.preemption import Preemption, Victims
@@ -26,8 +26,11 @@ def main_cycle(
     full: bool = False,
     preemption: Preemption | None = None,
     note: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[Pending, Allocation | Victims]]:
+    partitions: Collection[str] = (),
+) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
     """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
+
+    A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled.
 
     The first job that finds its nodes busy closes its partition, and no later job of any partition gets the nodes of
     that. A job that names all its nodes takes only these from later ones. A job that waits for a licence or
@@ -44,8 +47,10 @@ def main_cycle(
     note
         called for each job whose reason for waiting is noted: because its partition is closed, its nodes are kept for
         others, or a licence is not free
+    partitions
+        the names of the partitions of all places, if the loop may end once all are closed
     """
-    closed: set[str] = set()
+    closed: set[tuple[str, Board]] = set()  # reservations are boards of their own
     open_nodes: dict[Board, int] = {}
     tested = 0
     of_partition: Counter[str] = Counter()
@@ -60,19 +65,29 @@ def main_cycle(
         if not full and tested > settings.default_queue_depth:
             return
         tested += 1
-        if name in closed:
+        if (name, board) in closed:
             note()
+            if len(closed) == len(partitions):
+                return
+            continue
+        if job.late:
+            yield job, MISSED
             continue
         if not job.allowed:
             if not job.ready:
                 note()
             if settings.assoc_limit_stop:
-                closed.add(name)
+                closed.add((name, board))
             continue
         nodes = open_nodes.setdefault(board, board.up) & job.site.nodes
+        if job.hetero is not None:  # the backfill loop alone starts its components
+            if reserves(job, settings):
+                closed.add((name, board))
+                open_nodes[board] &= ~job.site.nodes
+            continue
         if nodes.bit_count() < (job.request.nodes or 1):
             note()
-        nodes &= ~board.completing
+        nodes &= ~(board.completing | board.closed(board.now + job.limit))
         allocation = board.select(job, nodes)
         if allocation is None and preemption is not None:
             victims = preemption.victims(board, job, nodes)
@@ -84,7 +99,7 @@ def main_cycle(
         elif (must := job.where.must) and must.bit_count() >= (job.request.nodes or 1):
             open_nodes[board] &= ~must
         elif reserves(job, settings):
-            closed.add(name)
+            closed.add((name, board))
             open_nodes[board] &= ~job.site.nodes
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import ceil, inf
@@ -15,8 +16,8 @@ from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.accounts import Accounts
-from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Array, Board, Held, Pending, Site, Stake
+from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
+from simmodel.policies.slurm.board import Array, Board, Held, Hetero, Pending, Site, Stake
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.holds import Records
@@ -26,11 +27,12 @@ from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
-from simmodel.policies.slurm.wishes import Wishes
+from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View, WakeAt
+from simmodel.work.job import OVER
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -98,18 +100,24 @@ class Batch(Protocol):
 class _Events(Observer):
     """The submissions and ends since the last decision: jobs that depend on others ask for none, but wake the loops."""
 
-    def __init__(self, env: Environment) -> None:
+    def __init__(self, env: Environment, everyone: bool) -> None:
         self._env = env
+        self._everyone = everyone
         self.events: list[tuple[float, Run | None]] = []
         self.last = -1  # the number of the last job that was submitted
-        self.wishing: list[LiveJob] = []  # the jobs with options among those submitted
+        self.submitted: list[LiveJob] = []  # the jobs that were: all, or those with options
+        self.cancelled: list[LiveJob] = []
 
     def job_submitted(self, job: LiveJob, /) -> None:
         """Note when a job was submitted."""
         self.events.append((float(self._env.now), None))
         self.last = int(job.seq)
-        if job.spec is not None and job.spec.options:
-            self.wishing.append(job)
+        if self._everyone or (job.spec is not None and job.spec.options):
+            self.submitted.append(job)
+
+    def job_cancelled(self, job: LiveJob, /) -> None:
+        """Note that a job was cancelled while it waited."""
+        self.cancelled.append(job)
 
     def job_ended(self, run: Run, status: str, /) -> None:
         """Note when a job ended."""
@@ -188,12 +196,18 @@ class Slurm(Policy):
         self._at_once: list[float] = []  # runs of the main loop that the end of an Epilog starts
         self._calculated = -1  # the last calculation of priorities
         self._events: _Events | None = None
+        self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
+        self._refusals: Counter[str] = Counter()  # how many there were
+        self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
         self._noted = False  # whether the last run of the main loop changed jobs
+        self._kinds: Counter[Kind] = Counter()  # the waiting jobs by width and limit
+        self._plain = True  # whether no job had options, licences, a past or several partitions so far
+        self._begun: list[Pending] = []  # jobs that the present cycle has started
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -278,6 +292,8 @@ class Slurm(Policy):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
         elif self.settings.enforce_limits:
             found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
+        for reason, count in self._refusals.items():
+            found.append(f"policy slurm refused {counted(count, 'job')} at submission: {reason}")
         for option, jobs in self._unread.items():
             found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
         return tuple(found)
@@ -288,7 +304,7 @@ class Slurm(Policy):
         """Note the submissions and ends of the jobs of the system from now on."""
         if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
-        self._events = _Events(system.env)
+        self._events = _Events(system.env, self._quotas is not None)
         system.env.observe(self._events)
 
     def _board(self, place: Pool) -> Board:
@@ -380,10 +396,17 @@ class Slurm(Policy):
 
     # ------------------------------------------------------------------ decisions
 
+    def forget(self) -> None:
+        """Look at all jobs anew in each cycle from now on: starts are taken back."""
+        self._plain = False
+
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Run the loops that are due, and wake for the next."""
         now = view.now
         self._note(view, now)
+        for job, reason in self._refused.items():
+            yield Preempt(job, "cancel", reason)
+        self._refused.clear()
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
         due = [
@@ -457,10 +480,13 @@ class Slurm(Policy):
                 self._charges.ended(int(run.work.seq), at)
             if self._quotas is not None:
                 self._quotas.ended(int(run.work.seq))
+                if run.work.state in OVER:
+                    self._quotas.left(int(run.work.seq))
             held = self._held.pop(run, None)
             if held is None:
                 continue
             stopped = held.stake is not None and held.stake.number in self._stopped
+            self._boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
             lasts = self.timing.stopping if stopped else self.timing.completing
             told = stopped or (self.settings.epilog and not self.settings.defer)
             if told and not isinstance(self._main, GivenClock):
@@ -471,9 +497,14 @@ class Slurm(Policy):
         events.clear()
         if self._events is not None:
             self._records.last = max(self._records.last, self._events.last)
-            for job in self._events.wishing:
+            for job in self._events.submitted:
                 self._record(job)
-            self._events.wishing.clear()
+                self._submit(job)
+            for job in self._events.cancelled:
+                if self._quotas is not None:
+                    self._quotas.left(int(job.seq))
+            self._events.submitted.clear()
+            self._events.cancelled.clear()
         if idle:
             for clock in clocks:
                 clock.pass_to(now)
@@ -481,8 +512,26 @@ class Slurm(Policy):
             self._settled.clear()
             for clock in clocks:
                 clock.ask(now)
+        away = [window.begun for place in view.places for window in place.windows]
+        if away != self._away:
+            self._away = away
+            self._backfill.ask(now)
         for turn in self._records.turns_by(now):
             self._hold(turn.record, turn.at, turn.held)
+
+    def _submit(self, job: LiveJob) -> None:
+        """Count a job that was submitted, or refuse it by the limits of submissions."""
+        if self._quotas is None:
+            return
+        self._board(job.place)
+        site = self._sites_for(job.place, job, _wishes_of(job))[0]
+        counted = self._counted(job, site, Request(job.processors), 0.0)
+        reason = self._quotas.refusal(counted)
+        if reason is None:
+            self._quotas.submitted(counted)
+        else:
+            self._refused[job] = reason
+            self._refusals[reason] += 1
 
     def _hold(self, record: int, at: float, held: bool) -> None:
         """Hold the jobs of a record, or release them: then they wait behind all that were submitted until now."""
@@ -540,13 +589,19 @@ class Slurm(Policy):
                 record=record,
                 begin=begin,
                 held=self._records.holds(record),
+                hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
             )
             if self.accounts is not None:
                 pending.counted = self._counted(job, site, request, float(limit))
                 pending.qos = pending.counted.qos
                 pending.quotas = self._quotas
+                if self._quotas is not None and job not in self._refused:
+                    self._quotas.submitted(pending.counted)
             pending.priority = self._priority(pending, now)
             insort(self._queue, pending, key=Pending.key)
+            self._kinds[kind_of(pending)] += 1
+            special = job in self._known or begin or past is not None or request.consumables
+            self._plain = self._plain and not (special or wishes is not NOTHING)
             self._known[job] = pending
 
     def _record(self, job: LiveJob) -> int:
@@ -612,7 +667,17 @@ class Slurm(Policy):
         of = accounts.association(job.user, job.group, site.spec.name)
         account = of.account if of is not None else "" if job.group is None else str(job.group)
         qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
-        return Counted(int(job.seq), str(job.user), account, of, qos, tres_of(request), limit)
+        name = site.spec.qos
+        return Counted(
+            number=int(job.seq),
+            user=str(job.user),
+            account=account,
+            association=of,
+            qos=qos,
+            tres=tres_of(request),
+            seconds=limit,
+            partition_qos=accounts.qos_of(job.id, None, name) if name else None,
+        )
 
     def _charge(self, site: Site, run: Run, counted: Counted | None) -> None:
         """Count a running job, and note what it is charged."""
@@ -620,7 +685,7 @@ class Slurm(Policy):
             return
         of = counted.association
         if self._quotas is not None:
-            self._quotas.started(counted)
+            self._quotas.started(counted._replace(started=float(run.started)))
         if self._charges is not None and of is not None and of.user is not None:
             amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
             bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
@@ -656,37 +721,55 @@ class Slurm(Policy):
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
         now = view.now
-        self._queue = [job for job in self._queue if job.waits]
-        if len(self._known) != len(self._queue):  # some have been cancelled
-            self._known = {job.job: job for job in self._queue}
+        self._tidy(view)
         if not self._queue or self._waits_for_completion(now):
             self._noted, self._last_cycle = False, (0.0, bool(self._queue), False)
             return
         self._calculate(now)
         versions = [place.version for place in view.places]
-        if versions != self._versions or self._graces or any(0 < job.begin <= now for job in self._queue):
+        begins = not self._plain and any(0 < job.begin <= now for job in self._queue)
+        if versions != self._versions or self._graces or begins:
             self._settled.clear()
         if self.settled(now, turn):
             return
         self._renew(now)
+        if self._quotas is not None and self.settings.multifactor:  # minutes are counted when usage is
+            period, origin = self.settings.calc_period, self.timing.main_first
+            self._quotas.taken_off = origin + (now - origin) // period * period
         reason = "backfill" if turn is None else "main loop"
-        for job in [job for job in self._queue if job.job.past is not None and job.job.past.resumes]:
-            if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
-                yield Start(job.job, job.job.place, reason)
-        queue = [job for job in self._queue if job.job.past is None or not job.job.past.resumes]
+        queue = self._queue
+        if not self._plain:
+            for job in [job for job in queue if job.job.past is not None and job.job.past.resumes]:
+                if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
+                    yield Start(job.job, job.job.place, reason)
+            queue = [job for job in queue if job.job.past is None or not job.job.past.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
-        cycle = BackfillCycle(queue, self.settings, now, self._preemption)
+        kinds = None
+        usual = self._plain and not any(place.windows for place in view.places)
+        if usual and self._preemption is None and not self.timing.test and len(self._boards) == 1:
+            kinds = self._kinds
+        cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
         if turn is None:
             loop = cycle.starts()
         else:
             self._noted = False
-            loop = main_cycle(queue, self.settings, full=turn.full, preemption=self._preemption, note=self._note_reason)
+            loop = main_cycle(
+                queue,
+                self.settings,
+                full=turn.full,
+                preemption=self._preemption,
+                note=self._note_reason,
+                partitions=[name for sites in self._sites.values() for name in sites],
+            )
         changed = False
         for job, given in loop:
             changed = True
             if isinstance(given, Victims):
                 yield from self._make_way(job, given, now)
+                continue
+            if isinstance(given, str):
+                yield Preempt(job.job, "cancel", given)
                 continue
             allocation = given
             first = view.choices.get(job.job, (job.job,))[0]
@@ -696,15 +779,32 @@ class Slurm(Policy):
         if turn is not None:
             self._noted = self._noted or changed
         else:
-            busy = {board: board.busy for board in self._boards.values()}
-            marked = any(plan.nodes & ~busy[plan.job.board] for plan in cycle.planned if plan.reserved)
-            self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, marked
+            self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
+        self._drop_begun()
         after = [place.version for place in view.places]
         if after != versions or self._completing:
             self._settled.clear()
         else:
             self._settled.add(turn is not None)
         self._versions = after
+
+    def _tidy(self, view: View) -> None:
+        """Forget the jobs that wait no longer."""
+        waiting = sum([view.waiting.at(place).count for place in view.places])
+        if not self._plain or not waiting == len(self._known) == len(self._queue):
+            self._queue = [job for job in self._queue if job.waits]
+            self._kinds = Counter([kind_of(job) for job in self._queue])
+        if len(self._known) != len(self._queue):  # some have been cancelled
+            self._known = {job.job: job for job in self._queue}
+
+    def _drop_begun(self) -> None:
+        """Forget the jobs that a cycle has started."""
+        for job in self._begun:
+            at = bisect_left(self._queue, job.key(), key=Pending.key)
+            if self._plain and at < len(self._queue) and self._queue[at] is job:
+                del self._queue[at]
+                self._kinds[kind_of(job)] -= 1
+        self._begun.clear()
 
     def _note_reason(self) -> None:
         """Note that the main loop has noted why a job waits."""
@@ -752,11 +852,14 @@ class Slurm(Policy):
         Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
         a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
         """
-        if turn is None and any(held.end <= now for held in self._held.values()):
+        if turn is None and self._preemption is None and not any(isinstance(place, NodePool) for place in self._boards):
+            if any(board.ends and board.ends[0] <= now for board in self._boards.values()):
+                return False
+        elif turn is None and any(held.end <= now for held in self._held.values()):
             return False
         if self._preemption is not None and self._preemption.exempts:
             return False
-        if self.settings.bf_min_age_reserve > 0 or any(job.wishes.timed for job in self._queue):
+        if self.settings.bf_min_age_reserve > 0 or (not self._plain and any(job.wishes.timed for job in self._queue)):
             return False
         return not (turn is not None and turn.full) and (turn is not None) in self._settled
 
@@ -767,14 +870,18 @@ class Slurm(Policy):
 
     def _renew(self, now: float) -> None:
         """Take over the state of all places."""
+        if self._plain and all(self._in_step(place, board) for place, board in self._boards.items()):
+            for place, board in self._boards.items():
+                board.pass_to(now, self._completing_at(place))
+            return
         held: dict[Run, Held] = {}
         for place, board in self._boards.items():
-            mask = 0
-            for _, _, name, nodes in self._completing:
-                mask |= nodes if name == place.name else 0
             mine = self._held_at(place, board)
             held |= mine
-            board.renew(now, mine.values(), mask)
+            away, board.closures = _windows(place, len(board.table), now)
+            board.renew(now, [*mine.values(), *away], self._completing_at(place))
+            for each in away:
+                board.up |= each.nodes
         self._held = held
         for array in self._arrays.values():
             array.running = 0
@@ -784,6 +891,21 @@ class Slurm(Policy):
         for job in self._queue:
             if job.request.consumables:
                 job.ready = job.job.place.consumables.fits(job.request.consumables)
+
+    def _completing_at(self, place: Pool) -> int:
+        """Return the nodes of a place that are not free yet though their job has ended, as bits."""
+        mask = 0
+        for _, _, name, nodes in self._completing:
+            mask |= nodes if name == place.name else 0
+        return mask
+
+    def _in_step(self, place: Pool, board: Board) -> bool:
+        """Whether the board of counted processors, which notes starts and ends, agrees with its place."""
+        if isinstance(place, NodePool) or self._preemption is not None or self._events is None:
+            return False
+        if len(board.table) != place.capacity or len(place.running) != len(board.running):
+            return False
+        return board.all_up and board.idle == place.free and not place.windows and not board.closures
 
     def _end(self, run: Run) -> int:
         """Return the end of the limit of a running job (s, whole)."""
@@ -837,6 +959,7 @@ class Slurm(Policy):
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
+        self._begun.append(job)
         self._known.pop(job.job, None)
         if run is None:  # it has ended at once
             return
@@ -862,6 +985,22 @@ def _array_of(job: LiveJob) -> str:
 
 def _wishes_of(job: LiveJob) -> Wishes:
     return Wishes.of("" if job.spec is None else job.spec.options)
+
+
+def _windows(place: Pool, count: int, now: float) -> tuple[list[Held], list[tuple[int, int, int]]]:
+    """Return the nodes that are away until a known instant, as if a job had them, and future absences.
+
+    These are reservations and maintenance. Of counted processors, the last ones are away.
+    """
+    away, coming = [], []
+    for window in place.windows:
+        nodes = tuple(window.what) if isinstance(place, NodePool) else tuple(range(count - int(window.what), count))
+        end = ceil(min(window.end, now + 10.0 * YEAR))
+        if window.begun and isinstance(place, NodePool) and window.end < inf:
+            away.append(Held.of(end, -1, Allocation.away(nodes)))
+        elif not window.begun:
+            coming.append((int(window.start), end, sum(1 << node for node in nodes)))
+    return away, coming
 
 
 def _table_of(place: Pool) -> NodeTable:

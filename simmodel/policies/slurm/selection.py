@@ -418,32 +418,49 @@ def choose(
     return choice.found
 
 
-def choose_alike(usable: int, wanted: int) -> NDArray[np.intp] | None:
-    """Return the nodes that :func:`choose` returns if each has one core: runs of them, ascending; ``None``: too few.
+def choose_alike(usable: int, wanted: int) -> int:
+    """Return the nodes that :func:`choose` returns if each has one core, as bits; 0: there are too few.
 
-    >>> choose_alike(0b11101101, 2).tolist(), choose_alike(0b11101101, 4).tolist()
+    >>> nodes_in(choose_alike(0b11101101, 2)), nodes_in(choose_alike(0b11101101, 4))
     ([2, 3], [0, 5, 6, 7])
     """
+    starts, length = usable, 1  # the nodes at which runs of a length begin
+    while length < wanted and starts:
+        step = min(length, wanted - length)
+        starts &= starts >> step
+        length += step
+    if starts:
+        return ((1 << wanted) - 1) << _shortest(starts)
     if usable.bit_count() < wanted:
-        return None
+        return 0
+    # the largest runs, until one is enough for what is missing
     nodes = np.flatnonzero(flags_of(usable, usable.bit_length()))
-    ends = np.flatnonzero(np.diff(nodes, append=-1) != 1) + 1
-    lengths = np.diff(ends, prepend=0)
-    firsts = ends - lengths
-    parts = []
-    if lengths.max() < wanted:  # the largest runs, until one is enough for what is missing
-        order = np.argsort(-lengths, kind="stable")
-        firsts, lengths = firsts[order], lengths[order]
-        missing = wanted - np.cumsum(lengths) + lengths
-        whole = int(np.argmax(lengths >= missing))
-        ends = firsts + lengths
-        parts = [nodes[first:end] for first, end in zip(firsts[:whole].tolist(), ends[:whole].tolist(), strict=True)]
-        firsts, lengths, wanted = firsts[whole:], lengths[whole:], int(missing[whole])
-    fitting = np.where(lengths >= wanted, lengths, len(nodes) + 1)
-    first = int(firsts[fitting == fitting.min()].min())
-    if not parts:
-        return nodes[first : first + wanted]
-    return np.sort(np.concatenate([*parts, nodes[first : first + wanted]]))
+    ends = np.append(np.flatnonzero(nodes[1:] - nodes[:-1] != 1) + 1, len(nodes))
+    firsts = np.concatenate(([0], ends[:-1]))
+    lengths = ends - firsts
+    order = np.argsort(-lengths, kind="stable")
+    firsts, lengths = firsts[order], lengths[order]
+    missing = wanted - np.cumsum(lengths) + lengths
+    whole = int(np.argmax(lengths >= missing))
+    least = int(missing[whole])
+    last = int(lengths[lengths >= least][-1])  # the smallest that is enough; of several the first
+    at = int(np.argmax(lengths == last)) if last < lengths[whole] else whole
+    flags = np.zeros(int(nodes[-1]) + 1, dtype=np.bool_)
+    for first, count in zip(firsts[:whole].tolist(), lengths[:whole].tolist(), strict=True):
+        flags[nodes[first] : nodes[first] + count] = True
+    first = int(nodes[firsts[at]])
+    flags[first : first + least] = True
+    return mask_of(flags)
+
+
+def _shortest(nodes: int) -> int:
+    """Return the first node of the shortest run of consecutive nodes, the first of several."""
+    longer = nodes & ~(nodes << 1)  # the first node of each run that is long enough
+    for length in range(1, 9):
+        found, longer = longer, longer & (nodes >> length)
+        if found := found & ~longer:
+            return (found & -found).bit_length() - 1
+    return min([(count, first) for first, count in runs(nodes)])[1]
 
 
 def allocation_of(table: NodeTable, shape: Shape, chosen: list[tuple[int, int]]) -> Allocation:

@@ -35,6 +35,8 @@ class SlurmConf(Fields):
         of the backfill loop: seconds from the end of a cycle to the next; minutes that it plans ahead; seconds
     bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, bf_max_job_start
         jobs tested in a cycle, of each partition, of each user, of both; jobs started in a cycle (0: any number)
+    bf_max_time
+        seconds after which a cycle ends, if tests take time; 0: ``bf_interval``
     bf_node_space_size
         records of its table of free nodes; 0: ``bf_max_job_test``
     bf_min_age_reserve, bf_min_prio_reserve
@@ -94,6 +96,7 @@ class SlurmConf(Fields):
     bf_max_job_user: int = 0
     bf_max_job_user_part: int = 0
     bf_max_job_start: int = 0
+    bf_max_time: float = 0.0
     bf_node_space_size: int = 0
     bf_min_age_reserve: float = 0.0
     bf_min_prio_reserve: int = 0
@@ -311,7 +314,7 @@ _SCHEDULER: dict[str, Any] = {
     **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), _whole),
     **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve", "bf_max_job_array_resv"), _whole),
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
-    **dict.fromkeys(("bf_min_age_reserve", "bf_window_scale", "max_switch_wait"), _seconds),
+    **dict.fromkeys(("bf_max_time", "bf_min_age_reserve", "bf_window_scale", "max_switch_wait"), _seconds),
     "assoc_limit_stop": lambda text: True,
     "defer": lambda text: True,
     "preempt_youngest_first": lambda text: True,
@@ -321,7 +324,7 @@ _SCHEDULER: dict[str, Any] = {
 """The SchedulerParameters that are modelled."""
 
 _IDLE = {
-    *("bf_max_time", "bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
+    *("bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
     *("sched_min_interval", "max_sched_time", "bf_job_part_count_reserve"),
 }
 """Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
@@ -396,6 +399,8 @@ class SlurmPartition(Fields):
     preempt_mode, grace_time
         what happens to its jobs when they are preempted (``None``: the ``PreemptMode`` of the cluster), and seconds
         that they still have then
+    qos
+        the QOS whose limits hold for its jobs; empty: none
     """
 
     name: str
@@ -408,6 +413,7 @@ class SlurmPartition(Fields):
     billing: str = ""
     preempt_mode: str | None = None
     grace_time: float = 0.0
+    qos: str = ""
 
     @property
     def text(self) -> str:
@@ -461,4 +467,5 @@ _PARTITION = {
     "billing": _weights,
     "preempt_mode": preempt_mode_of,
     "grace_time": float,
+    "qos": str,
 }

@@ -49,6 +49,10 @@ class Wishes(Fields):
     hold
         seconds after its submission from and until which it is held: ``-H`` (until ``inf``), ``--hold=now+600`` (until
         it is released), ``--hold=now+60,now+600`` (held later); ``None``: it is not
+    deadline
+        seconds after its submission by which it must have ended (``--deadline=now+N``); ``inf``: any time
+    components
+        of a heterogeneous job: of how many it is one (``--hetjob=N``, for ids such as ``17+0``); 0: it is none
     partitions
         the partitions in which it may run (``-p``)
     qos
@@ -72,6 +76,8 @@ class Wishes(Fields):
     array_limit: int = 0
     begin: float = 0.0
     hold: tuple[float, float] | None = None
+    deadline: float = inf
+    components: int = 0
     partitions: tuple[str, ...] = ()
     qos: str = ""
     unread: tuple[str, ...] = ()
@@ -90,7 +96,7 @@ class Wishes(Fields):
     @property
     def timed(self) -> bool:
         """Whether time alone may let it start."""
-        return bool(self.begin) or self.switches
+        return bool(self.begin) or self.switches or self.deadline < inf
 
 
 @lru_cache(maxsize=4096)
@@ -231,7 +237,9 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "--begin": _begin,
     "--partition": lambda value: {"partitions": tuple(dict.fromkeys(filter(None, value.split(","))))},
     "--qos": _text("qos"),
+    "--hetjob": lambda value: {"components": int(value)},
     "--hold": _hold,
+    "--deadline": lambda value: {"deadline": _begin(value)["begin"]},
 }
 """The options that are known, by what they set."""
 

@@ -345,13 +345,14 @@ class PoolProfile:
         returns the processors that a job takes
     """
 
-    __slots__ = ("_now", "_parts", "_width")
+    __slots__ = ("_now", "_only", "_parts", "_width")
 
     def __init__(
         self, now: float, parts: Mapping[str, CountProfile], width: Callable[[LiveJob], int] = attrgetter("processors")
     ) -> None:
         self._now = now
         self._parts = parts
+        self._only = parts[""] if len(parts) == 1 else None  # no consumables
         self._width = width
 
     def _needs(self, job: LiveJob) -> Iterable[tuple[CountProfile, Any]]:
@@ -366,10 +367,9 @@ class PoolProfile:
 
     def earliest(self, job: LiveJob, duration: float, not_before: float = -float("inf")) -> tuple[float, Any]:
         """Return the earliest instant (s) at which the job fits for ``duration`` seconds, and its grant then."""
+        if self._only is not None:
+            return self._only.earliest(self._width(job), duration, not_before), COUNTED
         needs = list(self._needs(job))
-        if len(needs) == 1:
-            (only, need) = needs[0]
-            return only.earliest(need, duration, not_before), COUNTED
         at = max(self._now, not_before)
         while True:
             found = max(part.earliest(need, duration, at) for part, need in needs)
@@ -379,6 +379,9 @@ class PoolProfile:
 
     def take(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Plan the job from an instant on for ``duration`` seconds."""
+        if self._only is not None:
+            self._only.take(self._width(job), at, duration)
+            return
         for part, need in self._needs(job):
             part.take(need, at, duration)
 
@@ -414,9 +417,14 @@ class PoolProfile:
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start (see :meth:`CountProfile.instant`)."""
+        if self._only is not None:
+            return self._only.instant(at)
         return min([part.instant(at) for part in self._parts.values()])
 
     def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Undo :meth:`take`."""
+        if self._only is not None:
+            self._only.give_back(self._width(job), at, duration)
+            return
         for part, need in self._needs(job):
             part.give_back(need, at, duration)

@@ -281,6 +281,30 @@ class CountProfile:
                 block.low = min(free)
         return True
 
+    def free_until(self, need: int) -> float:
+        """Return the instant (s) until which ``need`` is free from the beginning on; infinite if for good."""
+        for block in self._blocks:
+            lack = need - block.shift
+            if block.low < lack:
+                for at, free in zip(block.times, block.free, strict=True):
+                    if free < lack:
+                        return at
+                block.low = min(block.free)
+        return INFINITY
+
+    def room(self, need: int, start: float, duration: float, most: int) -> int:
+        """Return how often, up to ``most`` times, ``need`` is free from ``start`` on for ``duration`` seconds."""
+        end = self._just_after.get(start, start) + duration
+        least = need * most
+        for block in self._blocks[bisect_right(self._firsts, start) - 1 :]:
+            times = block.times
+            if times[0] >= end or least < need:
+                break
+            if block.low + block.shift < least:
+                i = max(0, bisect_right(times, start) - 1)
+                least = min(least, min(block.free[i : max(i + 1, bisect_left(times, end))]) + block.shift)
+        return least // need
+
     # ------------------------------------------------------------------ changes
 
     def take(self, need: int, start: float, duration: float) -> None:

@@ -12,8 +12,7 @@ from simmodel.environment import ToCome
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
 from simmodel.resources.pools.elastic import fits_at, resized
-from simmodel.scheduling.protocol import Preempt, Resize, Start
-from simmodel.scheduling.scheduler import handle_preempt
+from simmodel.scheduling.protocol import Resize, Start
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.malleable import MalleableJob
@@ -364,9 +363,8 @@ class JobExecution:
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
+        """The handlers of the decision types ``Resize``, and ``Start`` at a size."""
         return {
-            Preempt: partial(handle_preempt, self),
             Resize: partial(carry_resize, self),
             Start: partial(carry_sized_start, self),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,9 +18,9 @@ from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
 from simmodel.scheduling.prediction import PredictorLike, predictor
-from simmodel.scheduling.protocol import Estimate, Load, View
+from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.registry import PolicyLike
-from simmodel.scheduling.scheduler import Handler, Scheduler
+from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.arrivals import note_left_out, prepared_of
 from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
@@ -241,7 +241,7 @@ class Cluster(System[LiveJob]):
     @property
     def handlers(self) -> Mapping[type, Handler]:
         """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
-        return self.execution.handlers
+        return {Preempt: partial(handle_preempt, self), **self.execution.handlers}
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} unfinished>"

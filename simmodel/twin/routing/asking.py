@@ -4,53 +4,30 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from simmodel.foundation.errors import SimmodelError, clipped
+from simmodel.twin.slurm.site.sbatch import IDLE, read_words
 from simmodel.twin.slurm.values import memory, seconds
 
 __all__ = ["Submission", "read_submission", "script_file"]
 
-_FLAGS = frozenset(
-    (
-        *("contiguous", "exclusive", "get-user-env", "help", "hold", "ignore-pbs", "nice", "no-kill", "no-requeue"),
-        *("overcommit", "oversubscribe", "parsable", "propagate", "quiet", "reboot", "requeue", "share", "spread-job"),
-        *("test-only", "usage", "use-min-nodes", "verbose", "version", "wait"),
-    )
-)
-_SHORT_FLAGS = "HhIkOQsvVW"
 _READ = frozenset(("ntasks", "nodes", "cpus-per-task", "time", "partition", "ntasks-per-node", "mem"))
-_HARMLESS = frozenset(
-    (
-        *("acctg-freq", "bell", "chdir", "comment", "error", "export", "export-file", "get-user-env", "help", "input"),
-        *("job-name", "kill-on-invalid-dep", "mail-type", "mail-user", "no-bell", "no-kill", "no-requeue", "open-mode"),
-        *("output", "parsable", "profile", "propagate", "quiet", "requeue", "signal", "test-only", "umask", "usage"),
-        *("verbose", "version", "wait", "wait-all-nodes", "wckey", "wrap", *"DehiIkoQvVW"),
-    )
-)
-"""The options that no start depends on."""
-_SHORT = {
-    "n": "ntasks",
-    "N": "nodes",
-    "c": "cpus-per-task",
-    "t": "time",
-    "p": "partition",
-    "J": "job-name",
-}
 _SCRIPT_LINE = re.compile(r"#SBATCH\s+(.*)")
 
 
 class Submission(NamedTuple):
-    """A submission: the options and the script with its arguments, as given, and the options by name.
+    """A submission: the options and the script with its arguments, as given, and the options by their long names.
 
-    The names are those of the command line and of the script.
+    The names are those of the command line and of the script; ``unknown``: options that are none of sbatch 22.05.
     """
 
     given: tuple[str, ...]
     script: tuple[str, ...]
     options: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
 
     def with_comment(self, comment: str) -> list[str]:
         """Return all words with a comment that comes after, and so replaces, any other.
@@ -70,15 +47,16 @@ class Submission(NamedTuple):
         """The options that Slurm heeds and :meth:`request` does not.
 
         >>> read_submission(["-w", "n1", "-Hn4", "--constraint=ib", "-o", "out", "--mem=2G", "job.sh"]).unmodelled
-        ('-H', '--constraint ib', '--mem 2G', '-w n1')
+        ('--constraint ib', '--hold', '--mem 2G', '--nodelist n1')
         """
         read = self.request()
-        left = {name: value for name, value in self.options.items() if name not in _READ | _HARMLESS}
+        left = {name: value for name, value in self.options.items() if name not in _READ | IDLE}
         if "memory_per_node" not in read and self.options.get("mem", "0") != "0":
             left["mem"] = self.options["mem"]
         if "-" in self.options.get("nodes", ""):
             left["nodes"] = self.options["nodes"]
-        return tuple(clipped(f"{'-' * (1 + (len(name) > 1))}{name} {left[name]}".strip(), 100) for name in sorted(left))
+        told = [f"--{name} {left[name]}".strip() for name in sorted(left)]
+        return tuple(clipped(each, 100) for each in (*told, *self.unknown))
 
     def request(self) -> dict[str, Any]:
         """Return the fields of a request (see :class:`~simmodel.twin.events.Demand`) that it says.
@@ -116,46 +94,25 @@ def read_submission(words: Sequence[str], script: str = "") -> Submission:
     >>> found.comment, found.request()
     ('two words', {'processors': 4, 'requested': 600.0})
     """
-    own, at = _options(words)
+    own = read_words(words)
     there: dict[str, str] = {}
+    unknown = own.unknown
     for line in script.splitlines():
         match = _SCRIPT_LINE.match(line)
         if match:
             with suppress(ValueError):
-                there |= dict(_options(shlex.split(match[1], comments=True))[0])
+                found = read_words(shlex.split(match[1], comments=True))
+                there |= found.values
+                unknown += found.unknown
         elif line and not line.startswith("#"):
             break
-    return Submission(tuple(words[:at]), tuple(words[at:]), {**there, **own})
+    return Submission(tuple(words[: own.taken]), tuple(words[own.taken :]), {**there, **own.values}, unknown)
 
 
 def script_file(submission: Submission) -> str | None:
     """Return the path of the script; ``None``: it comes from the standard input."""
     words = [word for word in submission.script if word != "--"]
     return words[0] if words else None
-
-
-def _options(words: Sequence[str]) -> tuple[dict[str, str], int]:
-    """Return the options by name, and the place of the first word that is none: the script or ``--``."""
-    found: dict[str, str] = {}
-    left: Iterator[tuple[int, str]] = enumerate(words)
-    for at, word in left:
-        if word == "--":
-            return found, at
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            if not equals and name not in _FLAGS:
-                value = next(left, (0, ""))[1]
-            found["comment" if name.startswith("com") and "comment".startswith(name) else name] = value
-        elif word.startswith("-") and len(word) > 1:
-            letters = word[1:]
-            while letters and letters[0] in _SHORT_FLAGS:
-                found[letters[0]] = ""
-                letters = letters[1:]
-            if letters:
-                found[_SHORT.get(letters[0], letters[0])] = letters[1:] or next(left, (0, ""))[1]
-        else:
-            return found, at
-    return found, len(words)
 
 
 def _whole(text: str | None, default: int) -> int:

@@ -244,6 +244,8 @@ def _heeded(note: Unsupported) -> bool:
         "switches ",
         "PreemptMode=",
         "GraceTime=",
+        "Flags=MAINT",
+        "QoS=",
     )
     return note.what.startswith(heeded) or (note.where.startswith("partition ") and note.what.startswith("Nodes="))
 

@@ -28,6 +28,11 @@ _WEIGHTS = {
     "PriorityWeightNice": "the nice value",
 }
 _WHERE = "scheduler"
+_LONG_CYCLES = {
+    "bf_max_time": "cuts no cycle here, unless the policy is given how long a test takes: test=0.0003",
+    "bf_yield_interval": "cycles are not interrupted here, however long they take",
+    "bf_yield_sleep": "cycles are not interrupted here, however long they take",
+}
 
 
 def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
@@ -79,6 +84,10 @@ def slurm_of(site: Site, notes: Notes) -> str:
     settings = SlurmConf.of(site.settings or {})
     for each in settings.unread:
         notes.add(_WHERE, each, "may change starts: policy slurm leaves it out")
+    for each in split_list(_told(site.settings or {}, "SchedulerParameters")):
+        usual = each.startswith("bf_max_time=") and settings.bf_max_time >= settings.bf_interval
+        if each.partition("=")[0] in _LONG_CYCLES and not usual:
+            notes.add(_WHERE, f"SchedulerParameters {each}", _LONG_CYCLES[each.partition("=")[0]])
     partitions = tuple(
         SlurmPartition(
             name=each.name,
@@ -91,6 +100,7 @@ def slurm_of(site: Site, notes: Notes) -> str:
             billing=each.billing if settings.weight_fair_share else "",
             preempt_mode=_preempt_mode(each, settings),
             grace_time=each.grace_time if settings.preempt else 0.0,
+            qos=each.others.get("QoS", "") if settings.enforce_limits else "",
         )
         for each in site.partitions or ()
     )

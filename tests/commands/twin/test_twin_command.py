@@ -45,6 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long  # a log of four jobs: the test after it
 def test_a_log_is_replayed_and_its_decisions_made_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["twin", "replay", "schedtwin", "--audit", "a.jsonl", "--schedule", "s.csv", "--plot", "p.png"]) == 0
     said = capsys.readouterr().out

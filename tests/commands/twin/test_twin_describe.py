@@ -45,13 +45,19 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 'name = "course"\nstart = 3600.0\nend = 18000.0\n' in said.out
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("run", "policy", "within", "least"),
     [
-        ("defaults", "slurm(kill_wait=5, partitions=(batch:nodes=n[1-8]:default))", 30, 0.85),  # fcfs: 92 %
-        ("fast", "slurm(batch_sched_delay=1, bf_interval=5, bf_resolution=1, kill_wait=5, partitions=", 5, 0.8),
-        ("tree", "slurm(bf_interval=5, tree=true, kill_wait=5, partitions=(batch:nodes=n[1-8]:default))", 5, 0.4),
-        ("preempt", "slurm(bf_interval=5, preempt=partition_prio, ", 5, 0.5),
+        ("defaults", "slurm(bf_max_time=60, kill_wait=5, ", 30, 0.85),  # fcfs: 92 %
+        ("fast", "slurm(batch_sched_delay=1, bf_interval=5, bf_resolution=1, bf_max_time=60, ", 5, 0.8),
+        (
+            "tree",
+            "slurm(bf_interval=5, bf_max_time=60, tree=true, kill_wait=5, partitions=(batch:nodes=n[1-8]:default))",
+            5,
+            0.4,
+        ),
+        ("preempt", "slurm(bf_interval=5, bf_max_time=60, preempt=partition_prio, ", 5, 0.5),
     ],
 )
 def test_the_policy_explains_recorded_starts_of_slurm(

@@ -18,6 +18,7 @@ def recorded(path: Path, policy: str) -> None:
     write_swf(log.replace(wait=jobs["wait"], run=jobs["run"]), path)
 
 
+@pytest.mark.long  # the shadow itself: tests/twin/test_shadow.py
 def test_a_log_is_explained_by_its_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(tmp_path / "log.swf", "fcfs")
     table, picture = tmp_path / "starts.csv", tmp_path / "shadow.png"

@@ -22,6 +22,7 @@ RANGES = {"speed": (0.25, 4, "log"), "setup": (0, 200)}
 RECORD = line(1.5, 60.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", SEARCHES)
 def test_every_method_comes_near_hidden_values(method: str) -> None:
     budget = {"gp": 30, "grid": 170, "sobol": 170, "random": 170}.get(method, 80)
@@ -39,6 +40,7 @@ def test_the_same_call_finds_the_same() -> None:
     assert first.values == again.values != other.values
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_a_search_for_each_site_shares_the_simulations() -> None:
     case = hidden_grid(3, 40, cores=(100, 300), seed=1)
     found = calibrate(case.model, case.record, case.parameters, ["walltime", "queue_time"], budget=45)

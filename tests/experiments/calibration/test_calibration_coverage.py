@@ -49,6 +49,7 @@ def least_squares(model: Any, recorded: Any, true: dict[str, float]) -> float:
     return float(abs(found.x[0] / true["speed"] - 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("runs", [30, pytest.param(200, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("kind", ["two", "three", "shocks"])
 def test_intervals_of_regressions_cover(kind: str, runs: int) -> None:
@@ -115,6 +116,7 @@ def crowded_sites(seed: int, queues: str, most: int) -> tuple[list[bool], list[f
     return inside, errors, closed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("runs", "most"), [(1, 6), pytest.param(200, 15, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("queues", ["", *(pytest.param(each, marks=pytest.mark.long) for each in ("exact", "noisy"))])
 def test_speeds_of_sites_that_fill(queues: str, runs: int, most: int) -> None:

@@ -40,6 +40,7 @@ def test_hidden_setup_costs_are_found() -> None:
         assert found.values[name] == pytest.approx(cost, abs=5), name
 
 
+@pytest.mark.long  # ridges: tests/experiments/calibration/test_identifiability.py
 def test_setup_and_reconfiguration_are_known_only_together_if_no_two_tasks_are_of_one_family() -> None:
     found = calibrated(60, 0)
     assert verdicts(found) == dict.fromkeys(SETUPS, "identified") | dict.fromkeys(
@@ -49,6 +50,7 @@ def test_setup_and_reconfiguration_are_known_only_together_if_no_two_tasks_are_o
     assert both == pytest.approx(SETUPS["fpga setup"] + SETUPS["fpga reconfiguration"], rel=0.03)
 
 
+@pytest.mark.long  # its short form: tests/experiments/calibration/test_identifiability.py
 def test_one_reconfiguration_in_a_trace_says_nothing_of_its_cost() -> None:
     found = calibrated(60, 1)
     assert verdicts(found) == dict.fromkeys(SETUPS, "identified") | {"fpga reconfiguration": "flat"}

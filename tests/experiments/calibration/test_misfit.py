@@ -104,6 +104,7 @@ def test_right_functions_are_not(draws: int) -> None:
     assert alarms.total() <= 0.02 * draws
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "draws", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(20, marks=pytest.mark.exhaustive)]
 )

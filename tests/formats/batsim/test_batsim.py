@@ -119,6 +119,7 @@ def test_phases_of_two_jobs_slow_each_other(platform):
     assert result.runs["stretch"].tolist() == pytest.approx([(3.0 + LAG) / (2.0 + LAG)] * 2)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("cut", [0.5, 3.0, 4.0, 5.9, 7.0, 20.0, 27.2, 30.0, 100.0])
 def test_phases_continue_from_a_snapshot(cut, platform):
     run = read_batsim_run(as_file(document(job("flow"), job("both", "k"))), platform)

@@ -68,6 +68,7 @@ def test_later_work_is_planned_behind_what_is_queued():
     assert machine.result().ended == 8
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", sorted(policy_names("tasks")))
 def test_what_is_queued_before_it_is_ready_never_stands_before_what_it_waits_for(name):
     # The child is named first; it is there first; it is the shorter one.

@@ -27,7 +27,7 @@ def run(
     first: float = 30.0,
     overrun: Any = "stop",
     **settings: Any,
-) -> dict[int, tuple[float, float, tuple[int, ...]]]:
+) -> dict[Any, tuple[float, float, tuple[int, ...]]]:
     """Return start, end and nodes (from 1) of each job by its id; ``first``: the first backfill cycle (s)."""
     queues = tuple(QueueSpec(name=each.name, partition="all") for each in partitions)
     part = PartitionSpec(name="all", nodes=[NodeSpec(names=f"n[1-{nodes}]")])
@@ -100,6 +100,26 @@ def test_a_table_of_two_records_ends_the_cycle_before_a_job_that_fits() -> None:
     assert starts(4, jobs)[4] == 30
     found = starts(4, jobs, bf_node_space_size=2)
     assert (found[2], found[4]) == (284, 300)
+
+
+def test_a_cycle_ends_after_bf_max_time_if_tests_take_time() -> None:
+    """Tests of 0.4 s, and cycles of a second at most, in whole seconds: that from 29.9 s has one test, until 30.3 s.
+
+    That from 40.3 s has two, until 41.1 s; the next one is at 51.1 s. Of two seconds: until 31.1 s there are three.
+    Without a time of a test nothing is cut.
+    """
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(names="n[1-5]")])])
+    jobs = [job(i, 10, 1, 5, 100) for i in range(1, 5)]
+
+    def begun(test: float, most: float, first: float) -> list[float]:
+        timing = SlurmTiming(main_first=1.0, turn=1.0, backfill_first=first, test=test)
+        conf = SlurmConf(bf_interval=10, bf_max_time=most, batch_sched_delay=1000, sched_interval=1000)
+        return [round(each, 1) for each in simulate(spec, jobs, Slurm(conf, timing=timing)).jobs["start"].tolist()]
+
+    assert begun(0.0, 1, 29.9) == [29.9] * 4
+    assert begun(0.4, 1, 29.9) == [29.9, 40.3, 40.3, 51.1]
+    assert begun(0.4, 2, 29.9) == [29.9] * 3 + [41.1]
+    assert begun(0.4, 60, 29.9) == [29.9] * 4
 
 
 def test_beyond_bf_window_nothing_is_reserved() -> None:
@@ -209,6 +229,71 @@ def test_a_held_job_ages_from_its_release() -> None:
     ages = {"multifactor": True, "weight_age": 1000.0, "max_age": 1000.0, "calc_period": 60.0}
     jobs = [job(1, 0, 1, 5, 100), held(2, 1, "--hold=now+49"), job(3, 20, 1, 1, 10)]
     assert starts(1, jobs, **ages) == {1: 4, 3: 104, 2: 114}
+
+
+# ---------------------------------------------------------------------- heterogeneous jobs
+
+
+def component(id: str, submit: float, nodes: int, minutes: float, run: float) -> Job:
+    return Job(id=id, submit=submit, nodes=nodes, requested=60 * minutes, run=run, options="--hetjob=2")
+
+
+def test_the_components_of_a_job_start_together_in_the_backfill_loop_alone() -> None:
+    """As a slurmctld did with 9+0 of one node and 9+1 of two on three nodes, and job 4 of lower priority behind them.
+
+    n1 is busy until 54 s, n2 and n3 until 84 s. The main loop does not start them at 84 s, and since they close the
+    partition, job 4 does not start either. The cycle of 90 s starts both, and plans job 4 behind the first to end by
+    its limit, 9+1; job 4 starts at 110 s, when that has ended.
+    """
+    jobs = [job(1, 0, 1, 5, 50), job(2, 0, 2, 5, 80), job(4, 12, 1, 1, 5)]
+    parts = [component("9+0", 10, 1, 2, 30), component("9+1", 10, 2, 1, 20)]
+    found = run(3, [*jobs[:2], *parts, jobs[2]])
+    assert found["9+0"] == (90, 120, (1,))
+    assert found["9+1"] == (90, 110, (2, 3))
+    assert found[4][0] == 110
+
+
+def test_a_job_without_room_for_all_its_components_does_not_start() -> None:
+    """One node is free: 9+0 would fit, and its plan keeps that node, though it waits with 9+1 until job 1 ends.
+
+    So neither job 3 nor job 4 behind them starts on the idle node, as in a slurmctld that was given such jobs.
+    """
+    jobs = [job(1, 0, 1, 5, 200), component("9+0", 10, 1, 1, 20), component("9+1", 10, 1, 1, 20)]
+    found = run(2, [*jobs, job(3, 11, 1, 1, 10), job(4, 12, 1, 10, 10)])
+    assert [found[name][0] for name in ("9+0", "9+1", 3, 4)] == [210, 210, 230, 230]
+
+
+# ---------------------------------------------------------------------- deadlines
+
+
+def ends(jobs: list[Job], **settings: Any) -> dict[int, tuple[str, float]]:
+    """Return the status of each job, and when it ended or was cancelled (s); one node."""
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(names="n1")])])
+    policy = Slurm(SlurmConf(**settings), timing=SlurmTiming(main_first=1.0, turn=1.0, backfill_first=30.0))
+    table = simulate(spec, jobs, policy).jobs
+    return {row["job"]: (row["status"], row["end"]) for row in table.rows()}
+
+
+def test_a_job_that_cannot_meet_its_deadline_is_cancelled_when_a_loop_reaches_it() -> None:
+    """Job 1 has the node until 204 s. Job 2 of a minute must have ended at 101 s, job 3 at 102 s.
+
+    The main loop tests job 2 at its full run of 61 s, when 121 is beyond 101, and then job 3, which job 2 no longer
+    blocks. Of the cycles of the backfill loop that of 60 s is the first after 41 s. Job 4 has time enough. Job 5, of
+    five minutes, has none from the beginning, but is behind jobs 2 and 4; the backfill loop tests it at 30 s.
+    """
+    late = [held(2, 1, "--deadline=now+100"), held(3, 2, "--deadline=now+100")]
+    jobs = [job(1, 0, 1, 5, 200), *late, held(4, 3, "--deadline=now+400")]
+    jobs.append(Job(id=5, submit=4, nodes=1, requested=300, run=10, options="--deadline=now+100"))
+    done = {1: ("completed", 204), 4: ("completed", 214)}
+    alone = ends(jobs, backfill=False)
+    assert alone == done | {2: ("cancelled", 61), 3: ("cancelled", 61), 5: ("cancelled", 204)}
+    assert ends(jobs) == done | {2: ("cancelled", 60), 3: ("cancelled", 60), 5: ("cancelled", 30)}
+
+
+def test_a_held_job_keeps_waiting_beyond_its_deadline() -> None:
+    """As long as no loop goes over it; after its release at 150 s the main loop cancels it."""
+    jobs = [job(1, 0, 1, 5, 200), held(2, 1, "--deadline=now+100 --hold=now+149")]
+    assert ends(jobs, backfill=False) == {1: ("completed", 204), 2: ("cancelled", 150)}
 
 
 # ---------------------------------------------------------------------- limits

@@ -12,7 +12,7 @@ from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.slurm.accounts import Accounts, Association, Limits, Qos
 from simmodel.policies.slurm.limits import Counted, Quotas
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
-from simmodel.policies.slurm.settings import SlurmConf
+from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 
 TREE = (
     Association(account="physics", limits=Limits(grp_tres={"cpu": 10}, max_jobs=2, max_wall=3600.0)),
@@ -69,6 +69,71 @@ def test_a_group_counts_all_jobs_below_an_account() -> None:
     assert site.reason("cy", 1) is None
     site.quotas.ended(first)
     assert site.reason("cy", 5) is None
+
+
+def test_minutes_that_running_jobs_may_still_use() -> None:
+    """100 CPU minutes for the QOS: a job of 4 CPUs for 10 minutes leaves 60; once 5 of these are over, 80."""
+    site = Site(Qos(name="long", limits=Limits(grp_tres_run_mins={"cpu": 100}, grp_tres={"cpu": 99})))
+    job = site.job("cy", 4, qos="long", wall=600.0)
+    site.quotas.started(job._replace(started=30.0))
+    assert site.reason("cy", 6, qos="long", wall=600.0) is None
+    assert site.reason("cy", 7, qos="long", wall=600.0) == "QOSGrpCpuRunMinutesLimit"
+    site.quotas.taken_off = 330.0
+    assert site.reason("cy", 8, qos="long", wall=600.0) is None
+    assert site.reason("cy", 9, qos="long", wall=600.0) == "QOSGrpCpuRunMinutesLimit"
+    assert site.reason("cy", 5, wall=3600.0) is None  # 300 minutes, of another QOS
+
+
+def test_the_limits_of_the_qos_of_a_partition_come_first() -> None:
+    """Of two limits on CPUs of a job, that of the partition holds, or that of the job's QOS with OverPartQOS.
+
+    A limit that one of them has alone holds too, and replaces that of the association.
+    """
+    of_partition = Qos(name="part", limits=Limits(max_tres_per_job={"cpu": 8}, grp_jobs=1))
+    for flags, most in (((), 8), (("OverPartQOS",), 7)):
+        own = Qos(name="own", flags=flags, limits=Limits(max_tres_per_job={"cpu": 7, "node": 2}))
+        site = Site(of_partition, own)
+
+        def job(cpus: int, nodes: int = 1, site: Site = site) -> Counted:
+            return site.job("ada", cpus, nodes=nodes, qos="own")._replace(partition_qos=of_partition)
+
+        assert site.quotas.reason(job(most)) is None
+        assert site.quotas.reason(job(most + 1)) == "QOSMaxCpuPerJobLimit"
+        assert site.quotas.reason(job(1, 3)) == "QOSMaxNodePerJobLimit"
+        site.quotas.started(job(1))
+        assert site.quotas.reason(job(1)) == "QOSGrpJobsLimit"
+
+
+def test_jobs_beyond_a_limit_of_submissions_are_refused_and_counted() -> None:
+    """ada may have two jobs that wait or run: the third is refused, as is the fourth; the fifth comes after an end.
+
+    The partition has a QOS with three jobs in all, so that of bob's two the second is refused, and ada's fourth for
+    that reason, since a QOS comes first.
+    """
+    tree = Accounts(
+        associations=[
+            Association(account="physics"),
+            Association(account="physics", user="ada", limits=Limits(max_submit_jobs=2)),
+            Association(account="physics", user="bob"),
+        ],
+        qos=[Qos(name="part", limits=Limits(grp_submit_jobs=3))],
+    )
+    policy = Slurm(
+        SlurmConf(enforce_limits=True),
+        [SlurmPartition(name="batch", qos="part", default=True)],
+        SlurmTiming(main_first=1.0, turn=1.0),
+        accounts=tree,
+    )
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(names="n1")])])
+    users = [(1, "ada", 0), (2, "ada", 1), (3, "ada", 2), (4, "bob", 3), (5, "bob", 4), (6, "ada", 5), (7, "ada", 60)]
+    jobs = [Job(id=id, submit=at, run=50, requested=60, nodes=1, user=user) for id, user, at in users]
+    result = simulate(spec, jobs, policy)
+    status = {row["job"]: (row["status"], row["end"]) for row in result.jobs.rows()}
+    refused = {3: ("cancelled", 2), 5: ("cancelled", 4), 6: ("cancelled", 5)}
+    assert {id: each for id, each in status.items() if each[0] == "cancelled"} == refused
+    assert result.runs["job"].tolist() == [1, 2, 4, 7]
+    assert "refused 1 job at submission: AssocMaxSubmitJobLimit" in str(result.report)
+    assert "refused 2 jobs at submission: QOSGrpSubmitJobsLimit" in str(result.report)
 
 
 def test_jobs_of_a_group() -> None:

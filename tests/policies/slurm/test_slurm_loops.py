@@ -473,6 +473,7 @@ class Tireless(Slurm):
         return False
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(12))
 def test_cycles_that_are_left_out_would_start_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -28,6 +28,7 @@ def cycles(name: str, easy: bool = False) -> list[Cycle]:
     return cycles_of(run_of(name), easy=easy)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", RUNS)
 def test_cycles_start_the_recorded_jobs_on_the_recorded_nodes(name: str) -> None:
     """From the true state before each cycle; what differs lies within 30 ms of an end."""
@@ -44,6 +45,7 @@ def test_nearly_all_cycles_of_all_runs_are_the_same() -> None:
     assert sum(cycle.same for cycle in found) >= 0.99 * len(found)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", RUNS)
 def test_plans_of_waiting_jobs_are_the_recorded_ones(name: str) -> None:
     """All plans of a cycle: which jobs, when and on which nodes."""
@@ -53,11 +55,13 @@ def test_plans_of_waiting_jobs_are_the_recorded_ones(name: str) -> None:
     assert sum(ours == theirs for ours, theirs in pairs) >= 0.95 * sum(len(recorded) for recorded, _ in found)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_a_textbook_easy_decides_otherwise() -> None:
     found = [cycle for name in RUNS for cycle in cycles(name, True)]
     assert sum(cycle.same for cycle in found) < 0.95 * len(found)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", RUNS)
 def test_starts_are_the_recorded_ones_if_cycles_are_given(name: str) -> None:
     found = measure(run_of(name), given(run_of(name)))
@@ -129,6 +133,7 @@ def test_jobs_that_wait_for_a_leaf_switch_get_one_or_wait_their_time() -> None:
     assert sum((job.nodes or 1) > 4 for job in wished) == 4
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", RUNS)
 def test_starts_are_near_if_turns_are_given(name: str) -> None:
     """Which turns run, and when the backfill loop does, is the model's, but for the runs that a message starts."""
@@ -139,6 +144,7 @@ def test_starts_are_near_if_turns_are_given(name: str) -> None:
     assert name not in ("fast", "shapes", "tree") or found.beyond == 0
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "beyond"), BEYOND.items())
 def test_starts_are_near_if_only_phases_are_given(name: str, beyond: float) -> None:
     """A deviation of a second can decide which job is next: see docs/slurm.md for what is reached, and what is not."""

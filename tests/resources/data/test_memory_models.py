@@ -241,6 +241,7 @@ def test_a_pool_of_a_class_of_its_own_is_in_the_record() -> None:
     assert repr(machine.pools["cache"]) == "<PageCache cache: 0 of 60 bytes used, 0 data objects>"
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_the_check_of_pools() -> None:
     check_resource("page-cache", page=2)
     check_resource("pinned", pinned=["a-in1"])

@@ -13,6 +13,7 @@ from simmodel.resources.network.progress import Fluid, Fluids, rates_of
 from simmodel.resources.network.sharing import max_min_rates
 from simmodel.resources.network.usage import LinkUsage
 from simmodel.work.traffic import PATTERNS, Phase, Phases, Traffic
+from tests.helpers.examples import up_to
 from tests.helpers.paths import REFERENCE
 from tests.oracles.talking_jobs import Talker, fair_bottleneck, play
 
@@ -57,7 +58,7 @@ def test_three_jobs_show_what_simgrids_rule_leaves_unused():
     assert rates_of(capacities, jobs, rule="max-min") == pytest.approx([8 / 13 * each for each in (8, 1, 4)])
 
 
-@settings(max_examples=2000)
+@settings(max_examples=up_to(2000, 100))
 @given(CAPACITIES, JOBS)
 def test_the_rule_is_that_of_the_rounds_and_no_link_carries_more_than_it_can(capacities, jobs):
     rates = rates_of(capacities, jobs)
@@ -65,7 +66,7 @@ def test_the_rule_is_that_of_the_rounds_and_no_link_carries_more_than_it_can(cap
     assert all(load <= capacities[name] * (1 + 1e-9) for name, load in loads(capacities, jobs, rates).items())
 
 
-@settings(max_examples=2000)
+@settings(max_examples=up_to(2000, 100))
 @given(CAPACITIES, JOBS, st.lists(st.just(inf) | st.floats(1e-3, 10.0), min_size=10, max_size=10))
 def test_max_min_gives_each_job_a_full_link_or_full_processors(capacities, jobs, ceilings):
     ceilings = ceilings[: len(jobs)]

@@ -85,6 +85,7 @@ def test_a_paused_transfer_loses_its_slots_meanwhile():
     assert x.end == 5.0
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_random_frames_as_slot_by_slot():
     rng = Random(7)
     for _ in range(40):

@@ -20,6 +20,7 @@ ORDERS = {
 # ---------------------------------------------------------------------- against SimGrid
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("crowd", [False, True], ids=["few", "crowd"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("case", sharing_cases("network"))

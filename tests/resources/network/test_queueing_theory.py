@@ -14,6 +14,7 @@ from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.scenario import simulate
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
+from tests.helpers.examples import up_to
 from tests.oracles import queues
 
 CUSTOMERS = 4000
@@ -99,21 +100,26 @@ def batch_wait(seed, policy, processors, rate, draw):
     return float(simulate(processors, workload, policy).jobs["wait"][1000:].mean())
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_mmc_as_a_batch_cluster():
-    interval = replications(lambda seed: batch_wait(seed, "fcfs", 4, 3.2, lambda rng, n: rng.exponential(1, n)), 10)
+    interval = replications(
+        lambda seed: batch_wait(seed, "fcfs", 4, 3.2, lambda rng, n: rng.exponential(1, n)), up_to(10, 5)
+    )
     assert queues.mmc_wait(3.2, 1.0, 4) in interval
 
 
 def test_mg1_as_a_batch_cluster():
     """Deterministic service: Pollaczek-Khinchine, half the wait of M/M/1."""
-    interval = replications(lambda seed: batch_wait(seed, "fcfs", 1, 0.7, lambda rng, n: np.ones(n)), 10)
+    interval = replications(lambda seed: batch_wait(seed, "fcfs", 1, 0.7, lambda rng, n: np.ones(n)), up_to(10, 5))
     assert queues.mg1_wait(0.7, 1.0, 1.0) in interval
 
 
 def test_shortest_job_first_as_a_batch_cluster():
     """M/M/1 with shortest job first."""
     expected = queues.sjf_wait(0.7, lambda x: float(np.exp(-x)), 1.0, 2.0)
-    interval = replications(lambda seed: batch_wait(seed, "sjf", 1, 0.7, lambda rng, n: rng.exponential(1, n)), 12)
+    interval = replications(
+        lambda seed: batch_wait(seed, "sjf", 1, 0.7, lambda rng, n: rng.exponential(1, n)), up_to(12, 5)
+    )
     assert expected in interval
     assert expected < queues.mg1_wait(0.7, 1.0, 2.0)
 

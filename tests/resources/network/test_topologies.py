@@ -109,6 +109,7 @@ def of_record(record):
     return f"{kind}:{given_['topo_parameters']} bandwidth=1GBps latency=1us sharing={sharing}", record["flows"]
 
 
+@pytest.mark.few(5)
 @pytest.mark.skipif(not RECORDED, reason=f"no crowds in {REFERENCE}; set SIMMODEL_REFERENCE to their folder")
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.partition(".")[0])
 def test_recorded_crowds_and_their_links(path):

@@ -30,6 +30,7 @@ class Plain:
         return min(found, default=inf)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("most", [4, 6, 9, 256])
 @pytest.mark.parametrize("seed", range(15))
 def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):
@@ -47,6 +48,13 @@ def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):
         assert profile.fits(need, duration) == plain.fits(need, plain.now, duration)
         before = plain.now + rng.choice([0, 1, 3, 7.5, 20, 100, inf])
         assert profile.copy().opens(need, duration, before) == (plain.earliest(need, duration) < before)
+        assert profile.free_until(need) == next((at for at, free in profile.steps() if free < need), inf)
+        if at < inf:
+            most, fits = rng.randint(1, 4), profile.copy()
+            room = fits.room(need, at, duration, most)
+            fits.take(need * room, at, duration)
+            assert room == most or fits.earliest(need, duration, at) > at
+            assert min(free for _, free in fits.steps()) >= 0
         later = plain.now + rng.choice([0, 1, 3, 7.5, 20, 100])
         assert profile.earliest(need, duration, later) == plain.earliest(need, duration, later)
         action = rng.random()

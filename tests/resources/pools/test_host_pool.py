@@ -287,6 +287,7 @@ def crowd(seed: int) -> tuple[list[int], list[NodeJob], list[float]]:
     return sizes, jobs, [rng.choice([0.5, 1.0, 2.0]) for _ in sizes]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("paced", [False, True])
 @pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "largest+easy"])
 @pytest.mark.parametrize(
@@ -334,6 +335,7 @@ def test_easy_counts_hosts_as_long_as_jobs_ask_for_processors_only() -> None:
     assert cluster.result().jobs["start"].tolist() == [0, 0, 10, 10, 20]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("policy", ["fcfs", "sjf", "easy", "easy-sjbf", "conservative", "conservative-keep", "window"])
 @given(
     jobs=queues(gpus=True),
@@ -342,7 +344,7 @@ def test_easy_counts_hosts_as_long_as_jobs_ask_for_processors_only() -> None:
     at=st.integers(0, 30),
     kind=st.sampled_from(["failure", "maintenance", "drain"]),
 )
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(30), deadline=None, suppress_health_check=list(HealthCheck))
 def test_schedules_are_those_of_nodes_with_the_same_requests(
     policy: str, jobs: list[Job], sizes: list[int], placement: str | None, at: int, kind: Any
 ) -> None:

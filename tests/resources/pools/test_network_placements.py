@@ -17,6 +17,7 @@ from simmodel.resources.pools.allocation import NodeTable, Request
 from simmodel.resources.pools.network_placements import curve
 from simmodel.resources.pools.node_network import NodeNetwork
 from simmodel.testing import check_resource
+from tests.helpers.examples import up_to
 
 DRAGONFLY = "dragonfly:3;2;2;2"  # 3 groups of 8 nodes
 NETWORKED = ["hilbert", "group-first", "random-groups", "hybrid", "hybrid(2)", "fewest-hops", "contiguous"]
@@ -36,6 +37,7 @@ def chosen(made, count):
     return None if found is None else found.numbers
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("placement", NETWORKED)
 def test_each_one_keeps_the_rules_of_placements(placement):
     from simmodel.testing.resources import check_placement
@@ -43,7 +45,7 @@ def test_each_one_keeps_the_rules_of_placements(placement):
     check_placement(placement, {})
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=up_to(120, 30), deadline=None)
 @given(st.data())
 def test_the_nodes_are_free_as_many_as_asked_and_the_same_again(data):
     placement = data.draw(st.sampled_from(NETWORKED))
@@ -94,6 +96,7 @@ def blocks(sizes, count, wrap):
                 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("text", ["torus:4,3", "torus:3,2,2", "torus:4,3 wrap=false", "torus:6"])
 def test_a_contiguous_job_gets_a_block_exactly_if_there_is_one(text):
     sizes, wrap = tuple(map(int, text.split()[0][6:].split(","))), "false" not in text
@@ -215,6 +218,7 @@ def test_a_placement_sees_the_request_and_the_network():
     assert seen == [(4, 3, 12, 4, 9)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
 def test_any_network_leaves_the_schedule_of_other_placements_as_it_is(policy, exclusive):

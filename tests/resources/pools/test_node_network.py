@@ -18,6 +18,7 @@ from simmodel.resources.pools.node_network import NodeNetwork
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.work.elastic import Elastic
 from simmodel.work.traffic import Traffic
+from tests.helpers.examples import up_to
 
 TOPOLOGIES = [
     "torus:5,4,3",
@@ -44,6 +45,7 @@ def made(text):
     return read_topology(f"{text} bandwidth=1GBps")
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("text", TOPOLOGIES)
 def test_hops_and_links_are_those_of_each_route(text):
     topology = made(text)
@@ -68,7 +70,7 @@ def test_hops_and_links_are_those_of_each_route(text):
         assert network.mean_hops(some) == pytest.approx(mean, rel=1e-14)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(st.data())
 def test_hops_of_drawn_topologies(data):
     small = st.integers(1, 4)
@@ -264,6 +266,7 @@ def schedule(seed):
     return ClusterSpec(partitions=[part], outages=[failure]), sorted(jobs, key=lambda job: job.submit)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("cut", [[], [20, 45, 50, 90, 130]])
 def test_a_streamed_record_has_the_same_columns(seed, cut, tmp_path):

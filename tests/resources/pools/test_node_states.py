@@ -36,6 +36,7 @@ def drawn_job(rng, pool, number):
     return live
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(40))
 def test_what_fits_is_known_after_any_changes(seed):
     rng = Random(seed)

@@ -54,6 +54,7 @@ def drawn(seed):
     return PartitionSpec(nodes=specs, placement=placement, exclusive=exclusive), jobs
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("cases", [8, pytest.param(2000, marks=pytest.mark.exhaustive)])
 def test_the_nodes_of_all_runs_are_recorded_of_the_requested_kind_and_held_once(policy, cases):

@@ -12,6 +12,7 @@ from simmodel.resources.pools.running import UNIT, RunningIndex
 from tests.helpers.examples import up_to
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("filled", [0, 1, 72, 1000])
 def test_running_index_against_a_list(seed, filled):

@@ -124,6 +124,7 @@ def test_nodes_without_a_switch_are_alone():
 SOME = [policy for policy in POLICIES if policy != "window"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("policy", [*SOME, pytest.param("window", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("seeds", [4, pytest.param(15, marks=pytest.mark.long)])
 def test_no_two_jobs_are_on_one_switch_at_a_time(policy, seeds):
@@ -168,6 +169,7 @@ def test_no_two_jobs_are_on_one_switch_at_a_time(policy, seeds):
         assert set(result.jobs["status"].tolist()) <= {"completed", "rejected"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("policy", ["fcfs", "sjf", "easy", "easy-sjbf", "largest+easy", "best-fit"])
 def test_switches_that_are_alike_are_as_counted_processors(policy):
     for seed in range(20):
@@ -181,6 +183,7 @@ def test_switches_that_are_alike_are_as_counted_processors(policy):
         assert simulate(spec, asked, policy).jobs["start"].tolist() == simulate(4, wide, policy).jobs["start"].tolist()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", [2, pytest.param(8, marks=pytest.mark.long)])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_any_placement_of_nodes_that_are_alike_and_exclusive_starts_what_counts_start(policy, seeds):

@@ -97,6 +97,7 @@ def check(name, case, overrun, estimates):
             assert starts(nodes(count, CORES), whole, name, size, mode) == expected
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "examples", [3, pytest.param(12, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
@@ -114,6 +115,7 @@ def test_starts_as_on_counted_processors(name, examples):
     starts_are_equal()
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if "keep" not in name and name not in ("window", "multifactor")]
 )
@@ -154,6 +156,7 @@ def test_a_synthetic_log_starts_as_on_counted_processors(name, jobs):
     compare_on(load_workload("lublin-256").where(slice(0, jobs)), 256, name)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "jobs"), [("easy", 8000), pytest.param("easy", None, marks=pytest.mark.long), ("conservative", 3000)]
 )

@@ -140,6 +140,7 @@ def sojourns(seed, load, arrivals=4000, warm_up=400):
     return {size: np.mean([each.end - each.start for each in kept if each.size == size]) for size in CLASSES}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("load", [0.3, 0.7])
 def test_mean_sojourn_of_processor_sharing_in_several_classes(load):
     """E[T | size] = size / (1 - load), whatever the distribution of sizes [Kleinrock, Queueing Systems II, 4.4]."""

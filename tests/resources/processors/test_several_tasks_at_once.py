@@ -24,6 +24,7 @@ from simmodel.testing import check_resource
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
+from tests.helpers.examples import up_to
 
 
 def machine_of(model: type, cores: int = 8, error: float = 0.0, **options: float) -> MachineSpec:
@@ -181,7 +182,7 @@ def test_rates_follow_the_clock(runs: list[float], submit: float, ends: list[flo
     assert run(machine_of(QPU, 7, calibration=600.0), tasks).tasks["end"].tolist() == ends
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=up_to(25), deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 9000), st.floats(1, 3000)), min_size=1, max_size=6), st.floats(10, 3500))
 def test_rates_that_follow_the_clock_against_a_loop_of_events(work: list[tuple[float, float]], rest: float) -> None:
     tasks = TaskSet([each for _, each in work], submit=[at for at, _ in work])
@@ -206,6 +207,7 @@ def test_rates_that_follow_the_clock_against_a_loop_of_events(work: list[tuple[f
     assert found == pytest.approx(ends, abs=1e-4)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_a_run_over_a_calibration_goes_on_from_a_snapshot() -> None:
     for calibration in ("600s", 3590):
         check_resource(QPU, calibration=calibration)
@@ -440,11 +442,13 @@ def test_requests_that_can_never_run_are_refused() -> None:
 # ---------------------------------------------------------------------- the check of models
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", [SharedProcessor, Alone, Waves])
 def test_right_models_pass(model: type) -> None:
     check_resource(model)
 
 
+@pytest.mark.long  # own models: the tests beside it
 def test_ready_models_pass() -> None:
     check_resource("multi-stream-gpu", share=0.4)
     check_resource("llm-server", kv=60, **COSTS)

@@ -107,6 +107,7 @@ def test_promises_know_of_pieces():
         assert starts[4] == 10, policy
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "policy", ["fcfs", "easy", "conservative", "sjf", "easy-sjbf", pytest.param("window", marks=pytest.mark.exhaustive)]
 )

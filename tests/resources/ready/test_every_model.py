@@ -136,6 +136,7 @@ def test_every_ready_model_is_here():
     assert {name for name in PLACEMENTS if "ready" in str(PLACEMENTS[name])} <= set(SYSTEMS)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_model_is_in_records_pictures_traces_and_snapshots(name, tmp_path):
     spec, work, policy, parts = SYSTEMS[name]()

@@ -59,6 +59,7 @@ def test_sets_of_tasks_go_to_machines_as_a_whole() -> None:
     assert not broker.view.running
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("policy", ["sgs-t", "round-robin", "random"])
 @pytest.mark.parametrize("cut", [0.5, 3, 6.25, 12, 17, 24])
 def test_a_broker_over_machines_is_cut_and_continued(policy: str, cut: float) -> None:

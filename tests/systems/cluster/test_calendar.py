@@ -286,6 +286,7 @@ def cases_job():
     return [Row(0, 10, 20, 2), Row(5, 10, 20, 4)]
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_mean_availability_of_units_that_fail_by_chance():
     spec = on_processors(50, failures=[FailureModel(mean_time_between_failures=80, mean_time_to_repair=20)])
     env = Environment(seed=4)

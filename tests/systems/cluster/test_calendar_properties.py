@@ -20,6 +20,7 @@ from simmodel.work.job import Job
 from tests.helpers.batch_cases import cases, to_workload
 from tests.helpers.cluster_cases import Body, with_reservations
 from tests.helpers.cluster_watch import Watch
+from tests.helpers.examples import up_to
 
 POLICIES = ["fcfs", "easy", "conservative", "conservative-keep", "best-fit", "window", "sjf+easy", "easy-sjbf"]
 
@@ -115,6 +116,7 @@ def calendars(draw, case, nodes):
 BODY = Body(run=40.0, fails=False, clean_up=12.0, raises=False)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("policy", POLICIES)
 @given(data=st.data())
 @settings(max_examples=12, deadline=None)
@@ -175,6 +177,7 @@ def test_never_more_than_there_is_and_no_job_forgotten(policy, data):
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("policy", ["fcfs", "sjf", "easy", "sjf+easy", "easy-sjbf", "best-fit", "window", "wfp+easy"])
 @given(case=cases(max_jobs=14), data=st.data())
 @settings(max_examples=12, deadline=None)
@@ -208,7 +211,7 @@ def test_whole_nodes_are_as_processors(policy, case):
 
 
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=up_to(25), deadline=None)
 def test_promises_are_kept_on_nodes(data):
     """No job starts later than first promised, whatever its request for nodes."""
     kinds = [NodeSpec(name="fat", count=2, cores=4, gpus=1), NodeSpec(count=3, cores=2)]

@@ -325,6 +325,7 @@ def expected_time_of_many(run, interval, cost, between, restart=0.0):
     return run / interval * between * exp(restart / between) * (exp((interval + cost) / between) - 1)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_simulated_ends_have_their_minimum_at_dalys_interval():
     """Half and twice the interval of Daly end later, in the mean of six seeds, and by what the formula says."""
     cost, between, run = 60, 3600, 1_000_000

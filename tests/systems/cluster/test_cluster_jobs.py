@@ -449,6 +449,7 @@ def test_a_consumable_that_another_partition_gives_back_is_seen_everywhere(polic
     assert starts(spec, jobs, policy) == [0, 5]
 
 
+@pytest.mark.few(17)
 @pytest.mark.parametrize("policy", list(policy_names("jobs")))
 @pytest.mark.parametrize("late", [0, 1])
 def test_a_start_may_have_a_limit_hold_the_jobs_that_come_next(policy, late):

@@ -16,6 +16,7 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 from tests.helpers.cluster_cases import CLEAN_UP, INFINITY, UNTIL, Case, Restless, cases
+from tests.helpers.examples import up_to
 
 OVER = {"completed", "timeout", "failed", "cancelled", "lost"}
 
@@ -303,8 +304,9 @@ def run(case: Case, policy: Any) -> list[tuple[Any, ...]]:
 POLICIES = [*policy_names("jobs"), "sjf+conservative", "wfp+easy", "sjf+conservative-keep", "multifactor+easy"]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("policy", [*POLICIES, Restless], ids=lambda policy: getattr(policy, "__name__", policy))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=up_to(15, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases())
 def test_what_holds_whatever_happens(policy, case):
     assert run(case, policy) == run(case, policy)

@@ -103,6 +103,7 @@ def test_work_is_conserved_and_no_processor_is_used_twice(name: str, seed: int) 
     assert result.busy().integral() == pytest.approx(held)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", PLATFORMS)
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6), share=st.floats(0.02, 0.98))

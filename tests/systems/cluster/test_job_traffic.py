@@ -25,6 +25,7 @@ from simmodel.snapshots.codec import read_state, write_fields
 from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.traffic import PATTERNS, Phase, Phases, Traffic
 from simmodel.work.transformations import add_traffic
+from tests.helpers.examples import up_to
 from tests.helpers.paths import REFERENCE
 from tests.oracles.talking_jobs import Talker, play
 
@@ -65,6 +66,7 @@ def drawn(rng, nodes, **more):
 # ---------------------------------------------------------------------- ends
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("network", FOUR)
 def test_alone_a_job_takes_as_long_as_its_slowest_link_or_its_processors(network):
     rng, spec = random.Random(network), machine(network)
@@ -202,7 +204,7 @@ SETS = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(*SETS)
 def test_jobs_end_as_their_rates_say(seed, network, sharing, count):
     check_together(seed, network, sharing, count)
@@ -374,6 +376,7 @@ def test_a_job_that_grows_shares_its_links_as_before():
     assert rows[2]["nodes"] == (2, 3, 4, 5)
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_cut_runs_of_elastic_jobs_with_traffic_end_alike():
     rng = random.Random(5)
     jobs = [each for each in crowd(5, 30) if each.nodes < 6]
@@ -415,6 +418,7 @@ def crowd(seed, count=40):
     return jobs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("seed", "policy", "overrun", "sharing", "latency"),
     [

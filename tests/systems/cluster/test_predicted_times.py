@@ -59,6 +59,7 @@ def log(seed: int, count: int = 60) -> list[Job]:
 # ---------------------------------------------------------------------- the rules
 
 
+@pytest.mark.few(28)
 @pytest.mark.parametrize("seed", range(40))
 def test_easy_with_the_last_two_jobs_starts_as_brute_force_says(seed: int) -> None:
     jobs = log(seed)
@@ -95,6 +96,7 @@ def test_corrections_end_at_the_request() -> None:
     assert (stopped["end"].tolist(), stopped["status"].tolist()) == ([100], ["timeout"])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("options", [{}, {"decide_on": "event"}, {"overrun": "continue"}], ids=str)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "sjf+easy"])
 def test_predictions_of_the_request_change_nothing(policy: str, options: dict[str, str]) -> None:
@@ -105,6 +107,7 @@ def test_predictions_of_the_request_change_nothing(policy: str, options: dict[st
             assert found[name].tolist() == plain[name].tolist()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "easy-sjbf", "conservative-keep"])
 @pytest.mark.parametrize("seed", range(4))
 def test_predictions_of_the_run_time_are_exact_estimates(policy: str, seed: int) -> None:
@@ -121,6 +124,7 @@ def nodes(count: int, cores: int, **more: object) -> ClusterSpec:
     return ClusterSpec(partitions=[partition], **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("estimates", NAMES)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "easy-sjbf", "wfp+easy"])
 def test_what_happens_later_does_not_change_what_was_decided(policy: str, estimates: str) -> None:
@@ -142,6 +146,7 @@ def test_what_happens_later_does_not_change_what_was_decided(policy: str, estima
 # ---------------------------------------------------------------------- everything else goes on
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("estimates", [*NAMES, SimilarJobs(3)])
 @pytest.mark.parametrize("spec", [8, nodes(2, 4)], ids=["counts", "nodes"])
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
@@ -305,6 +310,7 @@ def test_wrong_estimates() -> None:
 # ---------------------------------------------------------------------- real logs
 
 
+@pytest.mark.long  # predictions themselves are tested above, on drawn jobs
 @pytest.mark.parametrize(("name", "processors"), [("KTH-SP2-1996-2-filtered", 100)])
 def test_easy_gains_from_predictions_on_kth(name: str, processors: int) -> None:
     jobs = read_swf(data_file(f"swf/{name}.swf.gz"))

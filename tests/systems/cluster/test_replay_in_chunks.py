@@ -62,19 +62,20 @@ def test_counted_processors_replay_the_same_in_chunks(case: Case, policy: str, r
     in_both_ways(case.processors, by_submit(case), policy, rows)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=up_to(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(max_jobs=12), POLICIES, st.integers(1, 5))
 def test_identified_nodes_replay_the_same_in_chunks(case: Case, policy: str, rows: int) -> None:
     nodes = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=case.processors)])])
     in_both_ways(nodes, by_submit(case), policy, rows)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=up_to(30), deadline=None)
 @given(cases(), st.integers(1, 6), st.sampled_from([1, 7, 50, 500]))
 def test_a_run_that_is_stopped_has_all_jobs_of_the_log(case: Case, rows: int, until: int) -> None:
     in_both_ways(case.processors, by_submit(case), "easy", rows, until=until)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("decide", [{}, {"decide_on": "event"}, {"decide_on": "event", "event_order": "ends-first"}])
 @pytest.mark.parametrize("rows", [1, 7, 100_000])
 def test_a_week_replays_the_same_in_chunks(decide: dict[str, Any], rows: int) -> None:
@@ -179,7 +180,7 @@ def test_memory_does_not_grow_with_the_number_of_jobs(tmp_path: Path) -> None:
         return ChunkedWorkload(chunks)
 
     peaks = []
-    for jobs in (2_000, 2_000, 10_000):  # the first run fills caches
+    for jobs in (1_000, 1_000, up_to(10_000, 4_000)):  # the first run fills caches
         tracemalloc.start()
         result = simulate(4, drawn(jobs), "easy", stream=tmp_path / "a.db")
         peaks.append(tracemalloc.get_traced_memory()[1])

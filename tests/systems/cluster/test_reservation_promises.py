@@ -117,6 +117,7 @@ def test_a_reservation_expects_its_part_when_the_last_body_of_the_one_before_is_
     assert earliest(at(105, spec, []), names[1]) == 105
 
 
+@pytest.mark.few(3)
 @KINDS
 @pytest.mark.parametrize("policy", [Easy(promises=True), Conservative(promises=True), ConservativeKeep()])
 def test_promises_during_a_hand_over_are_kept(partition, policy):

@@ -228,6 +228,7 @@ def test_unknown_names_and_reservations_in_a_list_are_errors(partitions, message
     assert str(found.value) == message
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "conservative-keep", "preemptive", "portfolio"])
 def test_snapshots_keep_the_queues_of_a_waiting_job(policy):
     jobs = [
@@ -279,6 +280,7 @@ def jobs_of(drawn: list[Asked]) -> list[Job]:
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("policy", "key", "easy"),
     [
@@ -308,6 +310,7 @@ def test_a_list_of_one_partition_is_that_partition(case, policy):
         assert ran(spec(*sizes), alone, policy, **options) == ran(spec(*sizes), plain, policy, **options)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("policy", [*policy_names("jobs"), "sjf+conservative", "wfp+easy"])
 @settings(max_examples=10)
 @given(case=asked())

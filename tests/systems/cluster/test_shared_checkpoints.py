@@ -15,6 +15,7 @@ from simmodel.foundation.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.platform import BrokerSpec, LinkSpec, StorageSpec
 from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.work.checkpoint import Checkpoint, daly_interval
+from tests.helpers.examples import up_to
 from tests.oracles.saves import play
 
 KEPT = ("saved_work", "lost_work", "checkpoint_time", "restart_time", "checkpoints")
@@ -58,7 +59,7 @@ def kept(result, row=0):
     overrun=st.sampled_from(["stop", "continue"]),
     to=st.sampled_from(["disk", "wan"]),
 )
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 def test_a_save_that_shares_with_nobody_equals_one_of_fixed_seconds_in_every_column(
     stops, run, interval, cost, restart, write, read, requested, overrun, to
 ):
@@ -119,7 +120,7 @@ WHOLE = st.integers(1, 12)
     read=st.integers(1, 5),
     failures=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 5)), max_size=3),
 )
-@settings(max_examples=30)
+@settings(max_examples=up_to(30))
 def test_jobs_that_share_a_disk_end_as_in_exact_steps_of_processor_sharing(jobs, write, read, failures):
     """Failures come at instants that no end of a phase has; done, lost and saved work are all the time that passes."""
     now, outages = 0.0, []

@@ -59,6 +59,7 @@ def test_a_job_starts_when_its_share_is_free():
     assert simulate(SHARED, [writer(i) for i in range(5)]).jobs["start"].tolist() == [0, 1, 10, 11, 20]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("nodes", [False, True])
 @pytest.mark.parametrize("policy", ["fcfs", "sjf", "easy", "conservative"])
 def test_policies_see_shares_as_consumables(policy, nodes):

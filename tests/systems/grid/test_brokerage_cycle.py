@@ -79,6 +79,7 @@ def test_a_wrong_cycle():
     assert GridSpec(sites=[SiteSpec(name="a", cores=1)], cycle=0).cycle is None
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("cycle", [7, DelaySpec(distribution="exponential", mean=7)])
 @pytest.mark.parametrize("cut", [0.5, 3.25, 7.0, 12.75, 20.5, 31.0, 44.5])
 def test_the_rest_is_in_snapshots(cycle, cut):

@@ -186,6 +186,7 @@ def drawn(seed):
         )
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("sites", ["fcfs", "easy", "conservative"])
 @pytest.mark.parametrize("seed", range(12))
 def test_named_hosts_are_in_snapshots_in_every_phase(seed, sites):

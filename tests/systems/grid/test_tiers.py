@@ -134,6 +134,7 @@ def test_a_data_policy_hears_of_the_files_of_its_own_grid_only():
     assert [policy.seen for policy in policies] == [["f", "f"], ["g", "g"]]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("cut", [0.5, 4.5, 6.25, 8.5, 12.5, 20.25])
 def test_tiers_are_cut_and_continued(cut):
     whole = simulate(TIERS, work(), "round-robin", policies=REGIONS).jobs

@@ -39,6 +39,7 @@ def told(rows, *names):
     return [tuple(row[name] for name in names) for row in rows]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("seed", range(40))
 def test_no_job_core_byte_or_file_is_lost_or_doubled(seed):
     check_run(*unkind(seed))
@@ -101,6 +102,7 @@ def test_a_job_that_starts_has_a_site():
     assert None not in sites
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "sjf"])
 @pytest.mark.parametrize("retries", [0, 3])
 def test_a_job_without_room_ends_after_the_decision_that_started_it(policy, retries):

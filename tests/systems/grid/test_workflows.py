@@ -189,6 +189,7 @@ def test_montage_is_planned(montage, broker):
     assert found.flows["bytes"].sum() < turn.flows["bytes"].sum()
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize(
     "name",
     [
@@ -214,6 +215,7 @@ def test_real_workflows_over_hosts(name, broker):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("broker", [*ONLINE, "heft"])
 def test_montage_cut_and_continued(montage, broker):
     whole = simulate(sites(), montage, broker)

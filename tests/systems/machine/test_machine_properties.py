@@ -38,7 +38,7 @@ def test_what_must_hold_holds(case: MachineCase) -> None:
     run(case)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=up_to(20), suppress_health_check=[HealthCheck.too_slow])
 @given(machine_cases(tuple(POLICIES)))
 def test_the_same_seed_gives_the_same_run(case: MachineCase) -> None:
     one, other = run(case), run(case)

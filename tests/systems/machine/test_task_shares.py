@@ -48,6 +48,7 @@ def test_a_task_starts_when_its_share_is_free_and_transfers_have_the_rest():
     assert str(result.tasks["bandwidth_bus"].tolist()) == "[4.0, 4.0, 4.0, nan]"
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("seed", range(25))
 def test_random_tasks_start_as_in_a_plain_queue(seed):
     rng = Random(seed)

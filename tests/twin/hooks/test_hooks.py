@@ -152,6 +152,7 @@ def test_a_stream_that_is_frozen_keeps_nobody(hooks: Path, own_redis: RedisServe
     assert jobs_in(own_redis) == [1, 2, 3, 4]
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_many_scripts_at_once_lose_nothing(hooks: Path, own_redis: RedisServer) -> None:
     own_redis.kill()
     for job in range(1, 6):

@@ -126,6 +126,7 @@ def test_a_server_that_is_away_is_told(pbs: PbsStub) -> None:
     assert source.trouble is None
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_hostile_names_and_comments_stop_nothing_and_stay_as_they_are(pbs: PbsStub) -> None:
     texts = (*HOSTILE, "x" * 2**20)
     for text in texts:

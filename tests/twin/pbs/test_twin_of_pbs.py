@@ -83,6 +83,7 @@ def played(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Played]:
     made.twin.close()
 
 
+@pytest.mark.few(1)
 def test_a_log_is_followed_and_jobs_start_as_the_mode_says(played: Played) -> None:
     mode, pbs = played.acting.mode, played.pbs
     for cpus, run in LOG:

@@ -47,6 +47,12 @@ def test_the_comment_with_the_token_comes_after_any_other(words: list[str], whol
     assert read_submission(words).with_comment("x") == whole
 
 
+def test_options_of_a_later_slurm_are_named_and_take_their_value() -> None:
+    found = read_submission(["--later", "x", "-C", "big", "job.sh"], "#SBATCH --new=3")
+    assert found.unmodelled == ("--constraint big", "--later=x", "--new=3")
+    assert script_file(found) == "job.sh"
+
+
 def test_a_comment_by_any_name_is_kept_in_the_new_one() -> None:
     for words in (["--comment", "y"], ["--comment=y"], ["--comm=y"], ["--comm", "y"]):
         assert read_submission(words).comment == "y"

@@ -190,7 +190,7 @@ def test_what_a_twin_does_not_model_of_a_job_is_said(
     path.write_text('default = "a"\npatience = 5\n' + "".join(clusters))
     words = ["-n2", "-t2", "-p", "debug,gpu", "-w", "n1", "--licenses=matlab", "job.sh"]
     assert main(["twin", "submit", str(path), "--dry-run", "--", "sbatch", *words]) == 0
-    marks = "--licenses matlab, -w n1, partition gpu, which the platform lacks"
+    marks = "--licenses matlab, --nodelist n1, partition gpu, which the platform lacks"
     assert capsys.readouterr().out.splitlines() == [
         f"a: ends after 120 s; not modelled: {marks}",
         "b: nothing is known of the cluster yet",

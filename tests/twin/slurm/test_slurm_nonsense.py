@@ -97,6 +97,7 @@ def check(site: Site) -> None:
     assert from_dict(tomllib.loads(found.toml())) == found.spec
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("document", [NESTED, FLAT], ids=["nested", "flat"])
 @pytest.mark.parametrize("seed", range(10))
 def test_answers_are_described_or_refused(document: dict[str, Any], seed: int) -> None:
@@ -112,6 +113,7 @@ def test_answers_are_described_or_refused(document: dict[str, Any], seed: int) -
                 list(reports_of(job))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_texts_are_described_or_refused(seed: int) -> None:
     drawn = Random(seed)

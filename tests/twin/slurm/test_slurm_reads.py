@@ -68,6 +68,7 @@ def test_the_list_is_fixed() -> None:
     assert {words[0] for words in READS.values()} <= {*READERS, "scontrol"} < set(ALL)
 
 
+@pytest.mark.few(29)
 @pytest.mark.parametrize("path", TWIN, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_programs_are_started_in_one_place_and_never_by_a_shell(path: Path) -> None:
     names = {name.partition(".")[0] for name in imports(path)}

@@ -17,6 +17,7 @@ from simmodel.twin.slurm.records import NodeRecord
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.slurm.squeue import node_services, node_sizes, records_in
 from simmodel.twin.sources import Refused
+from tests.helpers.examples import up_to
 from tests.helpers.slurm_stub import JOB, write_stub
 
 FIELDS = {letters[1:]: field for field, letters in TABLES["jobs"].items()}
@@ -195,6 +196,7 @@ def test_rows_that_make_no_sense_are_counted_and_the_others_read(changes: dict[s
         reports_in([row(**changes)])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: repr(name[:12]))
 def test_names_cannot_break_rows(tmp_path: Path, name: str) -> None:
     write_stub(tmp_path, [{**JOB, "j": name, "k": name}, {**JOB, "A": "8", "F": "8"}])
@@ -206,7 +208,7 @@ def test_names_cannot_break_rows(tmp_path: Path, name: str) -> None:
     assert not source.refused
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=up_to(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     names=st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1, max_size=40)
 )

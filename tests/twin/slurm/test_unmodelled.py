@@ -41,6 +41,7 @@ def config_of(folder: Path, commands: Path) -> Path:
     return config
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("job", "config", "memory", "marks"),
     [

@@ -21,6 +21,7 @@ from simmodel.twin.pbs.source import PbsSource
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import Ask, SlurmSettings, SlurmSource
 from simmodel.twin.sources.polling import PolledSource
+from tests.helpers.examples import up_to
 from tests.helpers.pbs_stub import PbsStub
 from tests.helpers.slurm_stub import JOB, NODE, write_stub
 from tests.helpers.slurm_texts import FLAT_JOB, FLAT_NODE, answer
@@ -251,10 +252,11 @@ def check(drawn: Random, monkeypatch: pytest.MonkeyPatch, ask: Ask) -> bool:
     return not healthy
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ask", ["squeue", "json"])
 def test_a_wrong_answer_is_never_another_cluster(monkeypatch: pytest.MonkeyPatch, ask: Ask) -> None:
-    seen = [check(Random(seed), monkeypatch, ask) for seed in range(60)]
-    assert sum(seen) > 30
+    seen = [check(Random(seed), monkeypatch, ask) for seed in range(up_to(60, 24))]
+    assert sum(seen) > 0.4 * len(seen)
 
 
 @pytest.mark.exhaustive
@@ -353,8 +355,8 @@ def truth(tmp_path: Path) -> PbsTruth:
 
 
 def test_a_wrong_answer_of_pbs_is_never_another_cluster(truth: PbsTruth, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = [check_pbs(Random(seed), monkeypatch, truth) for seed in range(60)]
-    assert sum(seen) > 30
+    seen = [check_pbs(Random(seed), monkeypatch, truth) for seed in range(up_to(60, 24))]
+    assert sum(seen) > 0.4 * len(seen)
 
 
 @pytest.mark.exhaustive

@@ -14,6 +14,7 @@ from simmodel.twin.events import Demand, Ended, Event, JobReport, Started, Submi
 from simmodel.twin.sources.recorder import EventsOf
 from simmodel.twin.sources.stream import StreamSource
 from simmodel.work.job import LiveJob
+from tests.helpers.examples import up_to
 from tests.helpers.redis_server import RedisServer
 
 numbers = count()
@@ -50,7 +51,7 @@ def mirrored(events: list[Event], server: RedisServer, batch: int = 7) -> Mirror
     return mirror
 
 
-@settings(max_examples=25)
+@settings(max_examples=up_to(25, 8))
 @given(st.integers(0, 10**6), st.randoms(use_true_random=False), st.integers(0, 30), st.integers(0, 10))
 def test_any_order_and_repetition_ends_in_the_same_state(
     shared_redis: RedisServer, seed: int, drawn: random.Random, far: int, twice: int
@@ -89,6 +90,7 @@ def state_of(mirror: Mirror) -> list[Any]:
     return [found.now, running, [(work.id, work.submit, work.processors) for work in found.waiting]]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kept", [0, 1, 15])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_stream_that_was_trimmed_leads_to_the_state_all_the_same(

@@ -178,6 +178,7 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     several = [paths] if isinstance(paths, str | Path) else list(paths)
     files = _Files(zone(timezone))
     files.take(saved_answers(several))
+    files.check(", ".join(str(each) for each in several))
     return files.folder(timezone)
 
 
@@ -240,6 +241,14 @@ class _Files:
         else:
             self._passed.append(Path(name).name)
 
+    def check(self, where: str) -> None:
+        """Raise an error that names the folder if no file tells nodes or partitions."""
+        for part, line in (("nodes", "NodeName"), ("partitions", "PartitionName")):
+            if not getattr(self._site, part):
+                files = ", ".join(self._read) or "no file of Slurm"
+                wanted = f"give 'scontrol show {part[:-1]}' or a slurm.conf with {line} lines"
+                raise InputError(f"no {part}: {wanted}; read here: {files}", where)
+
     def folder(self, timezone: str | None) -> SlurmFolder:
         """Return what the files make."""
         log, submitted = self._accounting(timezone)
@@ -251,7 +260,8 @@ class _Files:
         memory = "MEMORY" in (self._site.settings or {}).get("SelectTypeParameters", "").upper()
         jobs: list[RecordedJob] = []
         if log is not None:
-            jobs = recorded_jobs(log, found.spec, notes, origin=origin, memory=memory, submitted=submitted)
+            about: Any = {"origin": origin, "memory": memory, "submitted": submitted, "local": self._local}
+            jobs = recorded_jobs(log, found.spec, notes, **about)
         return SlurmFolder(
             described=found,
             site=self._site,

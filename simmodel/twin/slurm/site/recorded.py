@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
 from math import ceil, inf, isfinite, nan
 from typing import Any
 
@@ -82,6 +84,7 @@ def recorded_jobs(
     origin: float = 0.0,
     memory: bool = True,
     submitted: Mapping[str, str] | None = None,
+    local: tzinfo = UTC,
 ) -> list[RecordedJob]:
     """Return the jobs of a log that :func:`~simmodel.formats.sacct.read_sacct` has read, in the order of submission.
 
@@ -98,6 +101,8 @@ def recorded_jobs(
         whether this Slurm allocates memory
     submitted
         submit lines by the id of a job or array, if the log has none
+    local
+        the zone of times in submit lines
 
     >>> log = Workload({"job": [1], "submit": [0.0], "run": [60.0], "processors": [2], "requested": [120.0],
     ...     "submit_line": ["sbatch -N2 --contiguous run.sh"], "partition": ["batch"]})
@@ -105,7 +110,7 @@ def recorded_jobs(
     >>> recorded_jobs(log, ClusterSpec.simple(4), notes)[0].job.nodes, [str(each) for each in notes][0]
     (2, 'job 1: --contiguous (not modelled)')
     """
-    reader = _Reader(log, spec, notes, origin, memory, submitted or {})
+    reader = _Reader(log, spec, notes, origin, memory, submitted or {}, local)
     found = list(reader.jobs())
     reader.finish()
     return found
@@ -122,7 +127,9 @@ class _Reader:
         origin: float,
         memory: bool,
         submitted: Mapping[str, str],
+        local: tzinfo,
     ) -> None:
+        self._local = local
         self._spec, self._notes, self._origin, self._memory, self._submitted = spec, notes, origin, memory, submitted
         self._rows = sorted(log, key=lambda row: (row["submit"], natural_order(row["job"])))
         self._unread = _Unread()
@@ -131,12 +138,16 @@ class _Reader:
         self._places = [each.name for each in spec.partitions]
         self._licences = {each.name for each in spec.consumables}
         self._reservations = {each.name for each in spec.reservations}
+        names = {str(row["job"]) for row in self._rows}
+        self._components = Counter([name.partition("+")[0] for name in names if "+" in name])
         self._tasks: dict[str, list[int | str]] = {}
         for row in self._rows:
             name = row["job"]
             self._tasks.setdefault(str(name), []).append(name)
             if "_" in str(name):
                 self._tasks.setdefault(str(name).partition("_")[0], []).append(name)
+            elif "+" in str(name):
+                self._tasks.setdefault(str(name).partition("+")[0], []).append(name)
 
     def jobs(self) -> Iterator[RecordedJob]:
         """Yield the jobs, one for each id."""
@@ -179,11 +190,15 @@ class _Reader:
             run = limit or _ENDLESS
             if not isfinite(cancel):
                 self._count("still running", "as long as their limit")
-        line = SubmitLine.of(first.get("submit_line") or self._line_of(name))
+        _, plus, component = str(name).rpartition("+")
+        line = SubmitLine.of(first.get("submit_line") or self._line_of(name), int(component) if plus else None)
         where = self._where(name, first, line)
         if where is None:
             return None
         start = first["submit"] + first.get("wait", inf) - self._origin
+        options = self._options(name, first, line)
+        if state == "DEADLINE" and "--deadline=" in options:  # whether it meets that is for the policy to find
+            cancel = inf
         job = Job(
             id=name,
             submit=first["submit"] - self._origin,
@@ -195,7 +210,7 @@ class _Reader:
             **where,
             **self._shape(first, line),
             **self._asked(name, line),
-            options=self._options(name, first, line),
+            options=options,
         )
         return RecordedJob(
             job=job,
@@ -267,6 +282,8 @@ class _Reader:
             values["begin"] = f"now+{waited:.0f}"
             why = "a begin, hold or dependency that is not told: as if begun then"
             self._unread.add(name, "eligible after its submission", "", why)
+        if "deadline" in values:
+            values["deadline"] = self._after(values["deadline"], row["submit"])
         if not self._memory:
             known |= values.keys() & {"mem", "mem-per-cpu"}
             values = {key: value for key, value in values.items() if key not in ("mem", "mem-per-cpu")}
@@ -284,8 +301,15 @@ class _Reader:
         if not line.values.get("nodes", "1").isdecimal():
             self._unread.add(name, "--nodes", line.values["nodes"], "the least number is taken")
         if "+" in str(name):
-            self._unread.add(name, "a component of a job", why="starts without the others")
+            words.append(f"--hetjob={self._components[str(name).partition('+')[0]]}")
         return " ".join(words)
+
+    def _after(self, text: str, submit: float) -> str:
+        """Return a date and time of a submit line as one after the submission; other texts as they are."""
+        with suppress(ValueError):
+            at = datetime.fromisoformat(text).replace(tzinfo=self._local).timestamp()
+            return f"now+{max(at - submit, 0.0):.0f}"
+        return text
 
     def _asked(self, name: int | str, line: SubmitLine) -> dict[str, Any]:
         """Return licences, dependencies and nice of a job."""

@@ -5,14 +5,15 @@ Source: sbatch(1) of Slurm 22.05.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import attrs
 
 from simmodel.foundation.display import Fields
 
-__all__ = ["IDLE", "OPTIONS", "READ", "SubmitLine", "job_list"]
+__all__ = ["IDLE", "OPTIONS", "READ", "OptionWords", "SubmitLine", "job_list", "read_words"]
 
 _FLAG, _OPTIONAL, _VALUE = range(3)
 
@@ -95,19 +96,37 @@ class SubmitLine(Fields):
     program: str = "sbatch"
 
     @classmethod
-    def of(cls, text: str) -> SubmitLine:
-        """Return the options of a submit line; the name of the program in front of them may be missing."""
+    def of(cls, text: str, component: int | None = None) -> SubmitLine:
+        """Return the options of a submit line; the name of the program in front of them may be missing.
+
+        Parameters
+        ----------
+        component
+            of a heterogeneous job: which of the parts between colons
+
+        >>> SubmitLine.of("sbatch -N1 : -N2 --exclusive run.sh", 1).values["nodes"]
+        '2'
+        """
         words = text.split()
         program = words.pop(0).rpartition("/")[2] if words and not words[0].startswith("-") else "sbatch"
+        if component is not None:
+            parts: list[list[str]] = [[]]
+            for word in words:
+                if word == ":" and len(parts) <= component:
+                    parts.append([])
+                else:
+                    parts[-1].append(word)
+            words = parts[component] if component < len(parts) else []
+            words = words[: words.index(":")] if ":" in words else words
         values: dict[str, str] = {}
         unknown: list[str] = []
-        rest = _take(words, values, unknown)
+        rest = _script(_take(words, values, unknown))
         if rest[:1] == [":"]:
             unknown.append("a job of several components (:)")
         unclear: dict[str, str] = {}
         while rest and (unknown or _TEXTS & values.keys()):
             del rest[0]
-            rest = _take(rest, unclear, [])
+            rest = _script(_take(rest, unclear, []))
         if "wrap" in values:  # there is no script
             values, unclear = {**unclear, **values}, {}
         told = (f"--{name}{'=' if value else ''}{value}" for name, value in unclear.items() if name not in IDLE)
@@ -145,22 +164,51 @@ def _usual(name: str, value: str) -> bool:
     return value.strip("0") != "" or not name.startswith("mem")  # 0: all memory of the nodes
 
 
-def _take(words: list[str], values: dict[str, str], unknown: list[str]) -> list[str]:
+class OptionWords(NamedTuple):
+    """Options of ``sbatch``: their values by long names, unknown ones, and how many words all of them are."""
+
+    values: Mapping[str, str]
+    unknown: tuple[str, ...]
+    taken: int
+
+
+def read_words(words: Sequence[str]) -> OptionWords:
+    """Return the options in front of the script; an unknown one without a sign takes the next word, if it is no option.
+
+    >>> read_words(["-Hn4", "--constr=big", "--later", "x", "run.sh", "-n5"])
+    OptionWords(values={'hold': '', 'ntasks': '4', 'constraint': 'big'}, unknown=('--later=x',), taken=4)
+    """
+    values: dict[str, str] = {}
+    unknown: list[str] = []
+    rest = _take(words, values, unknown, greedy=True)
+    return OptionWords(values, tuple(unknown), len(words) - len(rest))
+
+
+def _script(words: list[str]) -> list[str]:
+    """Return the script and its arguments without a sign in front of them that ends the options."""
+    return words[1:] if words[:1] == ["--"] else words
+
+
+def _take(words: Sequence[str], values: dict[str, str], unknown: list[str], *, greedy: bool = False) -> list[str]:
     """Take the options in front of the first other word; return that word and those after it."""
     rest = list(words)
     while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
         word = rest.pop(0)
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
-            _take_long(name, value if equals else None, rest, values, unknown)
+            _take_long(name, value if equals else None, rest, values, unknown, greedy)
         else:
             _take_short(word[1:], rest, values, unknown)
-    return rest[1:] if rest[:1] == ["--"] else rest
+    return rest
 
 
-def _take_long(name: str, value: str | None, rest: list[str], values: dict[str, str], unknown: list[str]) -> None:
+def _take_long(
+    name: str, value: str | None, rest: list[str], values: dict[str, str], unknown: list[str], greedy: bool
+) -> None:
     matches = [name] if name in OPTIONS else [each for each in OPTIONS if each.startswith(name)]
     if len(matches) != 1:
+        if value is None and greedy and rest and not rest[0].startswith("-"):
+            value = rest.pop(0)
         unknown.append(f"--{name}" if value is None else f"--{name}={value}")
         return
     if value is None and OPTIONS[matches[0]] == _VALUE and rest:

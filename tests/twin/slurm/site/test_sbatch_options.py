@@ -134,7 +134,7 @@ def test_every_option_that_may_change_a_start_is_named_with_its_jobs(jobs: list[
     assert named == {(job, name) for job, name in asked if name not in EXPRESSED}
 
 
-EXPRESSED = {"array", "begin", "constraint", "exclude", "gres", "hold", "mem", "nodelist", "switches"}
+EXPRESSED = {"array", "begin", "constraint", "deadline", "exclude", "gres", "hold", "mem", "nodelist", "switches"}
 """Options of ``MAY`` that jobs of simmodel express."""
 
 

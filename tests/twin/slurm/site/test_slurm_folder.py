@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import inf
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def listed(folder: Path) -> list[str]:
 # ---------------------------------------------------------------------- jobs
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", RUNS)
 def test_the_two_forms_of_accounting_make_the_same_jobs(name: str, tmp_path: Path) -> None:
     """jobcomp/filetxt beside a table of submit lines, and sacct."""
@@ -133,6 +135,51 @@ def test_options_of_the_policy_come_with_the_job(tmp_path: Path) -> None:
     assert listed(tmp_path) == [
         "jobs 1, 2: eligible after its submission (a begin, hold or dependency that is not told: as if begun then)"
     ]
+
+
+def test_a_folder_without_nodes_is_named_with_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "jobs.txt").write_text("JobID|Submit|Start\n")
+    text = f"{tmp_path}: no nodes: give 'scontrol show node' or a slurm.conf with NodeName lines; read here: "
+    with pytest.raises(InputError, match=re.escape(text + "no file of Slurm")):
+        read_folder(tmp_path)
+    (tmp_path / "slurm.conf").write_text("ClusterName=c\n")
+    with pytest.raises(InputError, match=re.escape(text + "slurm.conf")):
+        read_folder(tmp_path)
+
+
+def test_the_components_of_a_job_have_their_own_options(tmp_path: Path) -> None:
+    """Each part of the submit line is that of one component; a job that depends on the whole waits for all."""
+    site_folder(tmp_path, [])
+    head = "JobID|Submit|Start|End|Timelimit|ReqCPUS|State|Partition|SubmitLine"
+    times = "2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T12:03:00|00:05:00|2|COMPLETED|batch"
+    line = "sbatch -N1 -w n1 : -N2 -x n4 run.sh -w n2"
+    lines = [f"9+0|{times}|{line}", f"9+1|{times}|{line}", f"11|{times}|sbatch -d afterok:9 run.sh"]
+    (tmp_path / "jobs.txt").write_text("\n".join([head, *lines]))
+    found = {str(job.id): job for job in read_folder(tmp_path).jobs}
+    assert [(found[name].nodes, found[name].options) for name in ("9+0", "9+1")] == [
+        (1, "--nodelist=n1 --hetjob=2"),
+        (2, "--exclude=n4 --hetjob=2"),
+    ]
+    assert [each.job for each in found["11"].dependencies] == ["9+0", "9+1"]
+    assert listed(tmp_path) == []
+
+
+def test_deadlines_come_with_the_job(tmp_path: Path) -> None:
+    """A job that missed its deadline would run as long as its limit; if that is not told, it is cancelled as it was."""
+    site_folder(tmp_path, [])
+    head = "JobID|Submit|Start|End|Timelimit|ReqCPUS|State|Partition|SubmitLine"
+    times = "2024-05-01T12:00:00|Unknown|2024-05-01T12:03:00|00:05:00|1|DEADLINE|batch"
+    lines = [
+        f"1|{times}|sbatch --deadline=2024-05-01T12:06:40 run.sh",
+        f"2|{times}|sbatch --deadline now+400 run.sh",
+        f"3|{times}|sbatch run.sh",
+        f"4|{times}|sbatch --deadline=noon run.sh",
+    ]
+    (tmp_path / "jobs.txt").write_text("\n".join([head, *lines]))
+    found = {str(job.id): (job.options, job.run, job.cancel) for job in read_folder(tmp_path).jobs}
+    same = ("--deadline=now+400", 300.0, None)
+    assert found == {"1": same, "2": same, "3": ("", 300.0, 180.0), "4": ("", 300.0, 180.0)}
+    assert listed(tmp_path) == ["job 4: --deadline=noon (not modelled)"]
 
 
 def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:

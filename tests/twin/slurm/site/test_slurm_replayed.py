@@ -36,6 +36,7 @@ def replayed(name: str) -> Replay:
     return replay(run_of(name))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "beyond", "other"), [("defaults", 0.1, 0), ("fast", 0.9, 3), ("tiers", 0.6, 4), ("factors", 0.25, 1)]
 )
@@ -51,6 +52,7 @@ def test_recorded_starts_are_decisions_of_the_policy(name: str, beyond: float, o
     assert f"cycle of {found.cycle:g} s: {found.beyond} of 80" in found.report()
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_what_the_policy_lacks_shows_in_the_decisions() -> None:
     """Without the topology a third of the recorded starts of the run with a tree of switches are no decisions."""
     found = run_of("tree")
@@ -153,6 +155,7 @@ def test_a_longer_interval_makes_backfilled_jobs_wait_longer(tmp_path: Path) -> 
     assert found.table["low"].tolist() == [each.difference.low for each in found.effects]
 
 
+@pytest.mark.long  # smaller: the other tests of the file
 def test_the_interval_holds_the_mean_over_other_phases(tmp_path: Path) -> None:
     site = backfilled(tmp_path)
     difference = change(site, ["bf_interval=30"], phases=5).effects[0].difference

@@ -1,0 +1,216 @@
+"""Nodes of one core, as counted processors are taken: the short ways give what the long ones do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from simmodel import Job, simulate
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.policies.slurm.backfill import BackfillCycle, kind_of
+from simmodel.policies.slurm.board import Board, Held, Pending, Site
+from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.selection import Shape, choose, choose_alike, nodes_in
+from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
+from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+
+NOW = 6000
+
+
+@given(st.integers(0, 2**40 - 1), st.integers(1, 41), st.booleans())
+def test_the_same_nodes_as_by_runs(usable: int, wanted: int, by_nodes: bool) -> None:
+    shape = Shape(Request(wanted, nodes=wanted) if by_nodes else Request(wanted))
+    enough = usable.bit_count() >= wanted
+    found = choose(np.ones((3, 40)), shape, usable) if enough else []
+    assert nodes_in(choose_alike(usable, wanted)) == sorted(node for node, _ in found or [])
+
+
+class Found(NamedTuple):
+    """What a cycle found: starts with their nodes, whether it changed jobs or marked nodes."""
+
+    starts: list[tuple[int, tuple[int, ...]]]
+    changes: bool
+    marked: bool
+
+
+def cluster(seed: int, settings: SlurmConf) -> tuple[Board, list[Pending], list[Held]]:
+    """Return a board with running jobs, which ends, and a queue of jobs of few kinds."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.choice([6, 20, 60]))
+    board = Board(NodeTable(np.ones((3, size))), settings)
+    free = rng.permutation(size).tolist()
+    running: list[Held] = []
+    while len(free) > rng.integers(0, size):
+        count = min(int(rng.choice([1, 1, 2, 5])), len(free))
+        mine, free = sorted(free[:count]), free[count:]
+        allocation = Allocation.alike(tuple(mine), 1)
+        board.table.take(allocation)
+        running.append(Held.of(NOW + int(rng.integers(-20, 4000)), len(running), allocation))
+    site = Site(SlurmPartition(name="batch"), (1 << size) - 1)
+    limits = rng.choice([60, 120, 600, 1800, 3600, 86400], 3)
+    queue = []
+    for number in range(int(rng.integers(1, 40))):
+        width = min(int(rng.choice([1, 1, 1, 2, 4, size // 2])), size)
+        job = cast(Any, SimpleNamespace(state="waiting"))
+        limit = int(rng.choice(limits))
+        queue.append(Pending(job, Request(width), board, site, limit, 0.0, 0.0, number, user=number % 3))
+    board.renew(NOW, running)
+    return board, queue, running
+
+
+def backfill(seed: int, settings: SlurmConf, *, short: bool) -> Found:
+    board, queue, running = cluster(seed, settings)
+    kinds = Counter([kind_of(job) for job in queue]) if short else None
+    cycle = BackfillCycle(queue, settings, NOW, None, kinds)
+    starts = []
+    for job, given_nodes in cycle.starts():
+        allocation = cast(Allocation, given_nodes)
+        board.table.take(allocation)
+        board.started(Held.of(NOW + job.limit, len(running) + job.number, allocation))
+        starts.append((job.number, allocation.numbers))
+    return Found(starts, bool(starts) or cycle.moved or cycle.marked, cycle.marked)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SlurmConf(),
+        SlurmConf(bf_max_job_test=5),
+        SlurmConf(bf_max_job_test=4, bf_window=30, bf_node_space_size=9),
+        SlurmConf(bf_node_space_size=6, bf_window_scale=60),
+        SlurmConf(bf_max_job_user=3, bf_max_job_test=7),
+        SlurmConf(bf_window=5, bf_resolution=300, bf_max_job_start=2),
+    ],
+    ids=lambda settings: str(settings.changed()),
+)
+def test_a_cycle_that_ends_early_starts_the_same_jobs(settings: SlurmConf) -> None:
+    for seed in range(120):
+        assert backfill(seed, settings, short=True) == backfill(seed, settings, short=False), seed
+
+
+def test_a_cycle_ends_once_none_left_can_start() -> None:
+    """The first job is planned on the idle node: no later one can have it, as all last longer."""
+    settings = SlurmConf()
+    board = Board(NodeTable(np.ones((3, 4))), settings)
+    held = Held.of(NOW + 600, 0, Allocation.alike((0, 1, 2), 1))
+    board.table.take(held.allocation)
+    board.renew(NOW, [held])
+    site = Site(SlurmPartition(name="batch"), 0b1111)
+    job = cast(Any, SimpleNamespace(state="waiting"))
+    queue = [Pending(job, Request(4 if not i else 1), board, site, 3600, 0.0, 0.0, i) for i in range(400)]
+    cycle = BackfillCycle(queue, settings, NOW, None, Counter([kind_of(each) for each in queue]))
+    assert not list(cycle.starts())
+    assert (cycle.tested, cycle.marked) == (1, True)
+
+
+def test_jobs_for_which_no_node_is_left_are_not_counted_as_tested() -> None:
+    """The first job has all nodes from NOW + 600 on: the next two find none at any time, and a short one starts."""
+    settings = SlurmConf(bf_max_job_test=2)
+    board = Board(NodeTable(np.ones((3, 2))), settings)
+    held = Held.of(NOW + 600, 0, Allocation.alike((0,), 1))
+    board.table.take(held.allocation)
+    board.renew(NOW, [held])
+    site = Site(SlurmPartition(name="batch"), 0b11)
+    queue = []
+    for number, (width, limit) in enumerate([(2, 2 * 86400), (1, 3600), (1, 3600), (1, 300)]):
+        job = cast(Any, SimpleNamespace(state="waiting"))
+        queue.append(Pending(job, Request(width), board, site, limit, 0.0, 0.0, number))
+    cycle = BackfillCycle(queue, settings, NOW, None, Counter([kind_of(each) for each in queue]))
+    assert [job.number for job, _ in cycle.starts()] == [3]
+
+
+def test_a_board_follows_starts_and_ends() -> None:
+    """It has the same free nodes, ends and plans as a board that takes over the state."""
+    for seed in range(40):
+        board, queue, running = cluster(seed, SlurmConf())
+        for held in running[::3]:
+            board.ended(held, release=True)
+        left = [held for i, held in enumerate(running) if i % 3]
+        for job, allocation in main_cycle(queue[:3], SlurmConf()):
+            held = Held.of(NOW + job.limit, 100 + job.number, cast(Allocation, allocation))
+            board.table.take(held.allocation)
+            board.started(held)
+            left.append(held)
+        board.pass_to(NOW + 30)
+        other = Board(board.table, SlurmConf())
+        other.renew(NOW + 30, left)
+        everything = (1 << len(board.table)) - 1
+        assert (board.free_alike, board.ends, board.busy) == (other.free_alike, other.ends, other.busy)
+        assert [board.will_run(job, everything) for job in queue] == [other.will_run(job, everything) for job in queue]
+
+
+def will_run(running: list[Held], nodes: int, idle: int, wanted: int) -> int | None:
+    """Return the end of the last job that is released, one after another, in windows."""
+    window, first, last, released = 30, 0, NOW, 0
+    while (idle & nodes).bit_count() < wanted:
+        if released == len(running):
+            return None
+        while released < len(running):
+            held = running[released]
+            released += 1
+            idle |= held.nodes
+            if held.nodes & nodes:
+                first, last = first or (held.end // 30 + 1) * 30, held.end
+                if released < len(running) and running[released].end > first + window:
+                    break
+        window *= 2
+        while released < len(running) and running[released].end > first + window:
+            window *= 2
+    return last
+
+
+def test_a_plan_is_that_of_jobs_released_one_after_another() -> None:
+    rng = np.random.default_rng(1)
+    for seed in range(300):
+        board, queue, running = cluster(seed, SlurmConf())
+        board.renew(NOW - 100, running)  # no limit has passed
+        size = len(board.table)
+        for _ in range(10):
+            nodes = int(rng.integers(0, 1 << size)) if rng.random() < 0.8 else (1 << size) - 1
+            job = queue[int(rng.integers(len(queue)))]
+            plan = board.will_run(job, nodes)
+            expected = will_run(board.running, nodes, board.free_alike, job.request.processors)
+            start = None if plan is None else NOW if plan.start == NOW - 100 else plan.start
+            assert start == expected, seed
+
+
+def test_the_main_loop_ends_once_all_partitions_are_closed() -> None:
+    noted: list[int] = []
+    board, _, _ = cluster(1, SlurmConf())
+    size = len(board.table)
+    site = Site(SlurmPartition(name="batch"), (1 << size) - 1)
+    job = cast(Any, SimpleNamespace(state="waiting"))
+    queue = [Pending(job, Request(size + 1), board, site, 60, 0.0, 0.0, number) for number in range(50)]
+    for partitions, times in (((), 49), (("batch",), 1), (("batch", "other"), 49)):
+        noted.clear()
+        loop = main_cycle(queue, SlurmConf(), full=True, note=lambda: noted.append(1), partitions=partitions)
+        assert not list(loop)
+        assert len(noted) == times
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_counted_processors_are_nodes_of_one_core(seed: int) -> None:
+    """Their board follows starts and ends, that of nodes takes over the state in each cycle."""
+    rng = np.random.default_rng(seed)
+    limits = rng.choice([60, 300, 3600, 86400], 60)
+    jobs = [
+        Job(id=i + 1, submit=int(at), run=float(limit * part), requested=float(limit), processors=int(width))
+        for i, (at, limit, part, width) in enumerate(
+            zip(
+                np.cumsum(rng.exponential(200, 60)),
+                limits,
+                rng.uniform(0, 1, 60),
+                rng.choice([1, 1, 2, 8, 20], 60),
+                strict=True,
+            )
+        )
+    ]
+    nodes = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(names="n[1-24]")])])
+    policy = ("slurm", "slurm(bf_interval=10, completing=1)", "slurm(CompleteWait=8, bf_max_job_test=5)")[seed % 3]
+    counted, named = (simulate(platform, jobs, policy).jobs["start"].tolist() for platform in (24, nodes))
+    assert counted == named
