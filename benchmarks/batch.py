@@ -22,7 +22,7 @@ from simmodel.environment import Environment
 from simmodel.formats.swf import read_swf
 from simmodel.generators.lublin_feitelson import lublin
 from simmodel.platform import BrokerSpec, ClusterSpec
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.workload import Workload
 
@@ -68,7 +68,7 @@ def replay(name: str, target: str, policy: str = "easy") -> None:
         spent = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
         show(f"{policy}, {name}: command, with start-up and metrics", spent / len(workload) * 1e6, "us CPU a job")
         program = (
-            "from simmodel.formats.swf import read_swf; from simmodel.runs.simulating import simulate\n"
+            "from simmodel.formats.swf import read_swf; from simmodel.runs.scenario import simulate\n"
             f"simulate(None, read_swf({str(path)!r}), 'easy')"
         )
         begin = end
@@ -100,7 +100,7 @@ def million() -> None:
         "from simmodel.generators.lublin_feitelson import lublin\n"
         "from simmodel.generators.estimates import with_estimates\n"
         "from simmodel.work.transformations import scale_load\n"
-        "from simmodel.runs.simulating import simulate\n"
+        "from simmodel.runs.scenario import simulate\n"
         "begin = time.process_time()\n"
         "w = scale_load(with_estimates(lublin(1_100_000, processors=1024, seed=1), seed=1), to=0.8, processors=1024)\n"
         "made = time.process_time()\n"

@@ -35,7 +35,7 @@ from simmodel import Start, load_workload, simulate
 from simmodel.generators.grids import tiered_grid, tiered_grid_jobs
 from simmodel.generators.lublin_feitelson import TYPELESS, lublin as lublin_jobs
 from simmodel.learn import SchedulingEnv, Trained, agent_policy, backfill_env, batch_env, judge, route_env
-from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Policy
 from simmodel.scheduling.registry import policy
 from simmodel.work.workload import Workload
 

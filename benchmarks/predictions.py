@@ -17,7 +17,7 @@ from simmodel.formats.swf import read_swf
 from simmodel.futures import predict_starts
 from simmodel.predictors import Learning, SimilarJobs
 from simmodel.predictors.recent import RecentTwo, Request
-from simmodel.runs.simulating import simulate, start
+from simmodel.runs.scenario import simulate, start
 from simmodel.scheduling import Observer, Predictor
 from simmodel.work import LiveJob, Run, Workload
 

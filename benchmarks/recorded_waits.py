@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from simmodel.formats.swf import read_swf
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.work import Workload
 
 DATA = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -22,7 +22,7 @@ from simmodel.environment import quiet_garbage_collector
 from simmodel.formats.swf import read_swf
 from simmodel.futures.light import predict
 from simmodel.futures.whatif import what_if
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.studies.metascheduling import CQSIM, fitting
 

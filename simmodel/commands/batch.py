@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy and print a summary."""
     from simmodel.foundation.errors import InputError
-    from simmodel.runs.simulating import start
+    from simmodel.runs.scenario import start
 
     if options.stream is not None:
         _refuse_with_stream(options)

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     """
     from simmodel.foundation.errors import InputError
     from simmodel.results.streams import RecordStream
-    from simmodel.runs.simulating import start
+    from simmodel.runs.scenario import start
 
     for name in ("plot", "html", "live"):
         if options.stream is not None and getattr(options, name) is not None:

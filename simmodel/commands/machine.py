@@ -41,7 +41,7 @@ __all__ = ["work_label"]
 )
 def run(options: argparse.Namespace) -> None:
     """Run tasks on a machine of processors, memory pools and links under a policy and print a summary."""
-    from simmodel.runs.simulating import simulate
+    from simmodel.runs.scenario import simulate
     from simmodel.scheduling.registry import policy
 
     machine, kind = platform_for("tasks", options.platform, trust=options.trust)

@@ -72,7 +72,7 @@ def compare_brokers(
     Parameters
     ----------
     clusters, workload, options
-        as of :func:`~simmodel.runs.simulating.simulate`
+        as of :func:`~simmodel.runs.scenario.simulate`
     brokers
         names or policies, or ``{label: broker}``
     repeat

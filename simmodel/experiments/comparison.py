@@ -64,7 +64,7 @@ def compare(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulating.simulate`, for a system of any kind; all runs have the same seed. The
+        as of :func:`~simmodel.runs.scenario.simulate`, for a system of any kind; all runs have the same seed. The
         option ``policies=`` is for the places below
     candidates
         the policies to compare (names, objects or functions of a view), or ``{label: policy}``

@@ -267,7 +267,7 @@ def model_of(given: Value, folder: Path, *, trust: bool = False) -> Model:
     """Return the model that the table ``model`` of a file describes.
 
     It has ``scenario`` (the file of a stored result), ``function`` (``module:name``, with ``arguments``), or the
-    arguments of :func:`~simmodel.runs.simulating.simulate`.
+    arguments of :func:`~simmodel.runs.scenario.simulate`.
 
     Parameters
     ----------

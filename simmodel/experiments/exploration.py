@@ -23,8 +23,7 @@ from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
 from simmodel.metrics.workflow import machine_text
-from simmodel.runs.scenario import platform_of
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import platform_of, simulate
 from simmodel.scheduling.registry import labelled
 from simmodel.systems.kinds import work_of
 from simmodel.view.experiment_plots import exploration
@@ -71,7 +70,7 @@ def explore(
     Parameters
     ----------
     platforms, workloads
-        one, several, or by label: any argument of :func:`~simmodel.runs.simulating.simulate`; all platforms run jobs,
+        one, several, or by label: any argument of :func:`~simmodel.runs.scenario.simulate`; all platforms run jobs,
         or all run tasks. A text with parameters (``"layered:n=100"``) or a function of a seed is drawn for each seed
     candidates
         the policies to compare (names, objects or functions of a view), or ``{label: policy}``
@@ -97,7 +96,7 @@ def explore(
     progress
         show a progress bar, one step per run
     options
-        of :func:`~simmodel.runs.simulating.simulate`, for every run; ``policies=`` is for the places below
+        of :func:`~simmodel.runs.scenario.simulate`, for every run; ``policies=`` is for the places below
 
     Raises
     ------

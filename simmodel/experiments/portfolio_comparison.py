@@ -51,7 +51,7 @@ def compare_portfolio(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulating.simulate`; all runs have the same seed
+        as of :func:`~simmodel.runs.scenario.simulate`; all runs have the same seed
     portfolio
         a portfolio, or its text such as ``"portfolio(fcfs, sjf, backfill=easy)"``; default: wfp, fcfs and sjf with EASY
     executor
@@ -209,7 +209,7 @@ def replicate_portfolio(
     Parameters
     ----------
     platform, options
-        as of :func:`~simmodel.runs.simulating.simulate`
+        as of :func:`~simmodel.runs.scenario.simulate`
     draw
         ``draw(seed=...)`` returns a workload
     portfolio, executor, progress

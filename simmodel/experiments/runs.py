@@ -22,7 +22,7 @@ from simmodel.foundation.display import Cells, Shown, texts
 from simmodel.foundation.errors import InputError, SimmodelError, shown
 from simmodel.metrics.statistics import Interval
 from simmodel.results.stored import Stored
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.work.prepare import repeatable
 from simmodel.work.table import Table
 
@@ -73,7 +73,7 @@ def simulated(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulating.simulate`
+        as of :func:`~simmodel.runs.scenario.simulate`
     executor, results, progress
         as of :func:`~simmodel.experiments.comparison.compare`
     part

@@ -17,7 +17,7 @@ from simmodel.formats.perfetto import counter, write_events
 from simmodel.foundation.errors import Plain
 from simmodel.metrics.processors import link_load, routes
 from simmodel.records.steps import Steps
-from simmodel.records.task_moments import HELD, PHASES, positions
+from simmodel.records.task_record import HELD, PHASES, positions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

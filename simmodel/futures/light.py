@@ -12,7 +12,7 @@ from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.futures.executors import run_all
 from simmodel.futures.in_worker import Watch
-from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Policy
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import PolicyState
 from simmodel.systems.cluster.future.replay import Course, Prediction, follow, memory_of

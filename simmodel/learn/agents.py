@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from simmodel.foundation.errors import InputError, clipped
 from simmodel.learn.environment import Act, Action, Choice, Mask, Observation, Observe, SchedulingEnv
-from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Policy
 
 if TYPE_CHECKING:
     import gymnasium

@@ -279,7 +279,7 @@ class ChooseNext(Act[JobWindow]):
         the order in which these are tried
     hold
         whether a job that does not fit stays next until it starts; else the agent is asked again at each event, as
-        the policies of :func:`~simmodel.runs.simulating.simulate` are
+        the policies of :func:`~simmodel.runs.scenario.simulate` are
     wait
         whether there is one more action, the last one: to choose nothing until the next event
 

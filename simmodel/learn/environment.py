@@ -18,7 +18,7 @@ from simmodel.foundation.errors import InputError, Stalled, clipped
 from simmodel.learn.rewards import Reward
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.objectives import ObjectiveLike
-from simmodel.scheduling.policy_base import parameters_of
+from simmodel.scheduling.protocol import parameters_of
 from simmodel.systems.kinds import kind_of_snapshot
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.foundation.errors import Plain
-    from simmodel.scheduling.policy_base import Decides
-    from simmodel.scheduling.protocol import Decision, View
+    from simmodel.scheduling.protocol import Decides, Decision, View
 
 __all__ = ["Act", "Action", "Choice", "Columns", "Mask", "Observation", "Observe", "SchedulingEnv"]
 
@@ -127,7 +126,7 @@ class Act(Generic[Shown]):
     Attributes
     ----------
     decides
-        its kind of decision: see :class:`~simmodel.scheduling.policy_base.Policy`
+        its kind of decision: see :class:`~simmodel.scheduling.protocol.Policy`
     """
 
     decides: Decides = "anything"

@@ -15,8 +15,7 @@ from simmodel.catalogue.workloads import is_generator
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import in_seconds
 from simmodel.learn.rewards import Reward
-from simmodel.runs.scenario import platform_of
-from simmodel.runs.simulating import start
+from simmodel.runs.scenario import platform_of, start
 from simmodel.scheduling.objectives import ObjectiveLike
 from simmodel.systems.kinds import snapshot_in
 from simmodel.systems.submissions import read_workload
@@ -42,7 +41,7 @@ class Episodes:
     Parameters
     ----------
     platform
-        as for :func:`~simmodel.runs.simulating.start`; one policy for each place of a broker among the ``options``
+        as for :func:`~simmodel.runs.scenario.start`; one policy for each place of a broker among the ``options``
     workload
         as there; a text with a generator and its parameters, such as ``"lublin:jobs=256,processors=128"``, is drawn
         anew for each episode
@@ -58,7 +57,7 @@ class Episodes:
     accept
         a filter of the episodes
     options
-        further arguments of :func:`~simmodel.runs.simulating.start`, such as ``estimates="exact"`` or ``until``
+        further arguments of :func:`~simmodel.runs.scenario.start`, such as ``estimates="exact"`` or ``until``
 
     Raises
     ------

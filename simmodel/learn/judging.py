@@ -91,7 +91,7 @@ def judge(
         the ranges of time of the log, one for each comparison, as spans of
         :class:`~simmodel.learn.episodes.Episodes`; they need not be weeks, but are best long beside the waits
     platform
-        as for :func:`~simmodel.runs.simulating.simulate`; default: the cluster that the log was recorded on
+        as for :func:`~simmodel.runs.scenario.simulate`; default: the cluster that the log was recorded on
     metric
         one of ``result.metrics()``, low values of which are good
     heuristics

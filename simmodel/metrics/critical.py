@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simmodel.records.task_moments import PHASES
+from simmodel.records.task_record import PHASES
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def critical_path(result: TaskRecord) -> Table:
     task, processor
         of the step
     phase
-        of :data:`~simmodel.records.task_moments.PHASES`
+        of :data:`~simmodel.records.task_record.PHASES`
     start, end
         instants
     cause

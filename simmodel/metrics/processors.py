@@ -9,7 +9,7 @@ import numpy as np
 from simmodel.metrics.power_and_energy import Energy
 from simmodel.platform.network import NetworkSpec
 from simmodel.records.steps import Steps
-from simmodel.records.task_moments import HELD, MOMENTS, PHASES, positions
+from simmodel.records.task_record import HELD, MOMENTS, PHASES, positions
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

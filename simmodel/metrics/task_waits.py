@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from simmodel.foundation.errors import InputError
-from simmodel.records.task_moments import PHASES
-from simmodel.resources.pools.consumables import Consumables
+from simmodel.records.task_record import PHASES
+from simmodel.resources.pools.pool import Consumables
 from simmodel.work.table import Table
 from simmodel.work.task import SHARE, shares_of
 

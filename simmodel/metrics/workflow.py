@@ -19,7 +19,7 @@ from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.processors import busy_seconds, energy
 from simmodel.metrics.report import duration
-from simmodel.records.task_moments import PHASES
+from simmodel.records.task_record import PHASES
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import within_count
 from simmodel.foundation.units import in_bytes, in_seconds, in_watts
 from simmodel.platform.links import LinkSpec, cables
-from simmodel.platform.models import PLACEMENTS, placement_text
+from simmodel.platform.models import PLACEMENTS, model_text
 from simmodel.platform.node_lists import NodeList, node_names
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.storage import StorageSpec
@@ -38,6 +38,7 @@ __all__ = [
     "PartitionSpec",
     "QueueSpec",
     "ReservationSpec",
+    "placement_text",
 ]
 
 _Number = TypeVar("_Number", bound=float | None)
@@ -92,6 +93,16 @@ def _one_of(*allowed: str | None) -> Check:
             raise InputError(f"must be one of {names}, got {value!r}", place=attribute.name)
 
     return check
+
+
+def placement_text(given: Any) -> Any:
+    """Return a placement as documents store it: a function or a class by its registered name or as ``module:name``.
+
+    >>> from simmodel.resources.ready.contiguous import Contiguous
+    >>> placement_text(Contiguous), placement_text("spread")
+    ('contiguous', 'spread')
+    """
+    return model_text(given, PLACEMENTS) if callable(given) else given
 
 
 def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str | None], value: str | None) -> None:

@@ -17,9 +17,16 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, of_class, shown, unknown
 from simmodel.foundation.units import in_bytes, in_seconds
-from simmodel.platform.cluster import ClusterSpec, FailureModel, NodeSpec, PartitionSpec, _one_of, _whole
+from simmodel.platform.cluster import (
+    ClusterSpec,
+    FailureModel,
+    NodeSpec,
+    PartitionSpec,
+    _one_of,
+    _whole,
+    placement_text,
+)
 from simmodel.platform.links import cables
-from simmodel.platform.models import placement_text
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.storage import StorageSpec, above_zero, at_least_zero
 from simmodel.platform.topology import Valiant, ends_of, switches_in

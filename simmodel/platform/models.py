@@ -8,7 +8,7 @@ from typing import Any
 from simmodel.foundation.entries import Entries, load
 from simmodel.foundation.errors import InputError
 
-__all__ = ["EVICTIONS", "MODELS", "PLACEMENTS", "PREDICTORS", "model_text", "placement_text"]
+__all__ = ["EVICTIONS", "MODELS", "PLACEMENTS", "PREDICTORS", "model_text"]
 
 MODELS = Entries[type](
     {
@@ -85,16 +85,6 @@ PLACEMENTS = Entries[Any](
     group="simmodel.placements",
 )
 """Placements by name; see :func:`~simmodel.resources.pools.placements.register_placement`."""
-
-
-def placement_text(given: Any) -> Any:
-    """Return a placement as documents store it: a function or a class by its registered name or as ``module:name``.
-
-    >>> from simmodel.resources.ready.contiguous import Contiguous
-    >>> placement_text(Contiguous), placement_text("spread")
-    ('contiguous', 'spread')
-    """
-    return model_text(given, PLACEMENTS) if callable(given) else given
 
 
 # ---------------------------------------------------------------------- eviction rules

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.ordering import FCFS, SJF, at_each_place, order as order_named, settled
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Reserve, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Reserve, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder, Order

@@ -19,9 +19,8 @@ from simmodel.work.job import Brokered, LiveJob
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.scheduling.policy_base import At
-    from simmodel.scheduling.protocol import Place
-    from simmodel.work.livetask import LiveTask
+    from simmodel.scheduling.protocol import At, Place
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["LOADS", "DataLocality", "LeastLoaded", "Panda", "ShortestWait", "Siloed"]
 

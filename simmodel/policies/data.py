@@ -9,8 +9,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.scheduling.policy_base import Decides, Policy
-from simmodel.scheduling.protocol import Decision, Transfer, WakeAt
+from simmodel.scheduling.protocol import Decides, Decision, Policy, Transfer, WakeAt
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import DataView, GridSite

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simmodel.policies.load_index import SiteColumns
     from simmodel.scheduling.protocol import Place, View
     from simmodel.work.job import Brokered, LiveJob
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["EarliestFinish", "EarliestStart", "FastestExecution", "GreedyDS"]
 

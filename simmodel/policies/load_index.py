@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from simmodel.scheduling.protocol import LoadLine
     from simmodel.work.job import LiveJob
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["SiteColumns", "WatchedPlace"]
 

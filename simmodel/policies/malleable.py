@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.ordering import FCFS, at_each_place
 from simmodel.resources.pools.elastic import can_resize, fits_at
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Resize, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Resize, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder

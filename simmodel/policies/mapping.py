@@ -20,15 +20,14 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.load_index import SiteColumns
-from simmodel.scheduling.policy_base import Decides, Policy
-from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.protocol import Decides, Decision, Policy, Start, View
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import Brokered, LiveJob
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = [
     "TIES",

@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 
 from simmodel.policies.ordering import start_in_order
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, View
+from simmodel.scheduling.protocol import Decision, Policy, View
 from simmodel.scheduling.usage import Usage
 
 if TYPE_CHECKING:

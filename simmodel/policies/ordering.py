@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.foundation.entries import Entries, load
+from simmodel.foundation.entries import Entries, call_with, load, split_call
 from simmodel.foundation.errors import unknown
-from simmodel.foundation.named_calls import call_with, split_call
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, OrderLike, Start, View
+from simmodel.scheduling.protocol import Decision, OrderLike, Policy, Start, View
 
 if TYPE_CHECKING:
     from typing import SupportsIndex

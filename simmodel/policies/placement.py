@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from simmodel.policies.ordering import FCFS, at_each_place
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Start, View
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool

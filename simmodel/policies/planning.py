@@ -6,10 +6,10 @@ SP2 with backfilling", IEEE TPDS 12(6), 2001; the form that keeps its promises: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from math import nextafter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.node_plan import NodePlan
@@ -18,8 +18,7 @@ from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.counts import COUNTED, CountPool
 from simmodel.resources.pools.node_profile import NodeTimes
 from simmodel.resources.pools.nodes import NodePool
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Reserve, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Reserve, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
@@ -287,6 +286,17 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
         return found
 
 
+class Queued(Protocol):
+    """A system with a queue at each of its pools."""
+
+    view: View
+
+    @property
+    def places(self) -> Sequence[Pool]:
+        """The pools."""
+        ...
+
+
 class ConservativeKeep(_Planner):
     """Conservative backfilling that keeps its promises.
 
@@ -312,11 +322,11 @@ class ConservativeKeep(_Planner):
     def __init__(self, order: GivenOrder = FCFS, *, promises: bool = True) -> None:
         super().__init__(order, promises=promises)
         self._promised: dict[Pool, Promises] = {}
-        self._system: Any = None
+        self._system: Queued | None = None
         self._settled: dict[Pool, tuple[int, bool]] = {}  # version at its last decision, whether no promise moved
         self._kept: dict[Pool, KeptProfile] = {}
 
-    def attach(self, system: Any) -> None:
+    def attach(self, system: Queued) -> None:
         """Attach the order to the system, and keep the system for :meth:`restore`."""
         super().attach(system)
         self._system = system
@@ -342,6 +352,7 @@ class ConservativeKeep(_Planner):
 
     def restore(self, values: dict[str, Any]) -> None:
         """Restore the promises from the state of an equal policy; jobs that wait no longer have none."""
+        assert self._system is not None  # it is attached before
         places = {place.name: place for place in self._system.places}
         for profile in self._kept.values():
             profile.keep(None)

@@ -20,8 +20,7 @@ from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.window import Window
 from simmodel.scheduling.objectives import Objective, measure, objective
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Start, View
 from simmodel.scheduling.registry import PolicyLike, labelled, policy as policy_named
 from simmodel.work.table import Table
 

@@ -7,19 +7,28 @@ the preemption by partition priority or QOS of Slurm.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.ordering import at_each_place
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Preempt, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
+    from simmodel.platform.cluster import ClusterSpec
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import JobRequest, LiveJob, Run
 
 __all__ = ["Preemptive"]
+
+
+class Batch(Protocol):
+    """A cluster."""
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """Its platform, with its queues."""
+        ...
 
 
 class Preemptive(Policy):
@@ -47,7 +56,7 @@ class Preemptive(Policy):
         self.order = getattr(self.policy, "order", self.policy)
         self.name = f"preemptive {self.policy.name}"
 
-    def notes(self, system: Any, /) -> tuple[str, ...]:
+    def notes(self, system: Batch, /) -> tuple[str, ...]:
         """Return a sentence if no queue of the system may preempt another."""
         if any(queue.preempts for queue in system.spec.queues):
             return self.policy.notes(system)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite, lcm
 from typing import TYPE_CHECKING, Any, Self
 
+from simmodel.foundation.entries import value_of
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.named_calls import value_of
 from simmodel.policies.mapping import MappingPolicy
 from simmodel.scheduling.protocol import Decision, Start, View, work_units
 

@@ -11,8 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.policies.ordering import FCFS, at_each_place, order as order_named
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simmodel.resources.processors.taskplace import TaskPlace
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["EventRecorder", "Progress", "UsageMeter", "progress_bar"]
 

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
-    from simmodel.scheduling.policy_base import Policy
-    from simmodel.scheduling.protocol import Place
+    from simmodel.scheduling.protocol import Place, Policy
     from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.checkpoint import Kept
     from simmodel.work.job import History, LiveJob, Run

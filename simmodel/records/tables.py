@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import simpy
 
+from simmodel import __version__
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ __all__ = [
     "reason_table",
     "run_table",
     "sharers",
+    "versions",
     "with_slowed",
 ]
 
@@ -96,7 +100,7 @@ def change_table(changes: Sequence[Change]) -> Table | None:
     )
 
 
-REASONS = ("time", "decision", "work", "place", "at", "reason")
+REASONS: tuple[str, ...] = ("time", "decision", "work", "place", "at", "reason")
 """The columns of the table: see :class:`~simmodel.scheduling.scheduler.GivenReason`."""
 
 
@@ -371,3 +375,17 @@ def sharers(runs: Table, job: int | str, networks: Mapping[str, NodeNetwork]) ->
     first = zip(*[row[:3] for row in rows], strict=True) if rows else ([], [], [])
     columns = dict(zip(("job", "start", "end"), map(np.array, first), strict=True))
     return Table({**columns, "links": links})
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of simmodel, SimPy, numpy and Python, for storage with a result.
+
+    >>> list(versions())
+    ['simmodel', 'simpy', 'numpy', 'python']
+    """
+    return {
+        "simmodel": __version__,
+        "simpy": simpy.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }

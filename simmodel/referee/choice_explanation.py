@@ -11,12 +11,11 @@ import numpy as np
 
 from simmodel.foundation.display import Cells
 from simmodel.foundation.errors import InputError, SnapshotError, Stalled
-from simmodel.referee.explanation_parts import Change, span_table, table_lines, told_of
+from simmodel.referee.explanation import Change, span_table, table_lines, told_of
 from simmodel.referee.job_life import after_instant
 from simmodel.referee.obstacles import why_waits
 from simmodel.results.explanations import Told
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Start, View
 from simmodel.scheduling.registry import policy as policy_of
 
 if TYPE_CHECKING:
@@ -25,12 +24,11 @@ if TYPE_CHECKING:
     from simmodel.referee.explanation import Explanation
     from simmodel.runs.scenario import Scenario
     from simmodel.runs.simulation import Simulation
-    from simmodel.scheduling.policy_base import At
-    from simmodel.scheduling.protocol import View
+    from simmodel.scheduling.protocol import At, View
     from simmodel.view.style import Size
     from simmodel.work.job import Brokered, LiveJob
-    from simmodel.work.livetask import LiveTask
     from simmodel.work.table import Table
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["ChoiceExplanation", "Redirected", "Seen", "explain_choice"]
 

@@ -44,7 +44,7 @@ def explain(
     Parameters
     ----------
     platform, workload, policy, options
-        as of :func:`~simmodel.runs.simulating.simulate`
+        as of :func:`~simmodel.runs.scenario.simulate`
     job
         the id of the job or task
     at

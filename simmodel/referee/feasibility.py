@@ -3,23 +3,236 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simmodel.referee.on_nodes import allowed, impossible_on_nodes
-from simmodel.referee.schedules import Fault, Schedule
-from simmodel.work.rows import jobs_of_rows, processors_of
+from simmodel.referee.schedules import Fault, Held, Schedule
+from simmodel.resources.pools.allocation import Request
+from simmodel.work.workload import jobs_of_rows, processors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.platform.cluster import ClusterSpec, OutageSpec, PartitionSpec
     from simmodel.work.job import Job
     from simmodel.work.workload import Workload
 
-__all__ = ["impossible"]
+__all__ = ["allowed", "impossible", "impossible_on_nodes"]
+
+_PARTS = (
+    ("too many cores of a node", "cores"),
+    ("too many GPUs of a node", "GPUs"),
+    ("too much memory of a node", "bytes"),
+)
+_AWAY = {"failure": "down", "maintenance": "in maintenance", "drain": "draining"}
+
+
+class _Nodes(NamedTuple):
+    """The nodes of a cluster, numbered through all partitions."""
+
+    partitions: Mapping[str, PartitionSpec]
+    first: Mapping[str, int]
+    names: Sequence[str]
+    partition: Sequence[str]
+    parts: NDArray[np.float64]  # shape (nodes, 3): cores, GPUs, bytes
+    exclusive: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, spec: ClusterSpec) -> _Nodes:
+        """Return the nodes of a cluster, reservations among its partitions; memory that is not modelled is endless."""
+        first: dict[str, int] = {}
+        names: list[str] = []
+        partition: list[str] = []
+        parts: list[tuple[float, float, float]] = []
+        exclusive: list[bool] = []
+        for part in spec.partitions:
+            here = part.node_names if part.nodes else ()
+            first[part.name] = len(names)
+            names += here
+            partition += [part.name] * len(here)
+            exclusive += [part.exclusive or part.placed_by == "exclusive-by-switch"] * len(here)
+            for kind in part.nodes:
+                parts += [(kind.cores, kind.gpus, kind.memory or np.inf)] * kind.count
+        shaped = np.array(parts, dtype=np.float64).reshape(-1, 3)
+        by_name = {part.name: part for part in spec.partitions}
+        for each in spec.reservations:
+            by_name[each.name] = part = spec.partition(each.partition)
+            first[each.name] = first[part.name]
+        return cls(by_name, first, names, partition, shaped, np.array(exclusive, dtype=bool))
+
+    def number(self, node: int | str, place: str | None, asked: Sequence[str]) -> int | None:
+        """Return the number of a node through all partitions, if there is such a node.
+
+        A name is looked for in the partition that the schedule names, in those that the job asked for, and in all. A
+        number counts from 0 in the first of these; in the whole cluster if there is none.
+        """
+        if place not in self.partitions:
+            place = asked[0] if len(asked) == 1 else None
+        if isinstance(node, int) and place is None:
+            return node if 0 <= node < len(self.names) else None
+        wanted = [] if place is None else [place]
+        for name in wanted if isinstance(node, int) else dict.fromkeys((*wanted, *asked, *self.first)):
+            part = self.partitions.get(name)
+            if part is not None and part.nodes and part.has_node(node):
+                return self.first[name] + part.node_number(node)
+        return None
+
+
+class _Use(NamedTuple):
+    """The part of a node that a job holds: the row of the job, the number of the node; cores, GPUs, bytes."""
+
+    row: int
+    node: int
+    parts: tuple[float, float, float]
+
+
+def impossible_on_nodes(
+    schedule: Schedule, spec: ClusterSpec, asked: Mapping[int, Job], tolerance: float = 0.0
+) -> Iterator[Fault]:
+    """Yield the faults in the nodes that a schedule names, with a tolerance in seconds.
+
+    A job of which only the nodes are known is taken to hold as little of each as it can.
+
+    Parameters
+    ----------
+    schedule
+        the schedule; jobs without nodes are not judged
+    spec
+        the cluster
+    asked
+        by row, the jobs that can run
+    tolerance
+        s
+
+    >>> from simmodel import Job, Workload
+    >>> from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+    >>> from simmodel.referee.schedules import schedule_of
+    >>> spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4)])])
+    >>> jobs = [Job(nodes=1, cores_per_node=3, run=10) for _ in range(2)]
+    >>> given = {"job": [1, 2], "start": [0, 5], "nodes": [("node1",), ("node1",)]}
+    >>> schedule = schedule_of(Workload.from_jobs(jobs), given)
+    >>> [fault.text for fault in impossible_on_nodes(schedule, spec, dict(enumerate(jobs)))]
+    ['6 of 4 cores of node node1 are used from 5 s on, when job 2 starts']
+    """
+    if not any(each.nodes for each in schedule.held or ()) or not any(part.nodes for part in spec.partitions):
+        return
+    nodes = _Nodes.of(spec)
+    names = schedule.workload["job"].tolist()
+    uses: list[_Use] = []
+    for row, held in enumerate(schedule.held or ()):
+        if held.nodes and row in asked:
+            for kind, text in _of_job(nodes, spec, row, asked[row], held, uses):
+                yield Fault(kind, names[row], float(schedule.start[row]), f"job {names[row]} {text}")
+    for outage in spec.outages:
+        yield from _away(nodes, spec, schedule, outage, uses, tolerance)
+    yield from _used_twice(nodes, schedule, uses, tolerance)
+
+
+def allowed(spec: ClusterSpec, job: Job) -> list[str]:
+    """Return the partitions of the cluster that a job asked for; none: it may run in any.
+
+    >>> from simmodel import Job
+    >>> from simmodel.platform import ClusterSpec, PartitionSpec
+    >>> spec = ClusterSpec(partitions=[PartitionSpec(name=name, processors=1) for name in "abc"])
+    >>> allowed(spec, Job(run=1, partitions=["c", "a"])), allowed(spec, Job(run=1, partitions="any"))
+    (['c', 'a'], [])
+    """
+    names = {part.name for part in spec.partitions}
+    return [str(name) for name in job.partitions or (job.partition,) if str(name) in names]
+
+
+def _of_job(
+    nodes: _Nodes, spec: ClusterSpec, row: int, job: Job, held: Held, uses: list[_Use]
+) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the text of each fault in the nodes of one job; note its uses of them."""
+    wanted = allowed(spec, job)
+    numbers: list[int] = []
+    for node in held.nodes:
+        number = nodes.number(node, held.place, wanted)
+        if number is None:
+            yield "unknown node", f"runs on node {node}, which {spec.name} does not have"
+            continue
+        if number in numbers:
+            yield "node named twice", f"names node {nodes.names[number]} twice"
+            continue
+        numbers.append(number)
+        if wanted and nodes.partition[number] not in wanted:
+            there = f"node {nodes.names[number]} of partition {nodes.partition[number]}"
+            yield "node of another partition", f"runs on {there}, but asked for {' or '.join(wanted)}"
+    if len(numbers) < len(held.nodes):
+        return
+    request, cores = Request.of(job), float(nodes.parts[numbers, 0].sum())
+    if request.nodes is not None and len(numbers) < request.nodes:
+        yield "too few nodes", f"runs on {len(numbers)} nodes, but asked for {request.nodes}"
+    elif cores < request.processors:
+        yield "too few nodes", f"runs on nodes with {cores:g} cores, but asked for {request.processors}"
+    else:
+        uses += _uses(nodes, row, numbers, request, held)
+
+
+def _uses(nodes: _Nodes, row: int, numbers: list[int], request: Request, held: Held) -> Iterator[_Use]:
+    """Yield the least that a job can hold of each of its nodes."""
+    total = float(nodes.parts[numbers, 0].sum())
+    for position, number in enumerate(numbers):
+        cores, gpus, _ = nodes.parts[number].tolist()
+        if nodes.exclusive[number]:
+            yield _Use(row, number, (cores, gpus, request.memory_per_node))
+        elif held.amounts is not None:
+            yield _Use(row, number, held.amounts[position])
+        else:
+            rest = max(1.0, request.processors - (total - cores))
+            least = rest if request.nodes is None else request.cores_per_node
+            yield _Use(row, number, (least, request.gpus_per_node, request.memory_per_node))
+
+
+def _away(
+    nodes: _Nodes, spec: ClusterSpec, schedule: Schedule, outage: OutageSpec, uses: Sequence[_Use], tolerance: float
+) -> Iterator[Fault]:
+    """Yield the jobs that run on nodes while these are away, each with the first of its nodes."""
+    part = spec.partition(outage.partition)
+    if not part.nodes:
+        return
+    gone = {nodes.first[part.name] + part.node_number(node) for node in outage.nodes}
+    away = f"{_AWAY[outage.kind]} from {outage.at:.10g} s to {outage.until:.10g} s"
+    jobs = schedule.workload["job"].tolist()
+    first = {use.row: use.node for use in reversed(uses) if use.node in gone}
+    for row in sorted(first):
+        start, end = float(schedule.start[row]), float(schedule.end[row])
+        starts = outage.at + tolerance <= start < outage.until - tolerance
+        if starts or (outage.kind != "drain" and start < outage.at < end - tolerance):
+            text = f"job {jobs[row]} runs on node {nodes.names[first[row]]}, which is {away}"
+            yield Fault("node that is down", jobs[row], max(start, outage.at), text)
+
+
+def _used_twice(nodes: _Nodes, schedule: Schedule, uses: Sequence[_Use], tolerance: float) -> Iterator[Fault]:
+    """Yield the starts from which on more of a node is used than it has, the first of each excess."""
+    row = np.array([use.row for use in uses], dtype=np.intp)
+    start, end = schedule.start[row] + tolerance, schedule.end[row] - tolerance
+    there = np.flatnonzero(end > start)
+    row, start, end = row[there], start[there], end[there]
+    node = np.array([use.node for use in uses], dtype=np.intp)[there]
+    parts = np.array([use.parts for use in uses], dtype=np.float64).reshape(-1, 3)[there]
+    begins, time = np.repeat([False, True], len(row)), np.concatenate((end, start))
+    order = np.lexsort((begins, time, np.concatenate((node, node))))  # of each node by time, ends before starts
+    which, at, begins = np.concatenate((node, node))[order], time[order] - tolerance, begins[order]
+    job: list[Any] = schedule.workload["job"][np.concatenate((row, row))[order]].tolist()
+    first = np.searchsorted(which, which)
+    again = np.concatenate(([False], which[1:] == which[:-1]))
+    for column, (kind, what) in enumerate(_PARTS):
+        change = np.concatenate((-parts[:, column], parts[:, column]))[order]
+        total = np.concatenate(([0.0], np.cumsum(change)))
+        used, most = total[1:] - total[first], nodes.parts[which, column]
+        over = used > most
+        for here in np.flatnonzero(over & begins & ~(again & np.concatenate(([False], over[:-1])))).tolist():
+            name, when = nodes.names[which[here]], f"from {at[here]:.10g} s on, when job {job[here]} starts"
+            if not nodes.exclusive[which[here]]:
+                text = f"{used[here]:.10g} of {most[here]:.10g} {what} of node {name} are used {when}"
+                yield Fault(kind, job[here], float(at[here]), text)
+            elif column == 0:
+                text = f"node {name} has two jobs, but is for one at a time, {when}"
+                yield Fault("two jobs on an exclusive node", job[here], float(at[here]), text)
 
 
 def impossible(schedule: Schedule, spec: ClusterSpec, tolerance: float = 0.0) -> Iterator[Fault]:
@@ -27,7 +240,7 @@ def impossible(schedule: Schedule, spec: ClusterSpec, tolerance: float = 0.0) ->
 
     Processors and parts of nodes that are released at an instant can be used at this instant. Processors are counted in
     the whole cluster and in each of several partitions, as far as it is known where jobs run; nodes are judged if the
-    schedule names them (see :func:`~simmodel.referee.on_nodes.impossible_on_nodes`).
+    schedule names them (see :func:`~simmodel.referee.feasibility.impossible_on_nodes`).
 
     >>> from simmodel.referee.schedules import schedule_of
     >>> from simmodel import Workload

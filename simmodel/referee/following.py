@@ -7,8 +7,7 @@ from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.foundation.errors import InputError
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Reserve, Start, View, WakeAt
+from simmodel.scheduling.protocol import Policy, Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ def identify(
     progress
         whether to show a progress bar, one step a candidate
     options
-        ``decide_on``, ``event_order`` and ``estimates``, as of :func:`~simmodel.runs.simulating.simulate`
+        ``decide_on``, ``event_order`` and ``estimates``, as of :func:`~simmodel.runs.scenario.simulate`
 
     Raises
     ------

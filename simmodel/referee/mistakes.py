@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from simmodel.policies.ordering import FCFS, order as order_of
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.protocol import Decision, Policy, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder

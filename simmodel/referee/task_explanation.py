@@ -14,8 +14,8 @@ from simmodel.foundation.errors import ImpossibleWork, InputError, Stalled
 from simmodel.foundation.units import show_quantity
 from simmodel.metrics.task_waits import row_of_task, task_waits
 from simmodel.referee.choice_explanation import Redirected
-from simmodel.referee.explanation_parts import Change, table_lines, told_of
-from simmodel.referee.least_change import MEGABYTE, largest
+from simmodel.referee.explanation import Change, table_lines, told_of
+from simmodel.referee.obstacles import MEGABYTE, largest
 from simmodel.results.explanations import Told
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.work.table import Table

@@ -18,8 +18,7 @@ from simmodel.referee.feasibility import impossible
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.mistakes import mistakes_of
 from simmodel.referee.schedules import MISFITS, Fault, GivenSchedule, Schedule, schedule_of
-from simmodel.runs.scenario import platform_of
-from simmodel.runs.simulating import simulate, start
+from simmodel.runs.scenario import platform_of, simulate, start
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
@@ -302,7 +301,7 @@ def verify(
     Parameters
     ----------
     workload
-        the jobs or a log, in any form that :func:`~simmodel.runs.simulating.simulate` takes
+        the jobs or a log, in any form that :func:`~simmodel.runs.scenario.simulate` takes
     schedule
         see :func:`~simmodel.referee.schedules.schedule_of`; default: the recorded waits of the log
     platform
@@ -314,7 +313,7 @@ def verify(
     mistakes
         whether to try the classic mistakes of simulators if some starts are not the policy's
     decide_on, event_order, estimates
-        the rules of the simulation, as of :func:`~simmodel.runs.simulating.simulate`
+        the rules of the simulation, as of :func:`~simmodel.runs.scenario.simulate`
     progress
         whether to show a progress bar, one step for each mistake
 

@@ -15,8 +15,7 @@ from simmodel.foundation.errors import Plain
 from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.toml import from_dict
-from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
-from simmodel.records.task_record import TaskRecord
+from simmodel.records.task_record import FIRST_COLUMNS, MOMENTS, TaskRecord
 from simmodel.results.stored import Common, Stored
 from simmodel.results.stores import json_text
 from simmodel.work.table import Table

@@ -81,7 +81,7 @@ class Stored:
 
     def meta(self) -> dict[str, Any]:
         """Return the document that a store keeps beside the tables, ready for JSON; ``scenario`` repeats the run."""
-        from simmodel.records.versions import versions
+        from simmodel.records.tables import versions
         from simmodel.results.stores import plain
 
         document: dict[str, Any] = plain(

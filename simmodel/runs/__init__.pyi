@@ -1,3 +1,2 @@
-from .scenario import Scenario as Scenario, load_scenario as load_scenario
-from .simulating import simulate as simulate, start as start
+from .scenario import Scenario as Scenario, load_scenario as load_scenario, simulate as simulate, start as start
 from .simulation import Simulation as Simulation

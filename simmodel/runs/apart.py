@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import BrokenExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-import attrs
 import numpy as np
 
 from simmodel.foundation.errors import InputError, SimmodelError, shown
@@ -15,18 +14,30 @@ from simmodel.systems.broker.core import BrokerCore
 
 if TYPE_CHECKING:
     from simmodel.results.result import Result
-    from simmodel.runs.scenario import Scenario
+    from simmodel.runs.simulation import Simulation
     from simmodel.systems.broker.core import Part
     from simmodel.systems.destination import Destination
 
 __all__ = ["run_apart", "simulate_share"]
 
 
-def run_apart(scenario: Scenario, processes: int, *, progress: bool = False, name: str | None = None) -> Result:
+class Startable(Protocol):
+    """What can be run in several processes: a :class:`~simmodel.runs.scenario.Scenario`."""
+
+    def start(self, *, name: str | None = None) -> Simulation:
+        """Return a simulation, ready to run."""
+        ...
+
+    def evolve(self, changes: None = None, /, *, seed: int) -> Startable:
+        """Return the same with another seed."""
+        ...
+
+
+def run_apart(scenario: Startable, processes: int, *, progress: bool = False, name: str | None = None) -> Result:
     """Run a scenario of a broker in several processes, of which this is one; the record is that of one process.
 
     Each process makes all choices of the broker, and simulates the jobs of its own places; parameters as of
-    :func:`~simmodel.runs.simulating.simulate`.
+    :func:`~simmodel.runs.scenario.simulate`.
 
     Raises
     ------
@@ -51,7 +62,7 @@ def run_apart(scenario: Scenario, processes: int, *, progress: bool = False, nam
         min(shares, key=lambda share: sum(each.capacity for each in share)).append(place)
     own, *others = [[place.name for place in share] for share in shares]
     try:
-        sent = pickle.dumps(attrs.evolve(scenario, seed=broker.env.seed), protocol=5)
+        sent = pickle.dumps(scenario.evolve(seed=broker.env.seed), protocol=5)
     except Exception as error:
         raise InputError(f"must be 1: the scenario cannot be sent: {error}", place="processes") from None
     pool = worker_pool(max(1, len(others)))  # its processes begin with their first task

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from simmodel.resources.processors.taskplace import TaskPlace
     from simmodel.systems.system import System
     from simmodel.work.job import Run
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["Audience", "LiveView", "PageHandler"]
 

@@ -1,6 +1,5 @@
 from .objectives import Objective as Objective, objective as objective
 from .observer import Observer as Observer
-from .policy_base import Policy as Policy
 from .prediction import Predictor as Predictor, predictor as predictor, register_predictor as register_predictor
 from .problem import Plan as Plan, Problem as Problem
 from .protocol import (
@@ -8,6 +7,7 @@ from .protocol import (
     Estimate as Estimate,
     Load as Load,
     Place as Place,
+    Policy as Policy,
     Preempt as Preempt,
     Reserve as Reserve,
     Resize as Resize,

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from simmodel.work.job import LiveJob
-from simmodel.work.livetask import LiveTask
+from simmodel.work.taskset import LiveTask
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place, Preempt, Reserve, Start

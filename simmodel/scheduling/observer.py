@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.checkpoint import Kept
     from simmodel.work.job import Brokered, LiveJob, Run
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
     from simmodel.work.traffic import Slowed
 
 __all__ = ["Observer"]

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any, Protocol, Self, TypeAlias
 
+from simmodel.foundation.entries import call_with, split_call
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.named_calls import call_with, split_call
 from simmodel.platform.models import PREDICTORS
-from simmodel.scheduling.policy_base import parameters_of
+from simmodel.scheduling.protocol import parameters_of
 
 __all__ = ["INCREMENTS", "AskingJob", "Predictor", "PredictorLike", "predictor", "register_predictor"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
 from simmodel.foundation.errors import InputError
-from simmodel.work.livetask import LiveTask
+from simmodel.work.taskset import LiveTask
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place

@@ -14,11 +14,10 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from simmodel.foundation.entries import load
+from simmodel.foundation.entries import call_with, load, read_parameters, split_call, split_names
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.named_calls import call_with, read_parameters, split_call, split_names
 from simmodel.scheduling.built_in import BUILT_IN
-from simmodel.scheduling.policy_base import Decides, DecidingObject, FunctionPolicy, Policy
+from simmodel.scheduling.protocol import Decides, DecidingObject, FunctionPolicy, Policy
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Decision, View
@@ -66,7 +65,7 @@ def register_policy(
     description
         one line
     decides
-        its kind of decision (see :class:`~simmodel.scheduling.policy_base.Policy`)
+        its kind of decision (see :class:`~simmodel.scheduling.protocol.Policy`)
 
     Raises
     ------

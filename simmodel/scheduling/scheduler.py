@@ -24,8 +24,7 @@ from simmodel.scheduling.checks import (
     why_not_reserve,
     why_not_start,
 )
-from simmodel.scheduling.policy_base import Decides, Policy
-from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
+from simmodel.scheduling.protocol import Decides, Decision, Policy, Preempt, Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["Asker", "Executive", "GivenReason", "Handler", "Preempts", "Scheduler", "handle_preempt"]
 

@@ -15,7 +15,7 @@ from simmodel.platform.options import MachineOptions
 from simmodel.resources.data.eviction import CandidateState
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
-from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.taskset import LiveData, LiveTask
 
 __all__ = [
     "DataState",

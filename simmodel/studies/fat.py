@@ -142,7 +142,7 @@ def fat_curve(
     executor, level, progress
         see :func:`~simmodel.experiments.exploration.explore`
     overlap, contention, transfers, decide
-        of :func:`~simmodel.runs.simulating.simulate`
+        of :func:`~simmodel.runs.scenario.simulate`
     shape
         further parameters of :class:`Layers`
 

@@ -133,7 +133,7 @@ def setup_study(
     progress
         show a progress bar
     overlap, contention, transfers, decide
-        of :func:`~simmodel.runs.simulating.simulate`
+        of :func:`~simmodel.runs.scenario.simulate`
 
     Raises
     ------

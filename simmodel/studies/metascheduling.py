@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["CQSIM", "PAPER", "SETUPS", "BrokerStudy", "CaseStudy", "Setup", "broker_study", "case_study", "fitting"]
 
 CQSIM: dict[str, Any] = {"decide_on": "event", "event_order": "ends-first", "estimates": "cqsim", "by": "actual"}
-"""The rules of CQSim and CQSim+, as options of :func:`~simmodel.runs.simulating.simulate`."""
+"""The rules of CQSim and CQSim+, as options of :func:`~simmodel.runs.scenario.simulate`."""
 
 
 @attrs.frozen(kw_only=True)

@@ -15,9 +15,8 @@ from simmodel.foundation.errors import InputError, unknown
 from simmodel.work.chunks import KnownIds
 from simmodel.work.job import ANY, Job
 from simmodel.work.prepare import REPEATED, Stopped
-from simmodel.work.rows import jobs_of_rows, shares_in
 from simmodel.work.task import SHARE
-from simmodel.work.workload import Report
+from simmodel.work.workload import Report, jobs_of_rows, shares_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from simmodel.foundation.entries import Entries, load
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.kinds import KINDS as SPECS
 from simmodel.platform.options import NoOptions, Options
-from simmodel.scheduling.policy_base import Decides, Policy
+from simmodel.scheduling.protocol import Decides, Policy
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.scheduler import check_decides
 from simmodel.snapshots.snapshot import Snapshot
@@ -44,10 +44,10 @@ __all__ = [
 ]
 
 _BUILT_IN = {
-    "cluster": "simmodel.systems.cluster.kind:CLUSTER",
-    "machine": "simmodel.systems.machine.kind:MACHINE",
-    "broker": "simmodel.systems.broker.kind:BROKER",
-    "grid": "simmodel.systems.grid.kind:GRID",
+    "cluster": "simmodel.systems.cluster.system:CLUSTER",
+    "machine": "simmodel.systems.machine.system:MACHINE",
+    "broker": "simmodel.systems.broker.system:BROKER",
+    "grid": "simmodel.systems.grid.system:GRID",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError, SnapshotError, shown
-from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Policy
 from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 

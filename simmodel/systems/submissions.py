@@ -46,7 +46,7 @@ GivenTasks: TypeAlias = (
 )
 GivenJobs = JobsGiven | ChunkedWorkload | str | Path | Iterable[JobsGiven | str | Path] | Mapping[str | None, Any]
 GivenWork: TypeAlias = "GivenJobs | GivenTasks"
-"""Accepted workloads: see :func:`~simmodel.runs.simulating.simulate`."""
+"""Accepted workloads: see :func:`~simmodel.runs.scenario.simulate`."""
 
 
 class Submissions:

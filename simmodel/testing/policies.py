@@ -16,8 +16,7 @@ from simmodel.foundation.errors import Stalled
 from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec
-from simmodel.scheduling.policy_base import FunctionPolicy, Policy
-from simmodel.scheduling.protocol import Decision, View
+from simmodel.scheduling.protocol import Decision, FunctionPolicy, Policy, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -32,10 +31,9 @@ from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.policy_base import At
-    from simmodel.scheduling.protocol import View
+    from simmodel.scheduling.protocol import At, View
     from simmodel.work.job import LiveJob
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["check_policy", "leaks", "reachable"]
 

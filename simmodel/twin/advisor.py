@@ -21,7 +21,7 @@ from simmodel.futures.light import FutureMissed, LightFutures
 from simmodel.policies.portfolio import Portfolio
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.resources.pools.pool import Pool
-from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Policy
 from simmodel.scheduling.registry import PolicyLike, label, policy as policy_of
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import PolicyState

@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.metrics.report import duration
-from simmodel.runs.simulating import simulate, start
+from simmodel.runs.scenario import simulate, start
 from simmodel.scheduling.registry import label
 from simmodel.systems.submissions import read_workload
 from simmodel.twin.advisor import Advice, Advisor
@@ -62,7 +62,7 @@ def replay_log(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulating.simulate`
+        as of :func:`~simmodel.runs.scenario.simulate`
     policy
         the policy that advises
     scheduler

@@ -15,7 +15,7 @@ from simmodel.futures.whatif import what_if
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import batch_means
 from simmodel.records.observers import progress_bar
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.scheduling.registry import label
 from simmodel.twin.advisor import Advisor
 from simmodel.twin.audit_replay import lets_start

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simmodel.metrics.packing import pack
-from simmodel.records.task_moments import HELD, MOMENTS, PHASES, positions
+from simmodel.records.task_record import HELD, MOMENTS, PHASES, positions
 from simmodel.view.gantt import Boxes
 from simmodel.view.style import BLUE, GREY, ORANGE, Size, axes, legend, rows_named, span_axis, tidy
 

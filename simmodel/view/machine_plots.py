@@ -10,7 +10,7 @@ import numpy as np
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.processors import link_load, load
 from simmodel.metrics.workflow import machine_text, planned, summary
-from simmodel.records.task_moments import positions
+from simmodel.records.task_record import positions
 from simmodel.view.gantt import Boxes
 from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
 from simmodel.view.menu import Plot, PlotMenu

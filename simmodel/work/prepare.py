@@ -13,9 +13,8 @@ import numpy as np
 from simmodel.foundation.errors import InputError
 from simmodel.work.checkpoint import checkpoints_in
 from simmodel.work.job import Job
-from simmodel.work.rows import distinct_ids, never_run, processors_of
 from simmodel.work.workflow import Workflow
-from simmodel.work.workload import Report, Workload
+from simmodel.work.workload import Report, Workload, distinct_ids, never_run, processors_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,8 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.units import parse_quantity
-from simmodel.work.rows import processors_of
 from simmodel.work.traffic import Traffic
-from simmodel.work.workload import Report, Workload
+from simmodel.work.workload import Report, Workload, processors_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -10,7 +10,7 @@ from simmodel.formats.swf import read_swf
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform import from_dict, to_dict, write_toml
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.work.job import Job
 from tests.helpers.data_files import data_file
 

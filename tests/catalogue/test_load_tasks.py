@@ -16,7 +16,7 @@ from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.generators.costs import with_costs
 from simmodel.generators.layers import layered
 from simmodel.generators.task_kinds import TASK_KINDS
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 from tests.helpers.data_files import data_file

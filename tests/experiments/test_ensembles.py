@@ -12,8 +12,8 @@ import pytest
 
 from simmodel import InputError, Scenario, SimmodelError, Workload, compare, explore, replicate
 from simmodel.experiments import Study
+from simmodel.experiments.ensembles import digest_of
 from simmodel.experiments.stopping import Decisions, Goal, Seeds, in_rounds
-from simmodel.experiments.study_identity import digest_of
 from simmodel.generators import lublin
 
 SMALL = partial(lublin, 40, 32)
@@ -96,7 +96,7 @@ def test_runs_that_failed_are_told_and_run_again(tmp_path: Path) -> None:
 @pytest.mark.long  # smaller: the other tests of the file
 def test_another_process_knows_the_experiment_again(tmp_path: Path) -> None:
     log = lublin(30, 32, seed=3)
-    code = "from simmodel.generators import lublin; from simmodel.experiments.study_identity import digest_of; "
+    code = "from simmodel.generators import lublin; from simmodel.experiments.ensembles import digest_of; "
     code += "from simmodel import Scenario; log = lublin(30, 32, seed=3); "
     code += "print(digest_of([log, Scenario(platform='hetsim-slow', workload='layered:n=5', policy='heft')]))"
     here = digest_of([log, Scenario(platform="hetsim-slow", workload="layered:n=5", policy="heft")])

@@ -15,8 +15,7 @@ from simmodel.catalogue import load_tasks
 from simmodel.experiments.exploration import Exploration, explore
 from simmodel.experiments.replication import replicate
 from simmodel.generators.settings import generate
-from simmodel.runs.scenario import Scenario
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import Scenario, simulate
 from tests.helpers.small_machines import small_machine
 
 GPU = {"name": "gpu0", "setup": 10}

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from simmodel.catalogue import load_platform
 from simmodel.formats.sst import _levels, machine_for, read_sst_scenario
 from simmodel.foundation.errors import ImpossibleWork, InputError
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from tests.helpers.workflow_documents import as_file
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from simmodel import Branch, Cluster, Environment, Job, what_if
-from simmodel.futures.branches import CancelJob, StartJob, SubmitJob
-from simmodel.futures.outcomes import Starting
+from simmodel.futures.outcomes import CancelJob, Starting, StartJob, SubmitJob
 from simmodel.platform import ClusterSpec, PartitionSpec
 from tests.helpers.small_snapshots import QUEUE, drawn, small, starts, week
 

@@ -3,7 +3,7 @@
 import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, TaskSet, load_platform, start
-from simmodel.futures.branches import Branch
+from simmodel.futures.outcomes import Branch
 from simmodel.futures.whatif import what_if
 from simmodel.platform.broker import BrokerSpec
 from simmodel.snapshots.broker import BrokerSnapshot

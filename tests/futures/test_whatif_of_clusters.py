@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
-from simmodel.futures.branches import Branch
 from simmodel.futures.executors import stop_workers
 from simmodel.futures.light import predict
-from simmodel.futures.outcomes import Outcome, Starting
+from simmodel.futures.outcomes import Branch, Outcome, Starting
 from simmodel.futures.what_if_result import scored
 from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot

@@ -14,9 +14,9 @@ from simmodel.metrics.processors import link_load, pools
 from simmodel.metrics.workflow import by_set, longest_path, machine_text
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
-from simmodel.records.task_moments import PHASES
+from simmodel.records.task_record import PHASES
 from simmodel.results.machine import MachineResult
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.work.task import DataObject
 from simmodel.work.taskset import TaskSet

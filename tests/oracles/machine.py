@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import simpy.core
 
 from simmodel.records.network_recorder import NetworkRecorder
-from simmodel.work.precedence import topological_order
+from simmodel.work.workflow import topological_order
 
 INFINITY = math.inf
 

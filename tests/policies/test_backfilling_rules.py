@@ -15,7 +15,7 @@ from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies import Conservative, Easy
 from simmodel.policies.planning import ConservativeKeep
 from simmodel.resources.pools.counts import CountPool
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.systems.cluster.future.guest import Forecast
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job

@@ -10,7 +10,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.policies import Backfill, Easy
 from simmodel.policies.window import Window
 from simmodel.resources.pools.profile import CountProfile
-from simmodel.runs.simulating import simulate as simulate_jobs
+from simmodel.runs.scenario import simulate as simulate_jobs
 from simmodel.scheduling.registry import policy, policy_names
 from simmodel.work.job import Job as Request
 from simmodel.work.workload import Workload

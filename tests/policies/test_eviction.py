@@ -19,7 +19,7 @@ from simmodel.platform.storage import StorageSpec
 from simmodel.resources.data.eviction import Candidate, Eviction, EvictionOrder, eviction_rule, register_eviction
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.data.storage import Storage
-from simmodel.work.livetask import LiveData
+from simmodel.work.taskset import LiveData
 
 RULES = ["lru", "lfu", "size", "fifo"]
 CAPACITY = 12

@@ -12,7 +12,7 @@ from simmodel.platform import BrokerSpec, ClusterSpec, FileSpec, GridSpec, NodeS
 from simmodel.policies.brokers import LOADS, LeastLoaded
 from simmodel.policies.estimates import EarliestFinish
 from simmodel.resources.pools.running import UNIT, RunningIndex
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.systems import Broker, Cluster
 from simmodel.systems.cluster.destination import ClusterDestination
 from simmodel.work import Job

@@ -18,7 +18,7 @@ from simmodel.scheduling.protocol import Decision
 from simmodel.snapshots import ClusterSnapshot
 from simmodel.testing import check_policy
 from simmodel.work import Amdahl, ChunkedWorkload, first, make_malleable
-from simmodel.work.rows import elastics_of
+from simmodel.work.workload import elastics_of
 from tests.helpers.examples import up_to
 from tests.oracles.malleable import OneJob, malleable_ends
 

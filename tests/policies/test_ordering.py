@@ -12,7 +12,7 @@ from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.policies import Backfill
 from simmodel.policies.multifactor import Multifactor
 from simmodel.policies.ordering import ORDERS, Order, order
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.scheduling.column_index import ColumnIndex
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.usage import Usage

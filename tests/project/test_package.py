@@ -97,7 +97,7 @@ def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:
     firsts = (
         "simmodel.experiments.comparison",
         "simmodel",
-        "simmodel.runs.simulating",
+        "simmodel.runs.scenario",
         "simmodel.systems.cluster.system",
     )
     for first in firsts[: up_to(4, 1)]:

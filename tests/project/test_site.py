@@ -96,7 +96,7 @@ def check_links_of_the_reference_and_of_pictures(site: Path, pages: dict[Path, H
     planners = "simmodel.policies.planners.list_scheduling"
     assert {f"#{planners}.{name}" for name in ("heft", "cpop", "peft")} <= {*policies.links}
     runs = pages[site / "simmodel/experiments/__init__.html"]
-    assert "../runs/__init__.html#simmodel.runs.simulate" in runs.links  # the docstring: simmodel.runs.simulating
+    assert "../runs/__init__.html#simmodel.runs.simulate" in runs.links  # the docstring: simmodel.runs.scenario
     gallery = pages[site / "docs/gallery.html"]
     pictures = [link for link in gallery.loaded if "_images/" in link]
     assert len(pictures) > 10

@@ -16,18 +16,18 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 132_950, "files": 579}
+SIZES = {"lines": 132_950, "files": 550}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
     "private names of others": 39,
     "questions after the kind": 0,
     "loose parameters, per mille": 48,
-    "loose roles": 29,
+    "loose roles": 26,
     "files in the largest folder": 20,
     "exported names": 400,
     "names at the top": 45,
-    "files that two jobs enter": 43,
+    "files that two jobs enter": 34,
     "functions that two jobs enter": 307,
     "methods of a pool": 35,
     "lines of Cluster": 600,

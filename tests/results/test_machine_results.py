@@ -20,11 +20,11 @@ from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.metrics.processors import busy_seconds, link_load
 from simmodel.metrics.workflow import longest_path
-from simmodel.records.task_moments import FIRST_COLUMNS
+from simmodel.records.task_record import FIRST_COLUMNS
 from simmodel.results.loading import read_scenario
 from simmodel.results.machine import MachineResult
 from simmodel.results.stores import plain
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.machine.system import Machine
 from tests.helpers.examples import up_to

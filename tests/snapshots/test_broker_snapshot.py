@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.policies.mapping import MappingPolicy, RoundRobin
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker

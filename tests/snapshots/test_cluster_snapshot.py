@@ -21,8 +21,7 @@ from simmodel.platform.cluster import (
 )
 from simmodel.policies import Easy
 from simmodel.policies.preemption import Preemptive
-from simmodel.runs.scenario import Scenario
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import Scenario, simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster

@@ -18,7 +18,7 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.work.job import Dependency, Job
 from tests.helpers.new_process import printed

@@ -7,7 +7,7 @@ import pytest
 from simmodel.environment import Environment
 from simmodel.formats.swf import read_swf
 from simmodel.policies.multifactor import Multifactor
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.systems.cluster.system import Cluster
 from tests.helpers.data_files import data_file
 from tests.helpers.snapshot_cuts import check_cut, check_rows

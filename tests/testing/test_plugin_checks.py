@@ -13,8 +13,7 @@ from simmodel.resources.pools.counts import CountPool
 from simmodel.resources.pools.promises import PlannedPromise
 from simmodel.runs import simulate
 from simmodel.scheduling import registry
-from simmodel.scheduling.policy_base import DecidingObject, Policy
-from simmodel.scheduling.protocol import Estimate, Place, Start, View
+from simmodel.scheduling.protocol import DecidingObject, Estimate, Place, Policy, Start, View
 from simmodel.scheduling.registry import policy, policy_names, register_policy
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.broker.system import Broker

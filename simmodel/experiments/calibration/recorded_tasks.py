@@ -15,7 +15,7 @@ from simmodel.experiments.parameters import Parameter
 from simmodel.foundation.display import Cells, Shown, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.systems.machine.recorded import recorded_machine
 from simmodel.work.table import Table
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from simmodel.policies.planners.list_scheduling import cpop, heft, lookahead_heft, peft
 from simmodel.policies.planners.phases import heft_setup, peft_setup
-from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.problem import Plan, Problem
-from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.protocol import Decides, Decision, Policy, Start, View
 
 __all__ = ["CPOP", "HEFT", "PEFT", "HEFTSetup", "LookaheadHEFT", "PEFTSetup", "Planner"]
 

@@ -31,8 +31,7 @@ from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
-from simmodel.scheduling.policy_base import Policy
-from simmodel.scheduling.protocol import Decision, Preempt, Start, View, WakeAt
+from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View, WakeAt
 from simmodel.work.job import OVER
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+from simmodel.foundation.entries import call_with, split_call
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.named_calls import call_with, split_call
 from simmodel.platform.models import EVICTIONS
 
 __all__ = [

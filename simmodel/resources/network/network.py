@@ -19,9 +19,9 @@ from simmodel.platform.links import check_when_down
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
 from simmodel.platform.topology import Topology, Valiant
 from simmodel.resources.alarm import Alarm
+from simmodel.resources.network.changing import ModelledLinks
 from simmodel.resources.network.flow import Flow
 from simmodel.resources.network.links import Link, Route, make_link
-from simmodel.resources.network.modelled_links import ModelledLinks
 from simmodel.resources.network.routing import Router
 from simmodel.resources.network.sharing_rule import RuledSharing, SharingRule, make_rule
 from simmodel.resources.network.topology import MadeLinks, TopologyRouter

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from simmodel.environment import END
 from simmodel.foundation.errors import InputError
-from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.allocation import Allocation, NodeTable
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from simmodel.environment import Call, ToCome
+    from simmodel.environment import Call, Environment, ToCome
     from simmodel.platform.cluster import OutageSpec, ReservationSpec
-    from simmodel.resources.pools.nodes import NodePool
-    from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.running import RunningIndex
     from simmodel.work.job import Run
 
 __all__ = ["CALENDAR", "Absences", "CapacityWindow", "NodeAbsences", "Purpose"]
@@ -40,6 +39,37 @@ class Purpose(NamedTuple):
     may_return: Callable[[], bool] | None = None
 
 
+class ChangingPool(Protocol):
+    """A pool, as its absences ask it: see :class:`~simmodel.resources.pools.pool.Pool`."""
+
+    env: Environment
+    name: str
+    windows: list[CapacityWindow]
+    calendar_priority: float
+    tell: Callable[..., object]
+
+    @property
+    def absences(self) -> Absences[Any]: ...
+    def altered(self) -> None: ...
+    def came_free(self) -> None: ...
+
+
+class ChangingNodes(ChangingPool, Protocol):
+    """A pool of nodes, as its absences ask it: see :class:`~simmodel.resources.pools.nodes.NodePool`."""
+
+    nodes: list[str]
+    up: int
+    running: RunningIndex
+
+    @property
+    def table(self) -> NodeTable: ...
+    @property
+    def units(self) -> range: ...
+    def part(self, what: Iterable[int | str]) -> tuple[int, ...]: ...
+    def lose(self, nodes: Sequence[int], times: int = 1) -> None: ...
+    def nodes_changed(self, what: Sequence[int]) -> None: ...
+
+
 class CapacityWindow:
     """An absence of a part of a pool from ``start`` to ``end`` (s): ``what`` is processors, or a tuple of nodes.
 
@@ -49,7 +79,7 @@ class CapacityWindow:
 
     __slots__ = ("_calls", "_pool", "begun", "end", "purpose", "start", "what")
 
-    def __init__(self, pool: Pool, start: float, end: float, what: Any, purpose: Purpose) -> None:
+    def __init__(self, pool: ChangingPool, start: float, end: float, what: Any, purpose: Purpose) -> None:
         self._pool = pool
         self.start = start
         self.end = end
@@ -131,7 +161,7 @@ class Absences(Generic[Part]):
         raise NotImplementedError
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> ChangingPool:
         """The pool."""
         raise NotImplementedError
 
@@ -213,14 +243,14 @@ class NodeAbsences(Absences[Sequence[int]]):
         the nodes that left
     """
 
-    def __init__(self, pool: NodePool) -> None:
+    def __init__(self, pool: ChangingNodes) -> None:
         self._pool = pool
         self.times_down = [0] * len(pool.nodes)
         self.gone: set[int] = set()
         self._drained: Counter[int] = Counter()  # how often take_down took each
 
     @property
-    def pool(self) -> NodePool:
+    def pool(self) -> ChangingNodes:
         """The pool."""
         return self._pool
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
     from simpy import Process
 
-    from simmodel.resources.pools.pool import Pool
+    from simmodel.environment import Environment
+    from simmodel.resources.pools.allocation import Allocation
+    from simmodel.resources.pools.running import RunningIndex
 
-__all__ = ["Claim", "Grant", "Growth", "Holder", "LiveGrant", "Lost", "Preempted", "Waiter"]
+__all__ = ["Claim", "ClaimedPool", "Grant", "Growth", "Holder", "LiveGrant", "Lost", "Preempted", "Waiter"]
 
 
 @attrs.frozen(repr=False)
@@ -93,14 +95,47 @@ class LiveGrant(Grant):
         return f"<grant of {self._holder.title}: {counted(self.processors, 'processor')}{on}>"
 
 
+class WaitingClaims(Protocol):
+    """The queue of claims of a pool: see :class:`~simmodel.resources.pools.pool.ClaimQueue`."""
+
+    waiting: list[Waiter]
+    held: list[Claim]
+
+    def next_place(self) -> int: ...
+    def serve(self) -> None: ...
+    def withdraw(self, claim: Claim, /) -> None: ...
+    def ended(self, claim: Claim, status: str, /) -> None: ...
+    def release(self, claim: Claim, /) -> None: ...
+
+
+class ClaimedPool(Protocol):
+    """A pool, as its claims ask it: see :class:`~simmodel.resources.pools.pool.Pool`."""
+
+    env: Environment
+    name: str
+    running: RunningIndex
+    tell: Callable[..., object]
+
+    @property
+    def claims(self) -> WaitingClaims: ...  # noqa: D102
+    @property
+    def why_rigid(self) -> str | None: ...  # noqa: D102
+    def resized(self, job: LiveJob, grant: Grant, processors: int, left: float) -> Any: ...  # noqa: D102
+    def why_not(self, job: LiveJob) -> str | None: ...  # noqa: D102
+    def fits(self, job: LiveJob) -> bool: ...  # noqa: D102
+    def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant: ...  # noqa: D102
+    def give_back(self, job: LiveJob, grant: Grant) -> None: ...  # noqa: D102
+    def came_free(self) -> None: ...  # noqa: D102
+
+
 class Waiter(Event):
     """An event that waits in the queue of claims of a pool, by priority and then in order of arrival."""
 
-    pool: Pool
+    pool: ClaimedPool
     priority: float
     preempt: bool
 
-    def __init__(self, pool: Pool, priority: float, preempt: bool) -> None:
+    def __init__(self, pool: ClaimedPool, priority: float, preempt: bool) -> None:
         super().__init__(pool.env)
         self.pool = pool
         self.priority = priority
@@ -197,7 +232,7 @@ class Holder:
     """
 
     __slots__ = ()
-    pool: Pool
+    pool: ClaimedPool
     job: LiveJob
     priority: float
     preempt: bool
@@ -377,7 +412,7 @@ class Claim(Waiter, Holder):
     granted is withdrawn.
     """
 
-    def __init__(self, pool: Pool, job: LiveJob, priority: float, preempt: bool) -> None:
+    def __init__(self, pool: ClaimedPool, job: LiveJob, priority: float, preempt: bool) -> None:
         super().__init__(pool, priority, preempt)
         self.job = job
         self.grant: Grant | None = None

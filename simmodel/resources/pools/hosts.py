@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import NodeSpec, PartitionSpec
     from simmodel.resources.pools.allocation import NodeTable
-    from simmodel.resources.pools.consumables import Consumables
     from simmodel.resources.pools.node_states import NodeStates
+    from simmodel.resources.pools.pool import Consumables
     from simmodel.resources.pools.promises import JobOrder, WaitingJobs
     from simmodel.work.job import Job, LiveJob
 

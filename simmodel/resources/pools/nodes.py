@@ -13,12 +13,11 @@ from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.absences import NodeAbsences
 from simmodel.resources.pools.allocation import AWAY, Allocation, Need, NodeTable, Request, cut, joined, probe
 from simmodel.resources.pools.claims import Grant
-from simmodel.resources.pools.consumables import Consumables
 from simmodel.resources.pools.counts import PoolProfile
 from simmodel.resources.pools.node_profile import NodeProfile
 from simmodel.resources.pools.node_states import NodePromise, NodeStates
 from simmodel.resources.pools.placements import placement_named
-from simmodel.resources.pools.pool import Pool
+from simmodel.resources.pools.pool import Consumables, Pool
 from simmodel.resources.pools.profile import CountProfile, ends_of
 
 if TYPE_CHECKING:

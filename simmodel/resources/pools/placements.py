@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import numpy as np
 
-from simmodel.foundation.entries import load
+from simmodel.foundation.entries import call_with, load, split_call
 from simmodel.foundation.errors import InputError
-from simmodel.foundation.named_calls import call_with, split_call
 from simmodel.platform.models import PLACEMENTS
 from simmodel.resources.models import Model
 

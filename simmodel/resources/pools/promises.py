@@ -5,12 +5,11 @@ Where one does, it is :meth:`RunningIndex.when_free <simmodel.resources.pools.ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.resources.pools.consumables import Consumables
     from simmodel.resources.pools.profile import Profile
     from simmodel.work.job import LiveJob
 
@@ -67,6 +66,13 @@ class WaitingJobs(Protocol):
         ...
 
 
+class Amounts(Protocol):
+    """The consumables of a pool: see :class:`~simmodel.resources.pools.pool.Consumables`."""
+
+    @property
+    def capacity(self) -> Mapping[str, float]: ...
+
+
 class Promising(Protocol):
     """A pool, as a promise asks it: see :class:`~simmodel.resources.pools.pool.Pool`."""
 
@@ -74,7 +80,9 @@ class Promising(Protocol):
     free: int
     version: int
     paced: bool
-    consumables: Consumables
+
+    @property
+    def consumables(self) -> Amounts: ...  # noqa: D102
 
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now."""

@@ -10,7 +10,7 @@ from simpy.events import Event, Process
 from simmodel.platform.machine import ProcessorSpec
 from simmodel.resources.processors.processor import Phase, Processor
 from simmodel.resources.processors.taskplace import QueueState, RunningTask
-from simmodel.work.livetask import LiveTask
+from simmodel.work.taskset import LiveTask
 
 __all__ = ["ManyCores"]
 

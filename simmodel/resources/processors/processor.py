@@ -18,7 +18,7 @@ from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.models import Model, read_options
 from simmodel.resources.processors.services import Core, CoreTicket, ProcessorServices, take_core
 from simmodel.resources.processors.taskplace import TaskPlace
-from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.taskset import LiveData, LiveTask
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment

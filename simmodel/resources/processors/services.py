@@ -11,7 +11,7 @@ from simpy.events import Event
 from simmodel.environment import Environment
 from simmodel.platform.machine import ProcessorSpec
 from simmodel.resources.data.memory import MemoryPool
-from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.taskset import LiveData, LiveTask
 
 __all__ = ["STAMPS", "Core", "CoreTicket", "Moved", "Mover", "ProcessorServices", "Room", "take_core"]
 

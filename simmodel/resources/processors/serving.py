@@ -18,7 +18,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import ProcessorSpec
 from simmodel.resources.processors.manycore import ManyCores
 from simmodel.resources.processors.processor import Phase
-from simmodel.work.livetask import LiveTask
+from simmodel.work.taskset import LiveTask
 
 __all__ = ["Batched", "BatchedProcessor", "SharedProcessor"]
 

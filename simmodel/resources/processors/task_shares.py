@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simpy.events import Event
 
-from simmodel.resources.pools.consumables import Consumables
+from simmodel.resources.pools.pool import Consumables
 from simmodel.work.task import shares_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.resources.network.network import Network
     from simmodel.resources.processors.taskplace import TaskPlace
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["TaskShares"]
 

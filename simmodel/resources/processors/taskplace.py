@@ -13,7 +13,7 @@ from simpy.events import Event
 from simmodel.platform.machine import ProcessorSpec
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.processors.services import ProcessorServices
-from simmodel.work.livetask import LiveTask
+from simmodel.work.taskset import LiveTask
 
 __all__ = ["Family", "QueueState", "RunningTask", "TaskPlace"]
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from simmodel.resources.models import Option
 from simmodel.resources.processors.serving import Batched, BatchedProcessor
-from simmodel.work.livetask import LiveTask
+from simmodel.work.taskset import LiveTask
 
 __all__ = ["LLMServer"]
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from simmodel.resources.models import Option
 from simmodel.resources.processors.serving import SharedProcessor
-from simmodel.work.livetask import LiveTask
+from simmodel.work.taskset import LiveTask
 
 __all__ = ["MultiStreamGPU"]
 

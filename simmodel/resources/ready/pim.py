@@ -15,7 +15,7 @@ from simpy.events import Timeout
 from simmodel.resources.models import Option
 from simmodel.resources.processors.processor import Data, Phase, Processor
 from simmodel.resources.processors.services import CoreTicket, take_core
-from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.taskset import LiveData, LiveTask
 
 __all__ = ["PIMRank"]
 

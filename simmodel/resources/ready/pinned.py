@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.models import Option
-from simmodel.work.livetask import LiveData
+from simmodel.work.taskset import LiveData
 
 __all__ = ["PinnedPool"]
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.results.result import Result
-    from simmodel.scheduling.policy_base import Decides
+    from simmodel.scheduling.protocol import Decides
     from simmodel.systems.system import Live
     from simmodel.work.live import LiveWork
     from simmodel.work.table import Table

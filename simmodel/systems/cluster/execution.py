@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from math import inf
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from simmodel.environment import ToCome
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
+from simmodel.resources.pools.elastic import fits_at, resized
 from simmodel.scheduling.protocol import Resize, Start
-from simmodel.systems.cluster.elastic import carry_resize, carry_sized_start
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.malleable import MalleableJob
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
+    from simmodel.scheduling.protocol import Resize, Start
     from simmodel.scheduling.scheduler import Handler
     from simmodel.snapshots.jobs import RunningWork, WorkState
     from simmodel.systems.cluster.bodies import Bodies
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.traffic import JobTraffic
     from simmodel.systems.dependencies import Dependencies
 
-__all__ = ["Ending", "JobExecution"]
+__all__ = ["Ending", "JobExecution", "carry_resize", "carry_sized_start"]
 
 _COMES_BACK = ("preempted", "requeued")
 _STOPPED = {"timeout": "timeout", "cancel": "cancelled"}
@@ -514,3 +515,64 @@ class JobExecution:
                 run.job._duration = (end - run.started) * run.place.speed_of(run.job, run.grant.nodes)
             if end < inf:
                 self.plan_end(run, end)
+
+
+class Sizing(Protocol):
+    """The part that starts and resizes jobs: the execution of a cluster."""
+
+    @property
+    def places(self) -> Sequence[Pool]:
+        """The places on which jobs run."""
+        ...
+
+    def start(self, work: LiveJob, place: Pool, /, *, processors: int | None = None) -> None:
+        """Start a waiting job at a size."""
+        ...
+
+    def resize(self, job: LiveJob, processors: int, held: Any, /) -> None:
+        """Give a running job another size, with the capacity that it holds from now on."""
+        ...
+
+
+def carry_sized_start(execution: Sizing, decision: Start) -> str | None:
+    """Start a waiting elastic job at the size that a decision names, or return why this is impossible."""
+    job, place, _, allocation, processors = decision
+    assert processors is not None
+    if job.state != "waiting" or job.place is not place:
+        return f"cannot start {job!r} on {place.name}: it does not wait for it"
+    if job.elastic is None:
+        return f"processors: must be None for a job that is not elastic, got {processors!r}"
+    if allocation is not None:
+        return f"allocation: must be None beside a size, got {allocation!r}"
+    reason: str | None = job.elastic.why_not(processors)
+    if reason is None and processors != job.preferred:
+        reason = place.why_rigid
+    if reason is not None:
+        return reason
+    if job.past is not None and job.past.resumes:
+        return f"processors: must be None for a suspended job, which resumes as it was, got {processors!r}"
+    if not fits_at(place, job, processors):
+        return f"does not fit: {processors} processors, {place.free} of {place.capacity} are free"
+    execution.start(job, place, processors=processors)
+    return None
+
+
+def carry_resize(execution: Sizing, decision: Resize) -> str | None:
+    """Give a running job another size, or return why this is impossible."""
+    job, processors = decision.work, decision.processors
+    if not isinstance(job, LiveJob) or job.run is None or job.run.released:
+        return f"cannot resize {job!r}: it is not running"
+    place = job.run.place
+    if place not in execution.places:
+        return f"cannot resize {job!r}: it is running on another system"
+    if job.elastic is None:
+        return f"cannot resize {job!r}: it is not elastic"
+    reason = job.elastic.why_not(processors) or place.why_rigid
+    if reason is not None or processors == job.processors:
+        return reason
+    held: Any = resized(place, job, job.run.grant, processors)
+    if held is None:
+        more = processors - job.processors
+        return f"does not fit: {more} more processors, {place.free} of {place.capacity} are free"
+    execution.resize(job, processors, held)
+    return None

@@ -25,7 +25,7 @@ from simmodel.systems.cluster.queueing import able, places_of
 from simmodel.work.job import Job, LiveJob, rule_of
 from simmodel.work.malleable import MalleableJob
 from simmodel.work.prepare import Prepared, planned_seconds, prepare
-from simmodel.work.rows import elastics_of
+from simmodel.work.workload import elastics_of
 
 if TYPE_CHECKING:
     from simpy.events import Event

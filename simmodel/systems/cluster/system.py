@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
+from numbers import Integral
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
 
 from simmodel.environment import Environment
 from simmodel.foundation.entries import load
@@ -23,6 +27,8 @@ from simmodel.systems.cluster.execution import JobExecution
 from simmodel.systems.cluster.intake import ChunkedReplay, Intake, columns_of_log
 from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.kinds import Kind
+from simmodel.systems.submissions import Logs, read_submissions
 from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob
 from simmodel.work.prepare import Estimates, Overrun, Prepared, Sharing, as_workload, distinct_jobs
@@ -39,12 +45,12 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.future.guest import Forecast
     from simmodel.systems.cluster.run_times import Predictions
+    from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.prepare import JobsGiven
 
-__all__ = ["Cluster"]
-
+__all__ = ["CLUSTER", "Cluster", "ClusterKind"]
 
 _PREDICTIONS: Any = "simmodel.systems.cluster.run_times:Predictions"
 _MIRRORED: Any = "simmodel.systems.cluster.mirrored:MirroredExecution"
@@ -666,3 +672,46 @@ def _adds_nothing(job: Job) -> bool:
 
 def _nothing() -> None:
     """Do nothing."""
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class ClusterKind(Kind):
+    """The kind of clusters; the platform may come from the log, and its number of processors may be replaced."""
+
+    def of_nodes(self, spec: Any) -> frozenset[str]:
+        """Return ``"cores"`` if all partitions have nodes, and ``"memory"`` if any of these has some."""
+        if spec is None or not all(partition.nodes for partition in spec.partitions):
+            return frozenset()
+        memory = any(node.memory for partition in spec.partitions for node in partition.nodes)
+        return frozenset({"cores", "memory"} if memory else {"cores"})
+
+    def read_work(
+        self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Submissions, Any]:
+        """Return the submissions and the cluster's spec, by default that of the log."""
+        work = read_submissions("jobs", given, of_nodes=self.of_nodes(spec), seed=seed)
+        assert isinstance(work, Logs)
+        processors = inputs.get("processors")
+        if processors is not None:
+            if isinstance(processors, bool) or not isinstance(processors, Integral) or int(processors) <= 0:
+                raise InputError(f"must be a whole number > 0, got {processors!r}", place="processors")
+            processors = int(processors)
+        elif spec is None:
+            log = work.logs[0].workload
+            processors = log.processors
+            if processors is None:
+                raise InputError(f"missing processors: log {log.name!r} does not specify those of its machine")
+        if spec is None:
+            assert processors is not None
+            return work, ClusterSpec.simple(int(processors))
+        return work, spec if processors is None else spec.with_processors(processors)
+
+
+CLUSTER = ClusterKind(
+    name="cluster",
+    spec=ClusterSpec,
+    system=Cluster,
+    snapshot="simmodel.snapshots.cluster:ClusterSnapshot",
+    options=ClusterOptions,
+    inputs=("processors",),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError, unknown
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from simmodel.records.tables import Change
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.scheduling.problem import Problem
-    from simmodel.scheduling.protocol import Estimate, Place, View
+    from simmodel.scheduling.protocol import Decides, Estimate, Place, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.destination import BrokeredJob, Destination
@@ -64,7 +64,7 @@ class GridCore(Broker):
     """A grid without snapshots and results: see :class:`~simmodel.systems.grid.system.Grid`."""
 
     kind = "grid"
-    asks = ("places", "plans", "systems")
+    asks: ClassVar[tuple[Decides, ...]] = ("places", "plans", "systems")
     own_homes = True
     places: tuple[Site, ...]
     ledger: GridLedger

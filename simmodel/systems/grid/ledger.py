@@ -28,7 +28,7 @@ Try = tuple[int, int, float, float, int, str]
 
 NAN = float("nan")
 
-INSTANTS = ("assigned", "queued", "start", "executing", "end", "finished")
+INSTANTS: tuple[str, ...] = ("assigned", "queued", "start", "executing", "end", "finished")
 """Instants (s) of a job: assigned to a site, in its queue, start and end of holding cores, of executing, the end."""
 
 

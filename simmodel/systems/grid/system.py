@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
+import attrs
 import numpy as np
 
 from simmodel.foundation.errors import InputError, SnapshotError
+from simmodel.platform.grid import GridSpec
+from simmodel.platform.options import GridOptions, Options
 from simmodel.records.streamed_recorder import EVERY, Extent
+from simmodel.scheduling.registry import policy as policy_of
+from simmodel.scheduling.scheduler import check_decides
+from simmodel.snapshots.grid import GridSnapshot
 from simmodel.systems.broker.core import Part
-from simmodel.systems.grid.core import GridCore
+from simmodel.systems.grid.core import GridCore, asked_of_sites
+from simmodel.systems.grid.data_scheduler import chosen_data_policy
 from simmodel.systems.grid.ledger import StreamedLedger
 from simmodel.systems.grid.record import grid_result, job_table, place_table, result_of, run_table
 from simmodel.systems.grid.snapshots import capture_grid, restore_grid
+from simmodel.systems.kinds import Kind
+from simmodel.systems.submissions import read_submissions
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,11 +36,14 @@ if TYPE_CHECKING:
     from simmodel.results.grid import GridResult
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.grid import GridSnapshot
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.grid.core import GridCore
     from simmodel.systems.kinds import GivenPolicies
+    from simmodel.systems.submissions import GivenWork, Submissions
+    from simmodel.systems.system import System
     from simmodel.work.table import Table
 
-__all__ = ["Grid", "GridStream"]
+__all__ = ["GRID", "Grid", "GridKind", "GridStream"]
 
 
 class GridStream:
@@ -241,3 +255,63 @@ class Grid(GridCore):
         """Return the result so far; ``name`` is its name in tables."""
         name = name or self.scheduler.policy_name
         return grid_result(self, name) if self.stream is None else self.stream.result(name)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class GridKind(Kind):
+    """The kind of grids: the homes of work are sites, each of which has a policy."""
+
+    asks = GridCore.asks
+    homes = True
+
+    def of_nodes(self, spec: Any) -> frozenset[str]:
+        """Return ``"files"``, ``"cores"`` if all sites have hosts, and ``"memory"`` if any of these has some."""
+        return asked_of_sites(spec)
+
+    def read_work(
+        self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Submissions, Any]:
+        """Return the submissions, whose homes are sites, and the spec."""
+        homes = [site.name for site in spec.sites]
+        return read_submissions("jobs", given, homes=homes, of_nodes=self.of_nodes(spec), seed=seed), spec
+
+    def build(
+        self,
+        env: Environment,
+        spec: GridSpec,
+        policy: PolicyLike,
+        options: Options,
+        *,
+        policies: GivenPolicies = None,
+        name: str | None = None,
+    ) -> System[Any]:
+        """Return a live grid."""
+        return Grid(env, spec, policy, policies=policies, name=name, **options.values())
+
+    def check_data(self, snapshot: Snapshot, given: PolicyLike | None) -> None:
+        """Raise ``InputError`` if the data policy is unknown, or none is given and that of the snapshot has no name."""
+        assert isinstance(snapshot, GridSnapshot)
+        check_decides(policy_of(chosen_data_policy(snapshot.data, given)), ("data",), "the data manager of a grid")
+
+    def restore(
+        self,
+        env: Environment,
+        snapshot: Snapshot,
+        policy: PolicyLike | None = None,
+        *,
+        policies: GivenPolicies = None,
+        data: PolicyLike | None = None,
+    ) -> System[Any]:
+        """Return a live grid that continues from a snapshot."""
+        assert isinstance(snapshot, GridSnapshot)
+        return Grid.from_snapshot(env, snapshot, policy, policies, data)
+
+
+GRID = GridKind(
+    name="grid",
+    spec=GridSpec,
+    system=Grid,
+    snapshot="simmodel.snapshots.grid:GridSnapshot",
+    options=GridOptions,
+    policy="least-loaded",
+)

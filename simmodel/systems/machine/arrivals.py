@@ -14,10 +14,9 @@ from simmodel.foundation.units import show_quantity
 from simmodel.resources.processors.task_shares import TaskShares
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.machine.state import LiveSet, MachineState
-from simmodel.work.livetask import LiveData, LiveTask
-from simmodel.work.precedence import topological_order
 from simmodel.work.task import shares_of
-from simmodel.work.taskset import TaskSet
+from simmodel.work.taskset import LiveData, LiveTask, TaskSet
+from simmodel.work.workflow import topological_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ import numpy as np
 
 from simmodel.foundation.display import counted
 from simmodel.records.tables import reason_table
-from simmodel.records.task_moments import CPU_USE, STOPPED, TRANSFERS
+from simmodel.records.task_record import CPU_USE, STOPPED, TRANSFERS
 from simmodel.resources.processors.services import STAMPS
 from simmodel.results.machine import MachineResult
 from simmodel.systems.machine.recorded import assumed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.systems.machine.state import MachineState
-    from simmodel.work.livetask import LiveTask
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["machine_result"]
 

@@ -12,8 +12,7 @@ import numpy as np
 from simpy.events import URGENT
 
 from simmodel.foundation.errors import InputError, SnapshotError, clipped
-from simmodel.resources.data.data_holder import RoomClaim
-from simmodel.resources.data.memory import MemoryPool
+from simmodel.resources.data.memory import MemoryPool, RoomClaim
 from simmodel.resources.network.links import Link
 from simmodel.resources.network.transfer import Transfer
 from simmodel.resources.processors.services import CoreTicket
@@ -42,8 +41,7 @@ from simmodel.systems.policy_state import (
     restore_streams,
     stream_states,
 )
-from simmodel.work.livetask import LiveData, LiveTask
-from simmodel.work.taskset import TaskSet
+from simmodel.work.taskset import LiveData, LiveTask, TaskSet
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment

@@ -13,7 +13,7 @@ from simpy.events import Event
 
 from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import MachineSpec, MemoryPoolSpec, ProcessorSpec
-from simmodel.records.task_moments import PHASES
+from simmodel.records.task_record import PHASES
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.models import check_model, model_named
 from simmodel.resources.processors.manycore import ManyCores
@@ -21,8 +21,7 @@ from simmodel.resources.processors.processor import Processor
 from simmodel.scheduling.problem import Problem
 from simmodel.systems.system import System
 from simmodel.work.live import LiveWork
-from simmodel.work.livetask import LiveData, LiveTask
-from simmodel.work.taskset import TaskSet
+from simmodel.work.taskset import LiveData, LiveTask, TaskSet
 
 if TYPE_CHECKING:
     from array import array
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from simmodel.resources.processors.services import ProcessorServices, Shares
     from simmodel.scheduling.ready_tasks import ReadyTasks
     from simmodel.systems.machine.mover import DataMover
-    from simmodel.work.livetask import LiveData, LiveTask
+    from simmodel.work.taskset import LiveData, LiveTask
 
 __all__ = [
     "CoreUse",

@@ -5,9 +5,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import attrs
+
 from simmodel.environment import Environment
+from simmodel.formats.hetsim_config import read_hetsim_config
 from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.network import NetworkSpec
@@ -22,6 +27,7 @@ from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready_tasks import ReadyTasks
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
+from simmodel.systems.kinds import Kind
 from simmodel.systems.machine.arrivals import bring_to_life, estimate_set, why_not
 from simmodel.systems.machine.mover import DataMover
 from simmodel.systems.machine.state import (
@@ -33,18 +39,19 @@ from simmodel.systems.machine.state import (
     build_processors,
     problem_of,
 )
+from simmodel.systems.submissions import read_submissions
 from simmodel.systems.system import EstimateBasis
-from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.task import shares_of
-from simmodel.work.taskset import TaskSet
+from simmodel.work.taskset import LiveData, LiveTask, TaskSet
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.results.machine import MachineResult
     from simmodel.snapshots.machine import MachineSnapshot
+    from simmodel.systems.submissions import GivenWork, Submissions
 
-__all__ = ["Machine"]
+__all__ = ["MACHINE", "Machine", "MachineKind"]
 
 _NOT_OPEN = ("to come", "done", "cancelled")
 _HOOKS = ("task_ready", "task_assigned", "task_ended", "task_stopped")
@@ -616,3 +623,33 @@ def _estimate(view: View, task: LiveTask, place: Processor) -> Estimate:
     """Estimate from the queue of a processor; transfers are assumed to have their links to themselves."""
     transfer = place.expected_transfer(task, behind=True)
     return Estimate(place.available, place.expected_setup(task), transfer, place.expected_run(task))
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class MachineKind(Kind):
+    """The kind of machines; a HetSim configuration may define the distribution of the work and complete the spec."""
+
+    asks = ("places", "plans", "tasks")
+
+    def read_work(
+        self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Submissions, Any]:
+        """Return the work, and the machine spec with the reconfiguration times of the configuration."""
+        config = inputs.get("config")
+        if isinstance(config, (str, Path)):
+            config = read_hetsim_config(config)
+        if config is not None:
+            spec = config.on_machine(spec)
+        return read_submissions("tasks", given, seed=seed, machine=spec, config=config), spec
+
+
+MACHINE = MachineKind(
+    name="machine",
+    spec=MachineSpec,
+    system=Machine,
+    snapshot="simmodel.snapshots.machine:MachineSnapshot",
+    options=MachineOptions,
+    inputs=("config",),
+    policy="hrr",
+    work="tasks",
+)

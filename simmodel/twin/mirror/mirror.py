@@ -25,7 +25,7 @@ from simmodel.twin.mirror.reconcile import SLACK, missing
 from simmodel.twin.sources import Refused
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.policy_base import Policy
+    from simmodel.scheduling.protocol import Policy
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.jobs import RunningWork, WorkState

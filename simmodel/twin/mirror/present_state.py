@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from simmodel.foundation.errors import InputError
-from simmodel.referee.explanation_parts import PROMISES, Change, instant_text, span_table
+from simmodel.referee.explanation import PROMISES, Change, instant_text, span_table
 from simmodel.referee.obstacles import waiting_parts, why_waits
 from simmodel.twin.audit_replay import continued
 from simmodel.twin.events import Released, job_id

@@ -226,7 +226,7 @@ class AdvisedLog(_Replay):
     Parameters
     ----------
     simulation
-        the cluster and its jobs, not yet begun (see :func:`~simmodel.runs.simulating.start`); its policy is not asked
+        the cluster and its jobs, not yet begun (see :func:`~simmodel.runs.scenario.start`); its policy is not asked
     cluster
         the name of the cluster
     speed

@@ -70,7 +70,7 @@ class Page:
         notes: Iterable[str] = (),
         scenario: Mapping[str, Plain] | None = None,
     ) -> None:
-        from simmodel.records.versions import versions
+        from simmodel.records.tables import versions
 
         self._arrays: list[bytes] = []
         self._size = 0

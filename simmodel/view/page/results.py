@@ -15,7 +15,7 @@ from simmodel.metrics.statistics import batch_means
 from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
-from simmodel.records.task_moments import MOMENTS, PHASES
+from simmodel.records.task_record import MOMENTS, PHASES
 from simmodel.view.gantt import pieces
 from simmodel.view.grid_plots import busiest_links, site_positions
 from simmodel.view.machine_gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces

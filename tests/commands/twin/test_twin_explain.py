@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simmodel.cli import main
-from simmodel.referee.explanation_parts import instant_text
+from simmodel.referee.explanation import instant_text
 from simmodel.twin.slurm.describe import describe_slurm
 from tests.helpers.slurm_stub import JOB, write_stub
 from tests.helpers.slurm_texts import LICENCES, RESERVATIONS, TEXTS

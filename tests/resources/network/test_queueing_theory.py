@@ -11,7 +11,7 @@ from simmodel.metrics.statistics import replications
 from simmodel.policies import Backfill
 from simmodel.resources.pools.claims import Preempted
 from simmodel.resources.pools.counts import CountPool
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 from tests.helpers.examples import up_to

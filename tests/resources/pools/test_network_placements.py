@@ -40,7 +40,7 @@ def chosen(made, count):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("placement", NETWORKED)
 def test_each_one_keeps_the_rules_of_placements(placement):
-    from simmodel.testing.placements import check_placement
+    from simmodel.testing.resources import check_placement
 
     check_placement(placement, {})
 

@@ -12,12 +12,12 @@ from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.claims import Lost
-from simmodel.resources.pools.consumables import Consumables
 from simmodel.resources.pools.counts import CountPool
 from simmodel.resources.pools.node_profile import NodeProfile
 from simmodel.resources.pools.nodes import NodePool
+from simmodel.resources.pools.pool import Consumables
 from simmodel.resources.pools.profile import CountProfile
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job, LiveJob

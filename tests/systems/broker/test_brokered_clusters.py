@@ -15,8 +15,7 @@ from simmodel.policies.brokers import LeastLoaded
 from simmodel.policies.estimates import EarliestFinish, EarliestStart
 from simmodel.policies.mapping import Random, RoundRobin, Share
 from simmodel.records.broker_record import BrokerRecord
-from simmodel.runs.scenario import Scenario, load_scenario
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import Scenario, load_scenario, simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster

@@ -18,7 +18,7 @@ from simmodel.platform.cluster import (
     ReservationSpec,
 )
 from simmodel.resources.pools.counts import CountPool
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from tests.helpers.batch_cases import to_workload

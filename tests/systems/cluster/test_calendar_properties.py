@@ -14,7 +14,7 @@ from simmodel.platform.cluster import (
     OutageSpec,
     PartitionSpec,
 )
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from tests.helpers.batch_cases import cases, to_workload

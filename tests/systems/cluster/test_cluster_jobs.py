@@ -7,7 +7,7 @@ import pytest
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, Stalled
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, WakeAt
 from simmodel.scheduling.registry import policy_names
 from simmodel.systems.cluster.system import Cluster

@@ -10,7 +10,7 @@ from simmodel import Cluster, Environment
 from simmodel.platform.cluster import ClusterSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.policies import Easy
 from simmodel.policies.preemption import Preemptive
-from simmodel.runs.simulating import simulate
+from simmodel.runs.scenario import simulate
 from simmodel.scheduling.protocol import Preempt, Start, WakeAt
 from simmodel.work.job import Job
 

@@ -18,7 +18,7 @@ from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.settings import SlurmConf
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.verification import why
-from simmodel.runs.simulating import simulate, start
+from simmodel.runs.scenario import simulate, start
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.site.folder import SlurmFolder
 from simmodel.work.table import Table
