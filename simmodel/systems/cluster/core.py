@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from simmodel.resources.network.flow import Flow
     from simmodel.resources.network.network import Network
     from simmodel.resources.pools.pool import Consumables
+    from simmodel.scheduling.scheduler import Scheduler
     from simmodel.scheduling.usage import Usage
     from simmodel.work.checkpoint import Checkpoint
     from simmodel.work.job import Job
@@ -180,13 +181,18 @@ class ClusterCore:
         hooks that are called for every job
     wake, wake_anyway, wake_last, decide
         request a decision at the end of the instant or, if ``by_event``, of the event; the same even if nothing waits;
-        the same as the last act of an event; decide at once
+        the same as the last act of an event; decide at once. They do nothing until a scheduler is asked
+    settle
+        releases the grants of jobs that have ended by now, for submissions that precede ends
+    tries_every_submission
+        whether the policy also decides when a new job does not fit
     """
 
     wake: Callable[[], object]
     wake_anyway: Callable[[], object]
     wake_last: Callable[[], object]
     decide: Callable[[], object]
+    settle: Callable[[], object]
 
     def __init__(self, env: Environment, spec: ClusterSpec, name: str, options: ClusterOptions) -> None:
         self.env = env
@@ -209,6 +215,8 @@ class ClusterCore:
         self.end_priority = SUBMIT if self.submits_first else END
         self.calendar_priority = self.end_priority + 0.5
         self.submit_priority = END if self.submits_first else SUBMIT
+        self.wake = self.wake_anyway = self.wake_last = self.decide = _nothing
+        self.tries_every_submission = False
         self.usages: list[Usage] = []
         self._recorder: object = None
         self._followers: list[object] = []
@@ -241,6 +249,27 @@ class ClusterCore:
     def lost(self) -> str:
         """The status of runs that a failure stops."""
         return "requeued" if self.spec.on_failure == "resubmit" else "lost"
+
+    def ask(self, scheduler: Scheduler) -> None:
+        """Ask a scheduler for decisions from now on, after each event or at the end of an instant."""
+        self.tries_every_submission = scheduler.policy.tries_every_submission
+        self.decide = scheduler.decide
+        if not self.by_event:
+            self.wake, self.wake_anyway = scheduler.wake, scheduler.wake_for_running
+            self.wake_last = scheduler.wake_last
+            return
+
+        def decide() -> None:
+            if self.submits_first:
+                self.settle()
+            scheduler.decide()
+
+        def decide_anyway() -> None:
+            scheduler.asked_for = True
+            decide()
+
+        self.wake = self.wake_last = decide
+        self.wake_anyway = decide_anyway
 
     def hear(self, recorder: object) -> None:
         """Call the hooks of the cluster's recorder, if any, after those of observers."""
@@ -276,6 +305,10 @@ class ClusterCore:
         """Call a hook."""
         for call in self._hooks[hook]:
             call(*what)
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _pools(env: Environment, spec: ClusterSpec, consumables: Consumables) -> dict[str, Pool]:

@@ -182,7 +182,8 @@ class Cluster(System[LiveJob]):
         self._forecasts: dict[str, Forecast] = {}
         self.report = Report()  # of jobs that arrive after a snapshot
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, core.by_event)
-        self._find_out_when_to_decide()
+        if self.execution.plans:
+            core.ask(self.scheduler)
         env.register_waits(self)
         self.scheduler.policy.attach(self)
         for pool in core.places:
@@ -201,42 +202,6 @@ class Cluster(System[LiveJob]):
         from simmodel.systems.cluster.calendar import Calendar
 
         return Calendar(self.core, self.execution, self.dependencies, self.cancel)
-
-    def _find_out_when_to_decide(self) -> None:
-        core, scheduler = self.core, self.scheduler
-        self.queueing.settle = self.execution.settle
-        self.queueing.tries_every_submission = scheduler.policy.tries_every_submission
-        for pool in self.places:
-            pool.changed.append(self._tell_above)
-        if not self.execution.plans:
-            core.wake = core.wake_anyway = core.wake_last = core.decide = _nothing
-            return
-        core.decide = scheduler.decide
-        core.wake = self._decide_now if core.by_event else scheduler.wake
-        core.wake_anyway = self._decide_anyway if core.by_event else scheduler.wake_for_running
-        core.wake_last = core.wake if core.by_event else scheduler.wake_last
-        for pool in self.places:
-            pool.changed.append(self._capacity_changed)
-
-    def _tell_above(self) -> None:
-        for call in self.changed:
-            call()
-
-    def _capacity_changed(self) -> None:
-        """Wake the scheduler, also without waiting work if running jobs may grow."""
-        if self.execution.malleable:
-            self.core.wake_anyway()
-        else:
-            self.core.wake()
-
-    def _decide_now(self) -> None:
-        if self.core.submits_first:
-            self.execution.settle()
-        self.scheduler.decide()
-
-    def _decide_anyway(self) -> None:
-        self.scheduler.asked_for = True
-        self._decide_now()
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -668,10 +633,6 @@ def _adds_nothing(job: Job) -> bool:
     """Whether a live job has all that its request has, but for its name."""
     waits = job.dependencies or job.group is not None
     return job.plain and not (waits or job.inputs or job.outputs or job.site is not None or job.keeps_work)
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 @attrs.frozen(kw_only=True, repr=False)
