@@ -406,11 +406,6 @@ class Cluster(System[LiveJob]):
 
     # ------------------------------------------------------------------ as a place
 
-    @property
-    def plain_pool(self) -> Pool | None:
-        """The place of jobs that request only processors and time: the only place, if no queue has limits."""
-        return None if self.rules else self.core.only_pool
-
     def forecast(self, by: EstimateBasis = "requested") -> Forecast:
         """Return the cached forecast of the cluster by requested or by actual run times."""
         from simmodel.systems.cluster.future.guest import Forecast
@@ -489,18 +484,6 @@ class Cluster(System[LiveJob]):
         now = self.env.now
         left = sum(pool.running.left.at(now) for pool in self.places)
         return Load(self.free, len(self.view.waiting), self.queueing.queued.work, left)
-
-    def watch_load(self, changed: Callable[[], object]) -> None:
-        """Call a function from now on whenever the load or the capacity changes other than with time."""
-        self.queueing.queued.changed.append(changed)
-        for pool in self.places:
-            pool.running.left.changed.append(changed)
-            pool.changed.append(changed)
-
-    @property
-    def endless_work(self) -> bool:
-        """Whether a running or waiting job has no expected end."""
-        return bool(self.queueing.queued.endless or any(pool.running.left.endless for pool in self.places))
 
     # ------------------------------------------------------------------ record
 
