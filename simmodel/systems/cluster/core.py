@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import ClusterSpec, PartitionSpec
     from simmodel.platform.options import ClusterOptions
+    from simmodel.records.recorder import JobRecorder
     from simmodel.resources.data.storage import Storage
     from simmodel.resources.network.flow import Flow
     from simmodel.resources.network.network import Network
@@ -177,6 +178,8 @@ class ClusterCore:
         event priorities of ends, submissions and capacity changes within an instant
     usages
         records of the consumption of users
+    recorder
+        the recorder of the cluster's jobs, or ``None`` if it keeps no record
     on_submitted, on_started, on_ended
         hooks that are called for every job
     wake, wake_anyway, wake_last, decide
@@ -218,7 +221,7 @@ class ClusterCore:
         self.wake = self.wake_anyway = self.wake_last = self.decide = _nothing
         self.tries_every_submission = False
         self.usages: list[Usage] = []
-        self._recorder: object = None
+        self.recorder: JobRecorder | None = None
         self._followers: list[object] = []
         self._hooks: dict[str, Hooks] = {}
         self.on_submitted: Hooks = ()
@@ -271,10 +274,17 @@ class ClusterCore:
         self.wake = self.wake_last = decide
         self.wake_anyway = decide_anyway
 
-    def hear(self, recorder: object) -> None:
-        """Call the hooks of the cluster's recorder, if any, after those of observers."""
-        self._recorder = recorder
+    def hear(self, recorder: JobRecorder | None) -> None:
+        """Keep the record by a recorder, if any, whose hooks are called after those of observers."""
+        self.recorder = recorder
         self.find_hooks()
+
+    def record_submissions(self) -> None:
+        """Record jobs at their submission from now on: the recorder does not expect all of them."""
+        recorder = self.recorder
+        if recorder is not None and not recorder.hears_submissions:
+            recorder.hear_submissions()
+            self.find_hooks()
 
     def follow(self, follower: object) -> None:
         """Call the hooks of what follows this cluster alone, after all others."""
@@ -283,9 +293,8 @@ class ClusterCore:
 
     def find_hooks(self) -> None:
         """Collect the hooks of observers, of the cluster's recorder, its predictions and its followers, in order."""
-        own = self._recorder
         for name in _HOOKS:
-            called = (heard(each, name) for each in (own, self.predictions, *self._followers))
+            called = (heard(each, name) for each in (self.recorder, self.predictions, *self._followers))
             self._hooks[name] = self.env.hooks(name) + tuple(call for call in called if call is not None)
         self._bind()
 
