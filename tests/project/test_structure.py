@@ -30,7 +30,7 @@ LIMITS = {
     "files that two jobs enter": 34,
     "functions that two jobs enter": 307,
     "methods of a pool": 35,
-    "lines of Cluster": 600,
+    "lines of Cluster": 477,
 }
 """What each figure is at most: to be lowered with the figure, never raised."""
 

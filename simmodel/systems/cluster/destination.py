@@ -213,5 +213,11 @@ class ClusterDestination(Destination):
         if cluster.core.overrun == "stop" and job._length > job.limit and not (spec and spec.own_end):
             job._outcome = "timeout"
         self.forecast.adds(job)
-        self.handed.append((cluster.take_over(job, plain=plain), job.row))
+        cluster.intake.receive(job)
+        job.submit = cluster.env._now
+        if plain:  # it costs no more than a job of a log
+            cluster.queueing.admit(job)
+        else:
+            cluster.intake.take_in(job)
+        self.handed.append((job.index, job.row))
         return job

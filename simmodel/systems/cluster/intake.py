@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.errors import ImpossibleWork, InputError, unknown
+from simmodel.records.streamed_recorder import StreamedRecorder
 from simmodel.systems.arrivals import (
     BLOCK,
     Arrivals,
@@ -19,25 +20,27 @@ from simmodel.systems.arrivals import (
     known_here,
     name_of,
     needs_specs,
+    note_left_out,
+    prepared_of,
     specs,
 )
 from simmodel.systems.cluster.queueing import able, places_of
 from simmodel.work.job import Job, LiveJob, rule_of
 from simmodel.work.malleable import MalleableJob
-from simmodel.work.prepare import Prepared, planned_seconds, prepare
+from simmodel.work.prepare import Prepared, as_workload, distinct_jobs, planned_seconds, prepare
 from simmodel.work.workload import elastics_of
 
 if TYPE_CHECKING:
     from simpy.events import Event
 
     from simmodel.environment import Call, ToCome
-    from simmodel.records.streamed_recorder import StreamedRecorder
     from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.dependencies import Dependencies
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.elastic import Elastic
+    from simmodel.work.prepare import JobsGiven
     from simmodel.work.workload import Report, Workload
 
 __all__ = ["ChunkedReplay", "Intake", "PlainArrivals", "PlainJob", "Submission", "columns_of_log"]
@@ -165,6 +168,10 @@ class Intake:
         number of a job minus its row in the record
     sources, submissions
         arriving plain jobs; other arriving jobs by their calls
+    chunks
+        the replay of a workload that is read in chunks, or ``None``
+    reports
+        counts of what was skipped, repaired and rejected, of each workload
     """
 
     def __init__(
@@ -174,16 +181,23 @@ class Intake:
         dependencies: Dependencies,
         cancel: Callable[[LiveJob], object],
         over: Callable[[LiveJob], object],
+        count_coming: Callable[[int], object],
+        *,
+        mirrored: bool,
     ) -> None:
         self._core = core
         self._queueing = queueing
         self._dependencies = dependencies
         self._cancel = cancel
         self._over = over
+        self._count_coming = count_coming
+        self._mirrored = mirrored  # whether starts and ends are reported from outside
         self.submitted = 0
         self.offset = 0
         self.sources: list[PlainArrivals] = []
         self.submissions: dict[Call, Submission] = {}
+        self.chunks: ChunkedReplay | None = None
+        self.reports: list[Report] = []
         self._cancellations: dict[LiveJob, Call] = {}
 
     # ------------------------------------------------------------------ live jobs
@@ -248,11 +262,39 @@ class Intake:
             reason = why_no_traffic(spec, pool)
         return job, reason or core.io.why_not(spec)
 
-    def check_one(self, spec: Job) -> None:
-        """Check a job that is submitted now (see :meth:`check`)."""
-        self.check(((name_of(spec, self.submitted + 1, self._dependencies.known), spec),))
-
     # ------------------------------------------------------------------ submission
+
+    def submit(self, spec: Job, since: float | None, number: int | None) -> LiveJob:
+        """Submit a job now: see :meth:`Cluster.submit <simmodel.systems.cluster.system.Cluster.submit>`."""
+        core, now = self._core, self._core.env.now
+        if not isinstance(spec, Job):
+            raise InputError(f"must be a Job, got {spec!r}", place="work")
+        if since is not None and not since <= now:
+            raise InputError(f"must be an instant <= {now:g} s, got {since!r}", place="since")
+        if number is not None and core.recorder is not None:
+            raise InputError(f"must be None for a cluster that keeps a record, got {number!r}", place="number")
+        self.check(((name_of(spec, self.submitted + 1, self._dependencies.known), spec),))
+        job, reason = self.live(spec)
+        if reason is not None and (not self._mirrored or job.place.why_not(job) is not None):
+            raise ImpossibleWork(f"{core.name}: job {job.id}: {reason}")
+        if since is not None:
+            job.submit = since
+        self.receive(job, number)
+        self.take_in(job)
+        if self._mirrored and job.rules is None and job.request is None and _adds_nothing(spec):
+            job._job = None  # its copies in what-ifs cost as little as those of jobs of a log
+        return job
+
+    def receive(self, job: LiveJob, number: int | None = None) -> None:
+        """Assign a number, by default the next one, and a row in the record to a job that is about to be submitted."""
+        if self.chunks is not None:
+            raise InputError(f"{self._core.name}: cannot take jobs one by one while it reads a workload in chunks")
+        self._core.record_submissions()
+        job.seq = seq = self.submitted if number is None else number
+        job.index = seq - self.offset
+        if seq >= self.submitted:
+            self.submitted = seq + 1
+        self._count_coming(1)
 
     def check(self, jobs: Iterable[tuple[object, Job]]) -> None:
         """Check the ids, queues and partitions of jobs that are about to be submitted, given with their names.
@@ -295,8 +337,15 @@ class Intake:
             workload, core.largest, core.estimates, core.overrun, too_large=core.too_large, timed=core.io.timed
         )
 
-    def replay(self, workload: Workload, prepared: Prepared) -> None:
-        """Plan the submission of the jobs of a workload."""
+    def replay(self, given: JobsGiven) -> Prepared:
+        """Plan the submission of the jobs of a workload; return them as prepared. The caller counts them."""
+        workload, repeated = distinct_jobs(as_workload(given))
+        prepared = prepared_of(workload, repeated, self.check, self.prepare)
+        note_left_out(workload, self._core.offers, prepared.report)
+        self.reports += [workload.report, prepared.report]
+        recorder = self._core.recorder
+        if recorder is not None and not recorder.expect(columns_of_log(workload, prepared)):
+            self._core.record_submissions()
         first = self.admit(workload, prepared)
         if self.one_by_one(workload):
             for coming in self.submissions_of(workload, prepared, first):
@@ -305,6 +354,18 @@ class Intake:
             rows = range(first, first + len(workload))
             numbers = {row: row + self.offset for row in rows} if self.offset else None
             self.expect(plain_blocks(workload, prepared, first), numbers)
+        return prepared
+
+    def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
+        """Plan the submission of the jobs of a workload that is read in chunks, into a record that is streamed."""
+        recorder = self._core.recorder
+        if not isinstance(recorder, StreamedRecorder) or self.submitted:
+            message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
+            raise InputError(f"{message}, got {workload!r}", place="workload")
+        self._dependencies.forgets = True
+        self.chunks = ChunkedReplay(self._core, self, self._count_coming, workload, recorder)
+        self.reports.append(self.chunks.report)
+        self.chunks.begin()
 
     def one_by_one(self, workload: Workload) -> bool:
         """Whether each job of a workload becomes a ``Job``, since it may request more than processors and time."""
@@ -375,6 +436,12 @@ class Intake:
     def cancellations(self) -> list[ToCome]:
         """List the planned cancellations, each with the number of its job."""
         return [call.to_come("cancel", job.seq) for job, call in self._cancellations.items() if call.pending]
+
+
+def _adds_nothing(job: Job) -> bool:
+    """Whether a live job has all that its request has, but for its name."""
+    waits = job.dependencies or job.group is not None
+    return job.plain and not (waits or job.inputs or job.outputs or job.site is not None or job.keeps_work)
 
 
 def _place_of(job: LiveJob, spec: Job, core: ClusterCore) -> Pool:

@@ -25,6 +25,7 @@ from simmodel.systems.policy_state import (
 from simmodel.work.job import Job, LiveJob, Run
 from simmodel.work.malleable import MalleableJob
 from simmodel.work.prepare import planned_seconds
+from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simpy.events import Event
@@ -39,11 +40,10 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.execution import JobExecution
-    from simmodel.systems.cluster.intake import ChunkedReplay, Intake, PlainJob
+    from simmodel.systems.cluster.intake import Intake, PlainJob
     from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.cluster.run_times import Predictions
     from simmodel.systems.dependencies import Dependencies
-    from simmodel.work.workload import Report
 
 __all__ = ["LiveCluster", "capture", "restore", "to_come"]
 
@@ -67,8 +67,6 @@ class LiveCluster(Protocol):
     scheduler: Scheduler
     view: View
     predictions: Predictions | None
-    chunks: ChunkedReplay | None
-    report: Report
 
     @property
     def calendar(self) -> Calendar:
@@ -90,9 +88,6 @@ class LiveCluster(Protocol):
 
     def live(self, spec: Job, /) -> tuple[LiveJob, str | None]:
         """Return the live job of a request, and why it can never run or ``None``."""
-
-    def receive(self, job: LiveJob, /) -> None:
-        """Submit a live job."""
 
     def idle(self) -> Event:
         """Return an event that is triggered once all work has ended."""
@@ -167,7 +162,7 @@ def capture(cluster: LiveCluster, actual: bool, *, predictor: bool = True) -> Cl
 
 
 def _refuse_claims(cluster: LiveCluster) -> None:
-    if cluster.chunks is not None:
+    if cluster.intake.chunks is not None:
         raise SnapshotError(f"{cluster.name} cannot be copied: it reads its workload in chunks")
     for job in cluster.execution.checkpoints.jobs():
         raise _shares(job)
@@ -434,7 +429,8 @@ class _Restored:
             for run, each in zip(self.runs, snapshot.running, strict=True)
             if each.end is None and run.job.seq not in self.unplanned
         )
-        arrivals = snapshot.arrivals
+        arrivals, report = snapshot.arrivals, Report()
+        cluster.intake.reports.append(report)
         running = {**{job.seq: job for job in (run.job for run in self.runs)}, **jobs}
         for at, _, what, about in snapshot.planned:
             if what == "end":
@@ -448,7 +444,7 @@ class _Restored:
             elif what == "submission":
                 work = arrivals[about[0]]
                 assert work.spec is not None
-                row, report = snapshot.rows[work.number], cluster.report
+                row = snapshot.rows[work.number]
                 cluster.intake.expect_one(Submission(at, row, work.number, work.spec, report))
             elif what == "cancel":
                 cluster.intake.cancel_at(running[about[0]], at)

@@ -12,26 +12,25 @@ import attrs
 
 from simmodel.environment import Environment
 from simmodel.foundation.entries import load
-from simmodel.foundation.errors import ImpossibleWork, InputError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
-from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
+from simmodel.records.streamed_recorder import EVERY
 from simmodel.scheduling.prediction import PredictorLike, predictor
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
-from simmodel.systems.arrivals import note_left_out, prepared_of
 from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
-from simmodel.systems.cluster.intake import ChunkedReplay, Intake, columns_of_log
+from simmodel.systems.cluster.intake import Intake
 from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.kinds import Kind
 from simmodel.systems.submissions import Logs, read_submissions
 from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob
-from simmodel.work.prepare import Estimates, Overrun, Prepared, Sharing, as_workload, distinct_jobs
+from simmodel.work.prepare import Estimates, Overrun, Prepared, Sharing
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -100,8 +99,6 @@ class Cluster(System[LiveJob]):
         the storages of the spec by name, and the network of its links, or ``None``
     predictions
         the planner of jobs with predicted run times, or ``None``
-    chunks
-        the replay of a workload that is read in chunks, or ``None``
 
     Hooks of observers: ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``,
     ``job_started(run)``, ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``,
@@ -168,18 +165,17 @@ class Cluster(System[LiveJob]):
         self._active = 0
         self.queueing = Queueing(core)
         self.dependencies = Dependencies(self)
-        self.intake = Intake(core, self.queueing, self.dependencies, self.cancel, self.over)
-        kind: type[JobExecution] = load(_MIRRORED) if execution == "mirrored" else JobExecution
-        self.execution = kind(core, self.queueing, self.dependencies, self.over, self.changed)
+        parts = core, self.queueing, self.dependencies
+        mirrored = execution == "mirrored"
+        self.intake = Intake(*parts, self.cancel, self.over, self.count_coming, mirrored=mirrored)
+        kind: type[JobExecution] = load(_MIRRORED) if mirrored else JobExecution
+        self.execution = kind(*parts, self.over, self.changed)
         self.start = self.execution.start  # type: ignore[method-assign] # the scheduler calls it once a job
         self.view = View(env, self.queueing.waiting, self.places, f"{self.name}.policy")
         self.view.choices = self.queueing.choices
         self.view.estimator = _estimate
         self.view.simulate = self._simulate
-        self.chunks: ChunkedReplay | None = None
-        self._reports: list[Report] = []  # of replays
         self._forecasts: dict[str, Forecast] = {}
-        self.report = Report()  # of jobs that arrive after a snapshot
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, core.by_event)
         if self.execution.plans:
             core.ask(self.scheduler)
@@ -242,23 +238,7 @@ class Cluster(System[LiveJob]):
         InputError
             if its id is in use, it names an unknown queue or partition, or ``since`` is in the future
         """
-        if not isinstance(work, Job):
-            raise InputError(f"must be a Job, got {work!r}", place="work")
-        if since is not None and not since <= self.env.now:
-            raise InputError(f"must be an instant <= {self.env.now:g} s, got {since!r}", place="since")
-        if number is not None and self.core.recorder is not None:
-            raise InputError(f"must be None for a cluster that keeps a record, got {number!r}", place="number")
-        self.intake.check_one(work)
-        job, reason = self.intake.live(work)
-        if reason is not None and (self.execution.plans or job.place.why_not(job) is not None):
-            raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
-        if since is not None:
-            job.submit = since
-        self.receive(job, number)
-        self.intake.take_in(job)
-        if not self.execution.plans and job.rules is None and job.request is None and _adds_nothing(work):
-            job._job = None  # its copies in what-ifs cost as little as those of jobs of a log
-        return job
+        return self.intake.submit(work, since, number)
 
     def check_names(self, job: Job, label: object) -> None:
         """Check that the queue and the partitions of a job exist here."""
@@ -267,31 +247,6 @@ class Cluster(System[LiveJob]):
     def live(self, spec: Job) -> tuple[LiveJob, str | None]:
         """Return the live job as if submitted now, and why it can never run or ``None``; has no side effects."""
         return self.intake.live(spec)
-
-    def receive(self, job: LiveJob, number: int | None = None) -> None:
-        """Assign a number, by default the next one, and a row in the record to a job that is about to be submitted."""
-        if self.chunks is not None:
-            raise InputError(f"{self.name}: cannot take jobs one by one while it reads a workload in chunks")
-        self.core.record_submissions()
-        intake = self.intake
-        job.seq = seq = intake.submitted if number is None else number
-        job.index = seq - intake.offset
-        if seq >= intake.submitted:
-            intake.submitted = seq + 1
-        self._active += 1
-
-    def take_over(self, job: LiveJob, *, plain: bool = True) -> int:
-        """Take over a live job of a broker, with its place and its planned times here; return its row.
-
-        ``plain``: it requests only processors and time, and costs no more than a job of a log.
-        """
-        self.receive(job)
-        job.submit = self.env._now
-        if plain:
-            self.queueing.admit(job)
-        else:
-            self.intake.take_in(job)
-        return job.index
 
     def replay(self, workload: JobsGiven, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.
@@ -302,15 +257,8 @@ class Cluster(System[LiveJob]):
         """
         if home is not None:
             raise InputError(f"must be None for a cluster, whose jobs have no home, got {home!r}", place="home")
-        workload, repeated = distinct_jobs(as_workload(workload))
-        prepared = prepared_of(workload, repeated, self.intake.check, self.intake.prepare)
-        note_left_out(workload, self.core.offers, prepared.report)
-        self._reports += [workload.report, prepared.report]
-        recorder = self.core.recorder
-        if recorder is not None and not recorder.expect(columns_of_log(workload, prepared)):
-            self.core.record_submissions()
+        prepared = self.intake.replay(workload)
         self._active += len(prepared.rows)
-        self.intake.replay(workload, prepared)
         return prepared
 
     reads_in_chunks = True
@@ -323,14 +271,7 @@ class Cluster(System[LiveJob]):
         InputError
             if the record is not streamed, jobs have been submitted, or a job comes too late or waits for another
         """
-        recorder = self.core.recorder
-        if not isinstance(recorder, StreamedRecorder) or self.intake.submitted:
-            message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
-            raise InputError(f"{message}, got {workload!r}", place="workload")
-        self.dependencies.forgets = True
-        self.chunks = ChunkedReplay(self.core, self.intake, self.count_coming, workload, recorder)
-        self._reports.append(self.chunks.report)
-        self.chunks.begin()
+        self.intake.replay_in_chunks(workload)
 
     def stream_record(self, write: Write, *, every: int = EVERY) -> None:
         """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
@@ -497,8 +438,9 @@ class Cluster(System[LiveJob]):
         recorder = self.core.recorder
         if recorder is None:
             raise InputError(f"{self.name}: cannot return a result: built with record=False")
-        if self.chunks is not None:
-            self.chunks.read_the_rest()
+        chunks = self.intake.chunks
+        if chunks is not None:
+            chunks.read_the_rest()
         self.core.record_submissions()
         scheduler = self.scheduler
         from simmodel.results.result import Result
@@ -507,7 +449,7 @@ class Cluster(System[LiveJob]):
         return recorder.record(
             Result,
             name=name or scheduler.policy_name,
-            report=sum(self._reports, Report()) + self.report + Report(notes=notes),
+            report=sum(self.intake.reports, Report()) + Report(notes=notes),
             decisions=scheduler.timing(),
             policy=scheduler.policy,
             reasons=scheduler.reasons,
@@ -596,12 +538,6 @@ def _estimate(view: View, job: LiveJob, place: Pool) -> Estimate:
     """Estimate from the expected ends of running jobs, as if the job were next."""
     at, _ = place.profile().earliest(job, job.planned)
     return Estimate(at, 0.0, 0.0, job.planned)
-
-
-def _adds_nothing(job: Job) -> bool:
-    """Whether a live job has all that its request has, but for its name."""
-    waits = job.dependencies or job.group is not None
-    return job.plain and not (waits or job.inputs or job.outputs or job.site is not None or job.keeps_work)
 
 
 @attrs.frozen(kw_only=True, repr=False)

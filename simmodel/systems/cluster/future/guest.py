@@ -175,7 +175,7 @@ class Forecast(Observer, Shown):
         env = Environment(snapshot.now, snapshot.seed)
         copy = cluster.from_snapshot(env, snapshot, cluster.scheduler.policy, record=False)
         guest = _guest(work, copy, copy.pools[place.name])
-        copy.receive(guest)
+        copy.intake.receive(guest)
         copy.intake.take_in(guest)
         while guest.started is None and env.peek() < INFINITY:
             env.step()
