@@ -384,7 +384,9 @@ class Slurm(Policy):
         """Restore the values of :meth:`state`."""
         given = iter(values["clocks"])
         for clock in self._all():
-            clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
+            clock.values = [
+                (-inf if was == -inf else inf) if (each := next(given)) is None else float(each) for was in clock.values
+            ]
         self._idle = bool(values["idle"])
         self._records.restore(values)
         self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
