@@ -100,18 +100,18 @@ class Batch(Protocol):
 class _Events(Observer):
     """The submissions and ends since the last decision: jobs that depend on others ask for none, but wake the loops."""
 
-    def __init__(self, env: Environment, everyone: bool) -> None:
+    def __init__(self, env: Environment, everyone: bool, records: Records) -> None:
         self._env = env
+        self._records = records
         self._everyone = everyone
         self.events: list[tuple[float, Run | None]] = []
-        self.last = -1  # the number of the last job that was submitted
         self.submitted: list[LiveJob] = []  # the jobs that were: all, or those with options
         self.cancelled: list[LiveJob] = []
 
     def job_submitted(self, job: LiveJob, /) -> None:
-        """Note when a job was submitted."""
+        """Note when a job was submitted, and its place in the order of submissions."""
         self.events.append((float(self._env.now), None))
-        self.last = int(job.seq)
+        self._records.arrived(int(job.seq), float(job.submit))
         if self._everyone or (job.spec is not None and job.spec.options):
             self.submitted.append(job)
 
@@ -304,7 +304,7 @@ class Slurm(Policy):
         """Note the submissions and ends of the jobs of the system from now on."""
         if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
-        self._events = _Events(system.env, self._quotas is not None)
+        self._events = _Events(system.env, self._quotas is not None, self._records)
         system.env.observe(self._events)
 
     def _board(self, place: Pool) -> Board:
@@ -479,11 +479,11 @@ class Slurm(Policy):
                 continue
             if self._charges is not None:
                 self._calculate(at)
-                self._charges.ended(int(run.work.seq), at)
+                self._charges.ended(self._number(run.work), at)
             if self._quotas is not None:
-                self._quotas.ended(int(run.work.seq))
-                if run.work.state in OVER:
-                    self._quotas.left(int(run.work.seq))
+                self._quotas.ended(self._number(run.work))
+            if run.work.state in OVER:
+                self._left(run.work)
             held = self._held.pop(run, None)
             if held is None:
                 continue
@@ -498,13 +498,11 @@ class Slurm(Policy):
         self._stopped.clear()
         events.clear()
         if self._events is not None:
-            self._records.last = max(self._records.last, self._events.last)
             for job in self._events.submitted:
                 self._record(job)
                 self._submit(job)
             for job in self._events.cancelled:
-                if self._quotas is not None:
-                    self._quotas.left(int(job.seq))
+                self._left(job)
             self._events.submitted.clear()
             self._events.cancelled.clear()
         if idle:
@@ -520,6 +518,16 @@ class Slurm(Policy):
             self._backfill.ask(now)
         for turn in self._records.turns_by(now):
             self._hold(turn.record, turn.at, turn.held)
+
+    def _number(self, job: LiveJob) -> int:
+        """Return the number of a job in the order of submissions."""
+        return self._records.number(int(job.seq))
+
+    def _left(self, job: LiveJob) -> None:
+        """Count a job no longer that is over."""
+        if self._quotas is not None:
+            self._quotas.left(self._number(job))
+        self._records.left(int(job.seq))
 
     def _submit(self, job: LiveJob) -> None:
         """Count a job that was submitted, or refuse it by the limits of submissions."""
@@ -584,7 +592,7 @@ class Slurm(Policy):
                 limit,
                 0.0,
                 submitted,
-                int(job.seq),
+                self._number(job),
                 user=job.user,
                 wishes=wishes,
                 array=array,
@@ -613,7 +621,7 @@ class Slurm(Policy):
         if wishes.hold is not None:
             begin, until = wishes.hold
             hold = (job.submit + begin if begin else -inf), job.submit + until
-        return self._records.submitted(int(job.seq), _array_of(job) if wishes.array else "", hold)
+        return self._records.submitted(self._number(job), _array_of(job) if wishes.array else "", hold)
 
     def _sites_for(self, place: Pool, job: LiveJob, wishes: Wishes) -> list[Site]:
         """Return the partitions of a job: those of its options, or that of its queue, or else the default one."""
@@ -671,7 +679,7 @@ class Slurm(Policy):
         qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
         name = site.spec.qos
         return Counted(
-            number=int(job.seq),
+            number=self._number(job),
             user=str(job.user),
             account=account,
             association=of,
@@ -957,7 +965,7 @@ class Slurm(Policy):
         job = run.work
         if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
             return None
-        return Stake(int(job.seq), float(run.started), site.spec, None if counted is None else counted.qos)
+        return Stake(self._number(job), float(run.started), site.spec, None if counted is None else counted.qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
