@@ -10,25 +10,24 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
-import numpy as np
 
 from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
 from simmodel.policies.slurm.board import Array, Board, Held, Hetero, Pending, Site, Stake
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.holds import Records
-from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
+from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch, nodes_of, switches_of
 from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.places import Places, request_of, table_of, windows_of
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
 from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
-from simmodel.policies.slurm.wishes import NOTHING, Wishes
-from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from simmodel.policies.slurm.wishes import NOTHING, wishes_of
+from simmodel.resources.pools.allocation import Allocation, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View, WakeAt
@@ -184,8 +183,7 @@ class Slurm(Policy):
         self._main, self._backfill = self._clocks()
         self._charges = self._charging()
         self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
-        self._boards: dict[Pool, Board] = {}
-        self._sites: dict[Pool, dict[str, Site]] = {}
+        self._places = Places(self.settings, self.partitions, self.nodes, self.switches)
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
         self._held: dict[Run, Held] = {}
@@ -307,42 +305,6 @@ class Slurm(Policy):
         self._events = _Events(system.env, self._quotas is not None, self._records)
         system.env.observe(self._events)
 
-    def _board(self, place: Pool) -> Board:
-        """Return the board of a place: of its nodes, or of as many nodes of one core as it has processors."""
-        board = self._boards.get(place)
-        if board is None:
-            board = self._boards[place] = Board(_table_of(place), self.settings, self._layout(place))
-            if isinstance(place, NodePool):
-                board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
-            else:
-                board.accepts = lambda job, allocation: place.fits(job.job)
-            self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
-        return board
-
-    def _layout(self, place: Pool) -> Layout:
-        """Return the weights, features and switches of the nodes of a place."""
-        table, names = _table_of(place), place.nodes if isinstance(place, NodePool) else ()
-        switches = self.switches if self.settings.tree else ()
-        if self.settings.tree and not switches and table.switches is not None:
-            below: dict[int, list[str]] = {}
-            for name, number in zip(names, table.switches.tolist(), strict=True):
-                below.setdefault(number, []).append(name)
-            switches = tuple(
-                SlurmSwitch(name=f"leaf{i}", nodes=",".join(each)) for i, each in enumerate(below.values())
-            )
-            switches += (SlurmSwitch(name="top", switches=",".join(each.name for each in switches)),)
-        return Layout(names, len(table), self.nodes, switches)
-
-    def _sites_of(self, place: Pool) -> Iterator[Site]:
-        own = place.nodes if isinstance(place, NodePool) else []
-        number = {name: i for i, name in enumerate(own)}
-        everything = (1 << max(len(own), place.capacity)) - 1
-        usual = SlurmPartition(name=place.name, default=True)
-        for each in self.partitions or (usual,):
-            listed = sum(1 << number[name] for name in node_names(each.nodes) if name in number)
-            if listed or not each.nodes:
-                yield Site(each, listed or everything)
-
     def _clocks(self) -> tuple[LoopClock, LoopClock]:
         settings, timing = self.settings, self.timing
         first = settings.bf_interval if timing.backfill_first is None else timing.backfill_first
@@ -451,7 +413,7 @@ class Slurm(Policy):
     def _limits(self) -> list[tuple[Run, float]]:
         """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
         over = self.settings.over_time_limit
-        runs = [run for place in self._boards for _, _, _, run in place.running.entries()]
+        runs = [run for place in self._places.boards for _, _, _, run in place.running.entries()]
         return [(run, self._end(run) + over) for run in runs]
 
     def _next(self, waiting: bool, now: float) -> float:
@@ -488,7 +450,7 @@ class Slurm(Policy):
             if held is None:
                 continue
             stopped = held.stake is not None and held.stake.number in self._stopped
-            self._boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
+            self._places.boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
             lasts = self.timing.stopping if stopped else self.timing.completing
             told = stopped or (self.settings.epilog and not self.settings.defer)
             if told and not isinstance(self._main, GivenClock):
@@ -533,8 +495,8 @@ class Slurm(Policy):
         """Count a job that was submitted, or refuse it by the limits of submissions."""
         if self._quotas is None:
             return
-        self._board(job.place)
-        site = self._sites_for(job.place, job, _wishes_of(job))[0]
+        self._places.board(job.place)
+        site = self._places.sites(job, job.place)[0]
         counted = self._counted(job, site, Request(job.processors), 0.0)
         reason = self._quotas.refusal(counted)
         if reason is None:
@@ -567,11 +529,11 @@ class Slurm(Policy):
 
     def _add(self, job: LiveJob, now: float) -> None:
         place: Pool = job.place
-        board = self._board(place)
-        wishes = _wishes_of(job)
+        board = self._places.board(place)
+        wishes = wishes_of(job)
         for option in wishes.unread:
             self._unread.setdefault(option, []).append(job.id)
-        request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+        request = request_of(job, place)
         record, array = self._record(job), None
         if wishes.array:
             array = self._arrays.setdefault(_array_of(job), Array(wishes.array_limit))
@@ -581,7 +543,7 @@ class Slurm(Policy):
         if past is not None and past.last_start is not None and not past.resumes:  # requeued
             begin = self._begins.pop(job.id, int(now) + BEGINS)
             submitted = begin - BEGINS
-        for site in self._sites_for(place, job, wishes):
+        for site in self._places.sites(job, place):
             limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
             limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
             pending = Pending(
@@ -616,28 +578,20 @@ class Slurm(Policy):
 
     def _record(self, job: LiveJob) -> int:
         """Return the record of a job, by which its priority is lower: tasks of an array have one."""
-        wishes = _wishes_of(job)
+        wishes = wishes_of(job)
         hold = None
         if wishes.hold is not None:
             begin, until = wishes.hold
             hold = (job.submit + begin if begin else -inf), job.submit + until
         return self._records.submitted(self._number(job), _array_of(job) if wishes.array else "", hold)
 
-    def _sites_for(self, place: Pool, job: LiveJob, wishes: Wishes) -> list[Site]:
-        """Return the partitions of a job: those of its options, or that of its queue, or else the default one."""
-        sites = self._sites[place]
-        names = wishes.partitions or (str(job.queue),)
-        found = [sites[name] for name in names if name in sites]
-        usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
-        return found or usual[:1]
-
     def _priority(self, job: Pending, now: float) -> float:
         spec = job.job.spec
         nice = 0.0 if spec is None else -float(spec.priority)
         if not self.settings.multifactor:
             return basic(self._records.order(job.record), nice)
-        nodes = sum(len(board.table) for board in self._boards.values())
-        cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
+        nodes = sum(len(board.table) for board in self._places.boards.values())
+        cpus = sum(float(board.table.capacity[0].sum()) for board in self._places.boards.values())
         past = job.job.past
         eligible = job.submitted if past is None or past.eligible is None else past.eligible
         eligible = max(eligible, job.begin)
@@ -676,7 +630,7 @@ class Slurm(Policy):
         accounts = self.accounts or Accounts()
         of = accounts.association(job.user, job.group, site.spec.name)
         account = of.account if of is not None else "" if job.group is None else str(job.group)
-        qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
+        qos = accounts.qos_of(job.id, of, wishes_of(job).qos)
         name = site.spec.qos
         return Counted(
             number=self._number(job),
@@ -757,7 +711,7 @@ class Slurm(Policy):
             queue = self._preemption.sorted(queue)
         kinds = None
         usual = self._plain and not any(place.windows for place in view.places)
-        if usual and self._preemption is None and not self.timing.test and len(self._boards) == 1:
+        if usual and self._preemption is None and not self.timing.test and len(self._places.boards) == 1:
             kinds = self._kinds
         cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
         if turn is None:
@@ -770,7 +724,7 @@ class Slurm(Policy):
                 full=turn.full,
                 preemption=self._preemption,
                 note=self._note_reason,
-                partitions=[name for sites in self._sites.values() for name in sites],
+                partitions=self._places.names,
             )
         changed = False
         for job, given in loop:
@@ -862,8 +816,8 @@ class Slurm(Policy):
         Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
         a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
         """
-        if turn is None and self._preemption is None and not any(isinstance(place, NodePool) for place in self._boards):
-            if any(board.ends and board.ends[0] <= now for board in self._boards.values()):
+        if turn is None and self._preemption is None and self._places.counted:
+            if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
                 return False
         elif turn is None and any(held.end <= now for held in self._held.values()):
             return False
@@ -880,15 +834,15 @@ class Slurm(Policy):
 
     def _renew(self, now: float) -> None:
         """Take over the state of all places."""
-        if self._plain and all(self._in_step(place, board) for place, board in self._boards.items()):
-            for place, board in self._boards.items():
+        if self._plain and all(self._in_step(place, board) for place, board in self._places.boards.items()):
+            for place, board in self._places.boards.items():
                 board.pass_to(now, self._completing_at(place))
             return
         held: dict[Run, Held] = {}
-        for place, board in self._boards.items():
+        for place, board in self._places.boards.items():
             mine = self._held_at(place, board)
             held |= mine
-            away, board.closures = _windows(place, len(board.table), now)
+            away, board.closures = windows_of(place, len(board.table), now)
             board.renew(now, [*mine.values(), *away], self._completing_at(place))
             for each in away:
                 board.up |= each.nodes
@@ -935,7 +889,7 @@ class Slurm(Policy):
                 run: known[run] or self._found(place, run, number, run.grant.allocation)
                 for _, number, _, run in entries
             }
-        table = board.table = _table_of(place)
+        table = board.table = table_of(place)
         found: dict[Run, Held] = {}
         for run in [run for _, _, _, run in entries if run in self._held]:
             found[run] = self._held[run]
@@ -952,10 +906,10 @@ class Slurm(Policy):
     def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
         """Return what a running job holds that the policy has not started, and charge it."""
         job = run.work
-        site = self._sites_for(place, job, _wishes_of(job))[0]
+        site = self._places.sites(job, place)[0]
         counted = None
         if self.accounts is not None:
-            request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+            request = request_of(job, place)
             counted = self._counted(job, site, request, float(self._end(run) - int(run.started)))
         self._charge(site, run, counted)
         return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
@@ -991,31 +945,6 @@ def _array_of(job: LiveJob) -> str:
     """Return the name of the array of a task, which is a job such as ``17_3``."""
     name = str(job.id)
     return name.rpartition("_")[0] or name
-
-
-def _wishes_of(job: LiveJob) -> Wishes:
-    return Wishes.of("" if job.spec is None else job.spec.options)
-
-
-def _windows(place: Pool, count: int, now: float) -> tuple[list[Held], list[tuple[int, int, int]]]:
-    """Return the nodes that are away until a known instant, as if a job had them, and future absences.
-
-    These are reservations and maintenance. Of counted processors, the last ones are away.
-    """
-    away, coming = [], []
-    for window in place.windows:
-        nodes = tuple(window.what) if isinstance(place, NodePool) else tuple(range(count - int(window.what), count))
-        end = ceil(min(window.end, now + 10.0 * YEAR))
-        if window.begun and isinstance(place, NodePool) and window.end < inf:
-            away.append(Held.of(end, -1, Allocation.away(nodes)))
-        elif not window.begun:
-            coming.append((int(window.start), end, sum(1 << node for node in nodes)))
-    return away, coming
-
-
-def _table_of(place: Pool) -> NodeTable:
-    """Return the table of the nodes of a place, or of as many free nodes of one core as it has processors."""
-    return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
 
 _NEED_ACCOUNTS = {
