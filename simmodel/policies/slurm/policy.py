@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,14 +16,14 @@ from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
 from simmodel.policies.slurm.board import Array, Board, Held, Hetero, Pending, Site, Stake
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
-from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
+from simmodel.policies.slurm.fair_share import Bill
 from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch, nodes_of, switches_of
 from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.places import Places, request_of, table_of, windows_of
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
-from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
+from simmodel.policies.slurm.priority import Priorities
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
 from simmodel.policies.slurm.wishes import NOTHING, wishes_of
 from simmodel.resources.pools.allocation import Allocation, Request
@@ -181,18 +180,19 @@ class Slurm(Policy):
         self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
         self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
-        self._charges = self._charging()
         self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
         self._places = Places(self.settings, self.partitions, self.nodes, self.switches)
+        self._records = Records()
+        self._priorities = Priorities(
+            self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards
+        )
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
         self._held: dict[Run, Held] = {}
         self._arrays: dict[str, Array] = {}
-        self._records = Records()
         self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
         self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
         self._at_once: list[float] = []  # runs of the main loop that the end of an Epilog starts
-        self._calculated = -1  # the last calculation of priorities
         self._events: _Events | None = None
         self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
         self._refusals: Counter[str] = Counter()  # how many there were
@@ -331,8 +331,7 @@ class Slurm(Policy):
         }
         begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
         begins |= self._begins
-        if self._charges is not None:
-            found["charges"] = self._charges.state()
+        found |= self._priorities.state()
         if begins or self._graces or self._at_once:
             found["at_once"] = list(self._at_once)
             found["begins"] = [[job, at] for job, at in begins.items()]
@@ -353,8 +352,7 @@ class Slurm(Policy):
         self._records.restore(values)
         self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
         self._at_once = list(values.get("at_once", ()))
-        if self._charges is not None and "charges" in values:
-            self._charges.restore(values["charges"])
+        self._priorities.restore(values)
         self._begins = dict(values.get("begins", ()))
         self._graces = dict(values.get("graces", ()))
 
@@ -439,9 +437,9 @@ class Slurm(Policy):
                     clock.pass_to(now)
             if run is None:
                 continue
-            if self._charges is not None:
+            if self._priorities.charges is not None:
                 self._calculate(at)
-                self._charges.ended(self._number(run.work), at)
+                self._priorities.charges.ended(self._number(run.work), at)
             if self._quotas is not None:
                 self._quotas.ended(self._number(run.work))
             if run.work.state in OVER:
@@ -510,7 +508,7 @@ class Slurm(Policy):
         for job in self._queue:
             if job.record == record:
                 job.held = held
-                job.priority = self._priority(job, at)
+                job.priority = self._priorities.of(job, at)
         self._queue.sort(key=Pending.key)
         self._settled.clear()
         for clock in (self._main, self._backfill):
@@ -569,7 +567,7 @@ class Slurm(Policy):
                 pending.quotas = self._quotas
                 if self._quotas is not None and job not in self._refused:
                     self._quotas.submitted(pending.counted)
-            pending.priority = self._priority(pending, now)
+            pending.priority = self._priorities.of(pending, now)
             insort(self._queue, pending, key=Pending.key)
             self._kinds[kind_of(pending)] += 1
             special = job in self._known or begin or past is not None or request.consumables
@@ -584,46 +582,6 @@ class Slurm(Policy):
             begin, until = wishes.hold
             hold = (job.submit + begin if begin else -inf), job.submit + until
         return self._records.submitted(self._number(job), _array_of(job) if wishes.array else "", hold)
-
-    def _priority(self, job: Pending, now: float) -> float:
-        spec = job.job.spec
-        nice = 0.0 if spec is None else -float(spec.priority)
-        if not self.settings.multifactor:
-            return basic(self._records.order(job.record), nice)
-        nodes = sum(len(board.table) for board in self._places.boards.values())
-        cpus = sum(float(board.table.capacity[0].sum()) for board in self._places.boards.values())
-        past = job.job.past
-        eligible = job.submitted if past is None or past.eligible is None else past.eligible
-        eligible = max(eligible, job.begin)
-        part = job.site.spec.job_factor / largest_factor(self.partitions)
-        asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
-        if self.settings.weight_tres:
-            totals = job.board.totals(job.site.nodes)
-            parts = {name: value / totals[name] for name, value in tres_of(job.request).items() if totals.get(name)}
-            asked = asked._replace(tres=parts)
-        if self.accounts is not None:
-            asked = asked._replace(
-                fair_share=self._share_of(job),
-                association=self.accounts.priority_of(None if job.counted is None else job.counted.association),
-                qos=0.0 if job.qos is None else self.accounts.rank_of(job.qos),
-            )
-        return multifactor(asked, self.settings)
-
-    def _share_of(self, job: Pending) -> float:
-        """Return the factor of fair share of a job."""
-        of = None if job.counted is None else job.counted.association
-        if self._charges is None or of is None or of.user is None:
-            return 0.0
-        return self._charges.share.factor(of.account, of.user, of.partition)
-
-    def _charging(self) -> Charges | None:
-        """Return the charges of jobs, if fair share counts."""
-        settings = self.settings
-        if self.accounts is None or not settings.multifactor or not settings.weight_fair_share:
-            return None
-        half_life, damping = settings.decay_half_life, settings.damping
-        share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
-        return Charges(share, self.timing.main_first, settings.calc_period)
 
     def _counted(self, job: LiveJob, site: Site, request: Request, limit: float) -> Counted:
         """Return what limits and charges count of a job."""
@@ -650,37 +608,10 @@ class Slurm(Policy):
         of = counted.association
         if self._quotas is not None:
             self._quotas.started(counted._replace(started=float(run.started)))
-        if self._charges is not None and of is not None and of.user is not None:
+        if self._priorities.charges is not None and of is not None and of.user is not None:
             amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
             bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
-            self._charges.started(counted.number, bill)
-
-    def _calculate(self, now: float) -> None:
-        """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
-        if not self.settings.multifactor:
-            return
-        changed = False
-        if self._charges is not None:
-            changed = self._charges.pass_to(now, self._to_calculate)
-        elif self.settings.weight_age:
-            number = int((now - self.timing.main_first) // self.settings.calc_period)
-            changed = number != self._calculated
-            if changed:
-                self._calculated = number
-                for _, call in self._to_calculate(self.timing.main_first + number * self.settings.calc_period):
-                    call()
-        if changed:
-            self._queue.sort(key=Pending.key)
-            self._settled.clear()
-            self._backfill.ask(now)
-
-    def _to_calculate(self, at: float) -> list[tuple[int, Callable[[], None]]]:
-        """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
-
-        def calculate(job: Pending) -> None:
-            job.priority = self._priority(job, at)
-
-        return [(job.number, partial(calculate, job)) for job in self._queue if job.waits and job.submitted <= at]
+            self._priorities.charges.started(counted.number, bill)
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
@@ -752,6 +683,13 @@ class Slurm(Policy):
             self._settled.add(turn is not None)
         self._versions = after
 
+    def _calculate(self, now: float) -> None:
+        """Calculate the priorities of waiting jobs again, if it is time."""
+        if self._priorities.calculate(self._queue, now):
+            self._queue.sort(key=Pending.key)
+            self._settled.clear()
+            self._backfill.ask(now)
+
     def _tidy(self, view: View) -> None:
         """Forget the jobs that wait no longer."""
         waiting = sum([view.waiting.at(place).count for place in view.places])
@@ -806,8 +744,8 @@ class Slurm(Policy):
         elif mode == "cancel":
             yield Preempt(run.work, "cancel", reason)
         else:
-            if self._charges is not None:
-                self._charges.ended(stake.number, now)
+            if self._priorities.charges is not None:
+                self._priorities.charges.ended(stake.number, now)
             yield Preempt(run.work, "suspend", reason)
 
     def settled(self, now: float, turn: Turn | None) -> bool:
