@@ -14,16 +14,16 @@ from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
-from simmodel.policies.slurm.board import Array, Board, Held, Hetero, Pending, Site, Stake
+from simmodel.policies.slurm.board import Array, Held, Hetero, Pending
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
-from simmodel.policies.slurm.fair_share import Bill
 from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch, nodes_of, switches_of
-from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
+from simmodel.policies.slurm.limits import Counted, Quotas
 from simmodel.policies.slurm.main_loop import main_cycle
-from simmodel.policies.slurm.places import Places, request_of, table_of, windows_of
+from simmodel.policies.slurm.places import Places, request_of
 from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
 from simmodel.policies.slurm.priority import Priorities
+from simmodel.policies.slurm.running import Completing, Running
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
 from simmodel.policies.slurm.wishes import NOTHING, wishes_of
 from simmodel.resources.pools.allocation import Allocation, Request
@@ -180,19 +180,25 @@ class Slurm(Policy):
         self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
         self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
-        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
         self._places = Places(self.settings, self.partitions, self.nodes, self.switches)
         self._records = Records()
         self._priorities = Priorities(
             self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards
         )
+        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
+        self._running = Running(
+            self._places, self._records, accounts, self._quotas, self._priorities.charges, preempts=self.preempts
+        )
+        self._completing = Completing(
+            self.settings,
+            self.timing.completing,
+            self.timing.stopping,
+            asks=not isinstance(self._main, GivenClock),
+        )
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
-        self._held: dict[Run, Held] = {}
         self._arrays: dict[str, Array] = {}
         self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
-        self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
-        self._at_once: list[float] = []  # runs of the main loop that the end of an Epilog starts
         self._events: _Events | None = None
         self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
         self._refusals: Counter[str] = Counter()  # how many there were
@@ -303,6 +309,7 @@ class Slurm(Policy):
         if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
         self._events = _Events(system.env, self._quotas is not None, self._records)
+        self._running.noted = True
         system.env.observe(self._events)
 
     def _clocks(self) -> tuple[LoopClock, LoopClock]:
@@ -323,17 +330,18 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
+        ended = self._completing.state()
         found: dict[str, Any] = {
             "clocks": clocks,
-            "completing": [list(each) for each in self._completing],
+            "completing": ended.pop("completing"),
             "idle": self._idle,
             **self._records.state(),
         }
         begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
         begins |= self._begins
         found |= self._priorities.state()
-        if begins or self._graces or self._at_once:
-            found["at_once"] = list(self._at_once)
+        if begins or self._graces or ended["at_once"]:
+            found |= ended
             found["begins"] = [[job, at] for job, at in begins.items()]
             found["graces"] = [[number, at] for number, at in self._graces.items()]
         return found
@@ -350,8 +358,7 @@ class Slurm(Policy):
             ]
         self._idle = bool(values["idle"])
         self._records.restore(values)
-        self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
-        self._at_once = list(values.get("at_once", ()))
+        self._completing.restore(values)
         self._priorities.restore(values)
         self._begins = dict(values.get("begins", ()))
         self._graces = dict(values.get("graces", ()))
@@ -371,17 +378,12 @@ class Slurm(Policy):
         self._refused.clear()
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
-        due = [
-            at for at in self._at_once if at <= now and (at == now or not self._idle)
-        ]  # others found nothing waiting
-        self._at_once = [at for at in self._at_once if at > now]
-        if due:
+        if self._completing.due(now, idle=self._idle):
             yield from self._run_main(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
-            for _, until, *_ in self._completing:
-                if until > now and until not in self._at_once:  # the last node's answer asks again
-                    self._main.ask(until)
+            for at in self._completing.answers(now):
+                self._main.ask(at)
             yield from self._run_main(view, turn)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
@@ -402,24 +404,23 @@ class Slurm(Policy):
         scans.pass_to(now)
         if (turn := scans.next(False)).at <= now:
             scans.ran(turn)
-            for run in [run for run, end in self._limits() if end <= int(now)]:
+            for run in [run for run, end in self._running.limits(self.settings.over_time_limit) if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
-            for run, held in list(self._held.items()):
+            for run, held in list(self._running.held.items()):
                 if held.stake is not None and self._graces.get(held.stake.number, inf) <= int(now):
                     yield from self._stop(run, held, "its GraceTime has passed", now)
 
-    def _limits(self) -> list[tuple[Run, float]]:
-        """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
-        over = self.settings.over_time_limit
-        runs = [run for place in self._places.boards for _, _, _, run in place.running.entries()]
-        return [(run, self._end(run) + over) for run in runs]
-
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
-        found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
+        found = (
+            min(self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run) if waiting else inf
+        )
         found = min(found, self._records.next_turn)
         if self._scans is not None:
-            first = min([end for _, end in self._limits()] + list(self._graces.values()), default=inf)
+            first = min(
+                [end for _, end in self._running.limits(self.settings.over_time_limit)] + list(self._graces.values()),
+                default=inf,
+            )
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -439,22 +440,12 @@ class Slurm(Policy):
                 continue
             if self._priorities.charges is not None:
                 self._calculate(at)
-                self._priorities.charges.ended(self._number(run.work), at)
-            if self._quotas is not None:
-                self._quotas.ended(self._number(run.work))
+            held = self._running.ended(run, at)
             if run.work.state in OVER:
                 self._left(run.work)
-            held = self._held.pop(run, None)
-            if held is None:
-                continue
-            stopped = held.stake is not None and held.stake.number in self._stopped
-            self._places.boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
-            lasts = self.timing.stopping if stopped else self.timing.completing
-            told = stopped or (self.settings.epilog and not self.settings.defer)
-            if told and not isinstance(self._main, GivenClock):
-                self._at_once.append(at + lasts)
-            if lasts or self.settings.complete_wait:
-                self._completing.append((at, at + lasts, run.place.name, held.nodes))
+            if held is not None:
+                stopped = held.stake is not None and held.stake.number in self._stopped
+                self._completing.ended(at, run.place.name, held.nodes, stopped=stopped)
         self._stopped.clear()
         events.clear()
         if self._events is not None:
@@ -495,7 +486,7 @@ class Slurm(Policy):
             return
         self._places.board(job.place)
         site = self._places.sites(job, job.place)[0]
-        counted = self._counted(job, site, Request(job.processors), 0.0)
+        counted = Counted.of(job, self._number(job), site, Request(job.processors), 0.0, self._quotas.accounts)
         reason = self._quotas.refusal(counted)
         if reason is None:
             self._quotas.submitted(counted)
@@ -562,7 +553,7 @@ class Slurm(Policy):
                 hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
             )
             if self.accounts is not None:
-                pending.counted = self._counted(job, site, request, float(limit))
+                pending.counted = Counted.of(job, pending.number, site, request, float(limit), self.accounts)
                 pending.qos = pending.counted.qos
                 pending.quotas = self._quotas
                 if self._quotas is not None and job not in self._refused:
@@ -583,41 +574,11 @@ class Slurm(Policy):
             hold = (job.submit + begin if begin else -inf), job.submit + until
         return self._records.submitted(self._number(job), _array_of(job) if wishes.array else "", hold)
 
-    def _counted(self, job: LiveJob, site: Site, request: Request, limit: float) -> Counted:
-        """Return what limits and charges count of a job."""
-        accounts = self.accounts or Accounts()
-        of = accounts.association(job.user, job.group, site.spec.name)
-        account = of.account if of is not None else "" if job.group is None else str(job.group)
-        qos = accounts.qos_of(job.id, of, wishes_of(job).qos)
-        name = site.spec.qos
-        return Counted(
-            number=self._number(job),
-            user=str(job.user),
-            account=account,
-            association=of,
-            qos=qos,
-            tres=tres_of(request),
-            seconds=limit,
-            partition_qos=accounts.qos_of(job.id, None, name) if name else None,
-        )
-
-    def _charge(self, site: Site, run: Run, counted: Counted | None) -> None:
-        """Count a running job, and note what it is charged."""
-        if counted is None:
-            return
-        of = counted.association
-        if self._quotas is not None:
-            self._quotas.started(counted._replace(started=float(run.started)))
-        if self._priorities.charges is not None and of is not None and of.user is not None:
-            amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
-            bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
-            self._priorities.charges.started(counted.number, bill)
-
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
         now = view.now
         self._tidy(view)
-        if not self._queue or self._waits_for_completion(now):
+        if not self._queue or self._completing.wait(now):
             self._noted, self._last_cycle = False, (0.0, bool(self._queue), False)
             return
         self._calculate(now)
@@ -677,7 +638,7 @@ class Slurm(Policy):
             self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
         self._drop_begun()
         after = [place.version for place in view.places]
-        if after != versions or self._completing:
+        if after != versions or self._completing.some:
             self._settled.clear()
         else:
             self._settled.add(turn is not None)
@@ -714,7 +675,7 @@ class Slurm(Policy):
 
     def _make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
         """Preempt jobs for a waiting one, or let their GraceTime begin."""
-        runs = {held.stake.number: run for run, held in self._held.items() if held.stake is not None}
+        runs = {held.stake.number: run for run, held in self._running.held.items() if held.stake is not None}
         for held in victims.held:
             if held.stake is None or self._preemption is None:
                 continue
@@ -757,7 +718,7 @@ class Slurm(Policy):
         if turn is None and self._preemption is None and self._places.counted:
             if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
                 return False
-        elif turn is None and any(held.end <= now for held in self._held.values()):
+        elif turn is None and any(held.end <= now for held in self._running.held.values()):
             return False
         if self._preemption is not None and self._preemption.exempts:
             return False
@@ -765,99 +726,18 @@ class Slurm(Policy):
             return False
         return not (turn is not None and turn.full) and (turn is not None) in self._settled
 
-    def _waits_for_completion(self, now: float) -> bool:
-        """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
-        self._completing = [each for each in self._completing if each[1] > now]
-        return any(each[0] + self.settings.complete_wait > now for each in self._completing)
-
     def _renew(self, now: float) -> None:
         """Take over the state of all places."""
-        if self._plain and all(self._in_step(place, board) for place, board in self._places.boards.items()):
-            for place, board in self._places.boards.items():
-                board.pass_to(now, self._completing_at(place))
+        if not self._running.renew(now, self._completing, plain=self._plain):
             return
-        held: dict[Run, Held] = {}
-        for place, board in self._places.boards.items():
-            mine = self._held_at(place, board)
-            held |= mine
-            away, board.closures = windows_of(place, len(board.table), now)
-            board.renew(now, [*mine.values(), *away], self._completing_at(place))
-            for each in away:
-                board.up |= each.nodes
-        self._held = held
         for array in self._arrays.values():
             array.running = 0
-        for run in held if self._arrays else ():
+        for run in self._running.held if self._arrays else ():
             if (name := _array_of(run.work)) in self._arrays:
                 self._arrays[name].running += 1
         for job in self._queue:
             if job.request.consumables:
                 job.ready = job.job.place.consumables.fits(job.request.consumables)
-
-    def _completing_at(self, place: Pool) -> int:
-        """Return the nodes of a place that are not free yet though their job has ended, as bits."""
-        mask = 0
-        for _, _, name, nodes in self._completing:
-            mask |= nodes if name == place.name else 0
-        return mask
-
-    def _in_step(self, place: Pool, board: Board) -> bool:
-        """Whether the board of counted processors, which notes starts and ends, agrees with its place."""
-        if isinstance(place, NodePool) or self._preemption is not None or self._events is None:
-            return False
-        if len(board.table) != place.capacity or len(place.running) != len(board.running):
-            return False
-        return board.all_up and board.idle == place.free and not place.windows and not board.closures
-
-    def _end(self, run: Run) -> int:
-        """Return the end of the limit of a running job (s, whole)."""
-        held = self._held.get(run)
-        if held is not None:
-            return held.end
-        seconds = run.work.asked if run.work.asked < inf else run.expected_end - run.started
-        return int(run.started) + ceil(min(seconds, YEAR) / 60) * 60
-
-    def _held_at(self, place: Pool, board: Board) -> dict[Run, Held]:
-        """Return what each running job of a place holds, and renew its table."""
-        entries = list(place.running.entries())
-        if isinstance(place, NodePool):
-            board.table = place.table
-            known = {run: self._held.get(run) for _, _, _, run in entries}
-            return {
-                run: known[run] or self._found(place, run, number, run.grant.allocation)
-                for _, number, _, run in entries
-            }
-        table = board.table = table_of(place)
-        found: dict[Run, Held] = {}
-        for run in [run for _, _, _, run in entries if run in self._held]:
-            found[run] = self._held[run]
-        table.add([(held.allocation, -1) for held in found.values()])
-        for _, number, processors, run in entries:
-            if run not in found:
-                nodes = (table.free[0] > 0).nonzero()[0][:processors]
-                found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes.tolist()), 1))
-                table.take(found[run].allocation)
-        spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
-        table.take(Allocation.away(spare.tolist()))
-        return found
-
-    def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
-        """Return what a running job holds that the policy has not started, and charge it."""
-        job = run.work
-        site = self._places.sites(job, place)[0]
-        counted = None
-        if self.accounts is not None:
-            request = request_of(job, place)
-            counted = self._counted(job, site, request, float(self._end(run) - int(run.started)))
-        self._charge(site, run, counted)
-        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
-
-    def _stake(self, site: Site, run: Run, counted: Counted | None) -> Stake | None:
-        """Return what decides whether a running job makes way for others; ``None``: nothing does."""
-        job = run.work
-        if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
-            return None
-        return Stake(self._number(job), float(run.started), site.spec, None if counted is None else counted.qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
@@ -867,12 +747,7 @@ class Slurm(Policy):
             return
         if job.array is not None:
             job.array.running += 1
-        held = Held.of(int(now) + job.limit, len(self._held), allocation, self._stake(job.site, run, job.counted))
-        self._held[run] = held
-        self._charge(job.site, run, job.counted)
-        job.board.started(held)
-        if not isinstance(job.job.place, NodePool):
-            job.board.table.take(allocation)
+        self._running.started(job, run, now, allocation)
         if job.request.consumables:
             for other in self._queue:
                 if other.request.consumables:
