@@ -14,14 +14,14 @@ from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
-from simmodel.policies.slurm.board import Array, Held, Hetero, Pending
+from simmodel.policies.slurm.board import Array, Hetero, Pending
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch, nodes_of, switches_of
 from simmodel.policies.slurm.limits import Counted, Quotas
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.places import Places, request_of
-from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stops, Victims
 from simmodel.policies.slurm.priority import Priorities
 from simmodel.policies.slurm.running import Completing, Running
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
@@ -176,9 +176,6 @@ class Slurm(Policy):
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
         self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
-        self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
-        self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
-        self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
         self._places = Places(self.settings, self.partitions, self.nodes, self.switches)
         self._records = Records()
@@ -189,6 +186,7 @@ class Slurm(Policy):
         self._running = Running(
             self._places, self._records, accounts, self._quotas, self._priorities.charges, preempts=self.preempts
         )
+        self._stops = Stops(self._preemption, self._running)
         self._completing = Completing(
             self.settings,
             self.timing.completing,
@@ -330,21 +328,10 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        ended = self._completing.state()
-        found: dict[str, Any] = {
-            "clocks": clocks,
-            "completing": ended.pop("completing"),
-            "idle": self._idle,
-            **self._records.state(),
-        }
-        begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
-        begins |= self._begins
-        found |= self._priorities.state()
-        if begins or self._graces or ended["at_once"]:
-            found |= ended
-            found["begins"] = [[job, at] for job, at in begins.items()]
-            found["graces"] = [[number, at] for number, at in self._graces.items()]
-        return found
+        found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
+        for each in (self._records, self._completing, self._priorities):
+            found |= each.state()
+        return found | self._stops.state(self._queue)
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -357,11 +344,8 @@ class Slurm(Policy):
                 (-inf if was == -inf else inf) if (each := next(given)) is None else float(each) for was in clock.values
             ]
         self._idle = bool(values["idle"])
-        self._records.restore(values)
-        self._completing.restore(values)
-        self._priorities.restore(values)
-        self._begins = dict(values.get("begins", ()))
-        self._graces = dict(values.get("graces", ()))
+        for each in (self._records, self._completing, self._priorities, self._stops):
+            each.restore(values)
 
     # ------------------------------------------------------------------ decisions
 
@@ -406,9 +390,7 @@ class Slurm(Policy):
             scans.ran(turn)
             for run in [run for run, end in self._running.limits(self.settings.over_time_limit) if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
-            for run, held in list(self._running.held.items()):
-                if held.stake is not None and self._graces.get(held.stake.number, inf) <= int(now):
-                    yield from self._stop(run, held, "its GraceTime has passed", now)
+            yield from self._stops.end_graces(now)
 
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
@@ -417,10 +399,8 @@ class Slurm(Policy):
         )
         found = min(found, self._records.next_turn)
         if self._scans is not None:
-            first = min(
-                [end for _, end in self._running.limits(self.settings.over_time_limit)] + list(self._graces.values()),
-                default=inf,
-            )
+            ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
+            first = min(*ends, self._stops.next_end, inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -444,9 +424,8 @@ class Slurm(Policy):
             if run.work.state in OVER:
                 self._left(run.work)
             if held is not None:
-                stopped = held.stake is not None and held.stake.number in self._stopped
-                self._completing.ended(at, run.place.name, held.nodes, stopped=stopped)
-        self._stopped.clear()
+                self._completing.ended(at, run.place.name, held.nodes, stopped=self._stops.made(held))
+        self._stops.forget_made()
         events.clear()
         if self._events is not None:
             for job in self._events.submitted:
@@ -530,7 +509,7 @@ class Slurm(Policy):
         if wishes.hold is not None and not wishes.hold[0] and wishes.hold[1] < inf:  # its age begins with its release
             begin = max(begin, int(job.submit + wishes.hold[1]))
         if past is not None and past.last_start is not None and not past.resumes:  # requeued
-            begin = self._begins.pop(job.id, int(now) + BEGINS)
+            begin = self._stops.begin_of(job, now)
             submitted = begin - BEGINS
         for site in self._places.sites(job, place):
             limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
@@ -584,7 +563,7 @@ class Slurm(Policy):
         self._calculate(now)
         versions = [place.version for place in view.places]
         begins = not self._plain and any(0 < job.begin <= now for job in self._queue)
-        if versions != self._versions or self._graces or begins:
+        if versions != self._versions or self._stops.next_end < inf or begins:
             self._settled.clear()
         if self.settled(now, turn):
             return
@@ -622,7 +601,7 @@ class Slurm(Policy):
         for job, given in loop:
             changed = True
             if isinstance(given, Victims):
-                yield from self._make_way(job, given, now)
+                yield from self._stops.make_way(job, given, now)
                 continue
             if isinstance(given, str):
                 yield Preempt(job.job, "cancel", given)
@@ -672,42 +651,6 @@ class Slurm(Policy):
     def _note_reason(self) -> None:
         """Note that the main loop has noted why a job waits."""
         self._noted = True
-
-    def _make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
-        """Preempt jobs for a waiting one, or let their GraceTime begin."""
-        runs = {held.stake.number: run for run, held in self._running.held.items() if held.stake is not None}
-        for held in victims.held:
-            if held.stake is None or self._preemption is None:
-                continue
-            run, number = runs[held.stake.number], held.stake.number
-            grace = self._preemption.grace_of(held.stake)
-            if grace and self._preemption.mode_of(held.stake) != "suspend":
-                until = self._graces.setdefault(number, int(now) + grace)
-                if now < until:
-                    continue
-            yield from self._stop(run, held, f"makes way for job {job.job.id}", now)
-            job.board.stopped(held, completing=not victims.suspended)
-            if not isinstance(job.job.place, NodePool):
-                job.board.table.release(held.allocation)
-
-    def _stop(self, run: Run, held: Held, reason: str, now: float) -> Iterator[Decision]:
-        """Preempt a running job in its mode."""
-        stake = held.stake
-        if stake is None or self._preemption is None:
-            return
-        self._graces.pop(stake.number, None)
-        mode = self._preemption.mode_of(stake)
-        if mode != "suspend":
-            self._stopped.add(stake.number)
-        if mode == "requeue":
-            self._begins[run.work.id] = int(now) + BEGINS
-            yield Preempt(run.work, "requeue", reason)
-        elif mode == "cancel":
-            yield Preempt(run.work, "cancel", reason)
-        else:
-            if self._priorities.charges is not None:
-                self._priorities.charges.ended(stake.number, now)
-            yield Preempt(run.work, "suspend", reason)
 
     def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.

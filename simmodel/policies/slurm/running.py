@@ -93,7 +93,8 @@ class Completing:
 
     def state(self) -> dict[str, Any]:
         """Return the values that :meth:`restore` takes."""
-        return {"completing": [list(each) for each in self._ended], "at_once": list(self._at_once)}
+        found: dict[str, Any] = {"completing": [list(each) for each in self._ended]}
+        return found | ({"at_once": list(self._at_once)} if self._at_once else {})
 
     def restore(self, values: Mapping[str, Any]) -> None:
         """Restore the values of :meth:`state`."""
@@ -160,6 +161,11 @@ class Running:
         if held is not None:
             self._places.boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
         return held
+
+    def suspended(self, held: Held, now: float) -> None:
+        """Charge a running job that is suspended now."""
+        if held.stake is not None and self._charges is not None:
+            self._charges.ended(held.stake.number, now)
 
     def limits(self, over: float) -> list[tuple[Run, float]]:
         """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
