@@ -25,6 +25,9 @@ class Turn(NamedTuple):
 class Records:
     """The records of jobs by the number of their submission, which of them are held, and their order.
 
+    Jobs are given numbers by their places in a log or a list. Once a job of a lower number is submitted later than one
+    of a higher number, it gets the next number, and so do all after it.
+
     Attributes
     ----------
     last
@@ -36,10 +39,17 @@ class Records:
     (5.0, [Turn(at=5.0, record=1, held=True)], True)
     >>> records.turns_by(60.0), records.order(1), records.submitted(3), records.order(3)
     ([Turn(at=60.0, record=1, held=False)], 3, 3, 4)
+    >>> records = Records()
+    >>> for given in (0, 2, 1, 3):
+    ...     records.arrived(given, at=60.0 if given == 1 else given)
+    >>> [records.number(given) for given in (0, 1, 2, 3)]
+    [0, 3, 2, 4]
     """
 
     def __init__(self) -> None:
         self.last = -1
+        self._latest = -inf  # the last instant of a submission (s)
+        self._numbers: dict[int, int] = {}  # by given numbers, once these are not in the order of submissions
         self._first: dict[str, int] = {}  # the number of the first task of each array
         self._others: list[int] = []  # those of all other tasks, ascending: they have no record of their own
         self._coming: dict[int, tuple[float, float]] = {}  # of records that will be held: from when and until when
@@ -47,6 +57,25 @@ class Records:
         self._unnumbered: list[int] = []  # those held when they were submitted, ascending
         self._releases: list[int] = []  # behind which numbers jobs were released, ascending
         self._released: dict[int, int] = {}  # the order of records that were released
+
+    def arrived(self, given: int, at: float) -> None:
+        """Note that the job of a given number was submitted at an instant (s)."""
+        if self._numbers or (given < self.last and at > self._latest):
+            if given not in self._numbers:
+                self.last += 1
+                self._numbers[given] = self.last
+        else:
+            self.last = max(self.last, given)
+        self._latest = max(self._latest, at)
+
+    def number(self, given: int) -> int:
+        """Return the number of the submission of a job by its given number."""
+        return self._numbers.get(given, given)
+
+    def left(self, given: int) -> None:
+        """Forget the number of a job that is over."""
+        if len(self._numbers) > 1:  # one is kept: given numbers are not those of submissions
+            self._numbers.pop(given, None)
 
     def submitted(self, number: int, array: str = "", hold: tuple[float, float] | None = None) -> int:
         """Note a job by the number of its submission, once or more often; return its record.
@@ -111,6 +140,9 @@ class Records:
     def state(self) -> dict[str, Any]:
         """Return the values that :meth:`restore` takes."""
         found: dict[str, Any] = {"arrays": dict(self._first), "others": list(self._others)}
+        if self._latest > -inf:
+            numbers = [list(each) for each in self._numbers.items()]
+            found["order"] = {"last": self.last, "latest": self._latest, "numbers": numbers}
         if self._coming or self._until or self._releases:
             coming = [[record, begin, _finite(until)] for record, (begin, until) in self._coming.items()]
             found["holds"] = {
@@ -134,6 +166,10 @@ class Records:
             self._until = {int(each): inf if until is None else until for each, until in holds["until"]}
             self._unnumbered, self._releases = _numbers(holds["unnumbered"]), _numbers(holds["releases"])
             self._released = {int(each): int(place) for each, place in holds["released"]}
+        order = values.get("order")
+        if order is not None:
+            self.last, self._latest = int(order["last"]), float(order["latest"])
+            self._numbers = {int(given): int(number) for given, number in order["numbers"]}
 
 
 def _insert(numbers: list[int], number: int) -> None:

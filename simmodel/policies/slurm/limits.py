@@ -14,10 +14,13 @@ import attrs
 
 from simmodel.policies.slurm.accounts import Limits
 from simmodel.policies.slurm.settings import weights_of
+from simmodel.policies.slurm.wishes import wishes_of
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Accounts, Association, Qos
+    from simmodel.policies.slurm.board import Site
     from simmodel.resources.pools.allocation import Request
+    from simmodel.work.job import LiveJob
 
 __all__ = ["Counted", "Quotas", "billed", "tres_of"]
 
@@ -78,6 +81,23 @@ class Counted(NamedTuple):
     partition_qos: Qos | None = None
     started: float = 0.0
 
+    @classmethod
+    def of(cls, job: LiveJob, number: int, site: Site, request: Request, limit: float, accounts: Accounts) -> Counted:
+        """Return a job as limits and charges count it; ``limit`` in seconds."""
+        of = accounts.association(job.user, job.group, site.spec.name)
+        account = of.account if of is not None else "" if job.group is None else str(job.group)
+        name = site.spec.qos
+        return cls(
+            number=number,
+            user=str(job.user),
+            account=account,
+            association=of,
+            qos=accounts.qos_of(job.id, of, wishes_of(job).qos),
+            tres=tres_of(request),
+            seconds=limit,
+            partition_qos=accounts.qos_of(job.id, None, name) if name else None,
+        )
+
     @property
     def qualities(self) -> tuple[Qos, ...]:
         """Its QOS and that of its partition: that whose limits replace the other's first."""
@@ -127,7 +147,7 @@ class Quotas:
     """
 
     def __init__(self, accounts: Accounts) -> None:
-        self._accounts = accounts
+        self.accounts = accounts
         self._tallies: defaultdict[tuple[str, ...], _Tally] = defaultdict(_Tally)
         self._running: dict[int, Counted] = {}
         self._there: dict[int, Counted] = {}  # jobs that wait or run
@@ -174,7 +194,7 @@ class Quotas:
                 if most is not None and self._submitted[key] >= most:
                     return reason
             over = _joined(over, limits)
-        path = list(self._accounts.path(job.association))
+        path = list(self.accounts.path(job.association))
         for each in path:
             most = each.limits.grp_submit_jobs if over.grp_submit_jobs is None else None
             if most is not None and self._submitted[_key(each)] >= most:
@@ -190,7 +210,7 @@ class Quotas:
             yield "qos", each.name
             yield "user", each.name, job.user
             yield "account", each.name, job.account
-        for association in self._accounts.path(job.association):
+        for association in self.accounts.path(job.association):
             yield _key(association)
 
     def reason(self, job: Counted) -> str | None:
@@ -220,7 +240,7 @@ class Quotas:
                 yield f"QOSMin{_named(each)}"
 
     def _by_association(self, job: Counted, over: Limits) -> Iterator[str]:
-        path = list(self._accounts.path(job.association))
+        path = list(self.accounts.path(job.association))
         for each in path:
             own, key = _left(each.limits, over), _key(each)
             yield from _group("AssocGrp", own.grp_jobs, own.grp_tres, self._tallies[key], job)

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
-import numpy as np
 
 from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
-from simmodel.policies.slurm.board import Array, Board, Held, Hetero, Pending, Site, Stake
+from simmodel.policies.slurm.board import Array, Hetero, Pending
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
-from simmodel.policies.slurm.fair_share import Bill, Charges, FairShare
 from simmodel.policies.slurm.holds import Records
-from simmodel.policies.slurm.layout import Layout, SlurmNodes, SlurmSwitch, nodes_of, switches_of
-from simmodel.policies.slurm.limits import Counted, Quotas, billed, tres_of
+from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch, nodes_of, switches_of
+from simmodel.policies.slurm.limits import Counted, Quotas
 from simmodel.policies.slurm.main_loop import main_cycle
-from simmodel.policies.slurm.preemption import BEGINS, Preemption, Victims
-from simmodel.policies.slurm.priority import Asked, basic, largest_factor, multifactor
+from simmodel.policies.slurm.places import Places, request_of
+from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stops, Victims
+from simmodel.policies.slurm.priority import Priorities
+from simmodel.policies.slurm.running import Completing, Running
 from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
-from simmodel.policies.slurm.wishes import NOTHING, Wishes
-from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from simmodel.policies.slurm.wishes import NOTHING, wishes_of
+from simmodel.resources.pools.allocation import Allocation, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View, WakeAt
@@ -100,18 +98,18 @@ class Batch(Protocol):
 class _Events(Observer):
     """The submissions and ends since the last decision: jobs that depend on others ask for none, but wake the loops."""
 
-    def __init__(self, env: Environment, everyone: bool) -> None:
+    def __init__(self, env: Environment, everyone: bool, records: Records) -> None:
         self._env = env
+        self._records = records
         self._everyone = everyone
         self.events: list[tuple[float, Run | None]] = []
-        self.last = -1  # the number of the last job that was submitted
         self.submitted: list[LiveJob] = []  # the jobs that were: all, or those with options
         self.cancelled: list[LiveJob] = []
 
     def job_submitted(self, job: LiveJob, /) -> None:
-        """Note when a job was submitted."""
+        """Note when a job was submitted, and its place in the order of submissions."""
         self.events.append((float(self._env.now), None))
-        self.last = int(job.seq)
+        self._records.arrived(int(job.seq), float(job.submit))
         if self._everyone or (job.spec is not None and job.spec.options):
             self.submitted.append(job)
 
@@ -178,23 +176,27 @@ class Slurm(Policy):
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
         self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
-        self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
-        self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
-        self._stopped: set[int] = set()  # the numbers of jobs that have just been preempted
         self._main, self._backfill = self._clocks()
-        self._charges = self._charging()
+        self._places = Places(self.settings, self.partitions, self.nodes, self.switches)
+        self._records = Records()
+        self._priorities = Priorities(
+            self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards
+        )
         self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
-        self._boards: dict[Pool, Board] = {}
-        self._sites: dict[Pool, dict[str, Site]] = {}
+        self._running = Running(
+            self._places, self._records, accounts, self._quotas, self._priorities.charges, preempts=self.preempts
+        )
+        self._stops = Stops(self._preemption, self._running)
+        self._completing = Completing(
+            self.settings,
+            self.timing.completing,
+            self.timing.stopping,
+            asks=not isinstance(self._main, GivenClock),
+        )
         self._queue: list[Pending] = []
         self._known: dict[LiveJob, Pending] = {}
-        self._held: dict[Run, Held] = {}
         self._arrays: dict[str, Array] = {}
-        self._records = Records()
         self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
-        self._completing: list[tuple[float, float, str, int]] = []  # an end, until when, the place, its nodes
-        self._at_once: list[float] = []  # runs of the main loop that the end of an Epilog starts
-        self._calculated = -1  # the last calculation of priorities
         self._events: _Events | None = None
         self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
         self._refusals: Counter[str] = Counter()  # how many there were
@@ -304,44 +306,9 @@ class Slurm(Policy):
         """Note the submissions and ends of the jobs of the system from now on."""
         if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
-        self._events = _Events(system.env, self._quotas is not None)
+        self._events = _Events(system.env, self._quotas is not None, self._records)
+        self._running.noted = True
         system.env.observe(self._events)
-
-    def _board(self, place: Pool) -> Board:
-        """Return the board of a place: of its nodes, or of as many nodes of one core as it has processors."""
-        board = self._boards.get(place)
-        if board is None:
-            board = self._boards[place] = Board(_table_of(place), self.settings, self._layout(place))
-            if isinstance(place, NodePool):
-                board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
-            else:
-                board.accepts = lambda job, allocation: place.fits(job.job)
-            self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
-        return board
-
-    def _layout(self, place: Pool) -> Layout:
-        """Return the weights, features and switches of the nodes of a place."""
-        table, names = _table_of(place), place.nodes if isinstance(place, NodePool) else ()
-        switches = self.switches if self.settings.tree else ()
-        if self.settings.tree and not switches and table.switches is not None:
-            below: dict[int, list[str]] = {}
-            for name, number in zip(names, table.switches.tolist(), strict=True):
-                below.setdefault(number, []).append(name)
-            switches = tuple(
-                SlurmSwitch(name=f"leaf{i}", nodes=",".join(each)) for i, each in enumerate(below.values())
-            )
-            switches += (SlurmSwitch(name="top", switches=",".join(each.name for each in switches)),)
-        return Layout(names, len(table), self.nodes, switches)
-
-    def _sites_of(self, place: Pool) -> Iterator[Site]:
-        own = place.nodes if isinstance(place, NodePool) else []
-        number = {name: i for i, name in enumerate(own)}
-        everything = (1 << max(len(own), place.capacity)) - 1
-        usual = SlurmPartition(name=place.name, default=True)
-        for each in self.partitions or (usual,):
-            listed = sum(1 << number[name] for name in node_names(each.nodes) if name in number)
-            if listed or not each.nodes:
-                yield Site(each, listed or everything)
 
     def _clocks(self) -> tuple[LoopClock, LoopClock]:
         settings, timing = self.settings, self.timing
@@ -361,21 +328,10 @@ class Slurm(Policy):
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
-        found: dict[str, Any] = {
-            "clocks": clocks,
-            "completing": [list(each) for each in self._completing],
-            "idle": self._idle,
-            **self._records.state(),
-        }
-        begins = {job.job.id: job.begin for job in self._queue if job.submitted != job.job.submit and job.waits}
-        begins |= self._begins
-        if self._charges is not None:
-            found["charges"] = self._charges.state()
-        if begins or self._graces or self._at_once:
-            found["at_once"] = list(self._at_once)
-            found["begins"] = [[job, at] for job, at in begins.items()]
-            found["graces"] = [[number, at] for number, at in self._graces.items()]
-        return found
+        found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
+        for each in (self._records, self._completing, self._priorities):
+            found |= each.state()
+        return found | self._stops.state(self._queue)
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -384,15 +340,12 @@ class Slurm(Policy):
         """Restore the values of :meth:`state`."""
         given = iter(values["clocks"])
         for clock in self._all():
-            clock.values = [was if (each := next(given)) is None else float(each) for was in clock.values]
+            clock.values = [
+                (-inf if was == -inf else inf) if (each := next(given)) is None else float(each) for was in clock.values
+            ]
         self._idle = bool(values["idle"])
-        self._records.restore(values)
-        self._completing = [(end, until, name, nodes) for end, until, name, nodes in values["completing"]]
-        self._at_once = list(values.get("at_once", ()))
-        if self._charges is not None and "charges" in values:
-            self._charges.restore(values["charges"])
-        self._begins = dict(values.get("begins", ()))
-        self._graces = dict(values.get("graces", ()))
+        for each in (self._records, self._completing, self._priorities, self._stops):
+            each.restore(values)
 
     # ------------------------------------------------------------------ decisions
 
@@ -409,17 +362,12 @@ class Slurm(Policy):
         self._refused.clear()
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
-        due = [
-            at for at in self._at_once if at <= now and (at == now or not self._idle)
-        ]  # others found nothing waiting
-        self._at_once = [at for at in self._at_once if at > now]
-        if due:
+        if self._completing.due(now, idle=self._idle):
             yield from self._run_main(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
             self._main.ran(turn)
-            for _, until, *_ in self._completing:
-                if until > now and until not in self._at_once:  # the last node's answer asks again
-                    self._main.ask(until)
+            for at in self._completing.answers(now):
+                self._main.ask(at)
             yield from self._run_main(view, turn)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
@@ -440,24 +388,19 @@ class Slurm(Policy):
         scans.pass_to(now)
         if (turn := scans.next(False)).at <= now:
             scans.ran(turn)
-            for run in [run for run, end in self._limits() if end <= int(now)]:
+            for run in [run for run, end in self._running.limits(self.settings.over_time_limit) if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
-            for run, held in list(self._held.items()):
-                if held.stake is not None and self._graces.get(held.stake.number, inf) <= int(now):
-                    yield from self._stop(run, held, "its GraceTime has passed", now)
-
-    def _limits(self) -> list[tuple[Run, float]]:
-        """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
-        over = self.settings.over_time_limit
-        runs = [run for place in self._boards for _, _, _, run in place.running.entries()]
-        return [(run, self._end(run) + over) for run in runs]
+            yield from self._stops.end_graces(now)
 
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
-        found = min(self._main.next(True).at, self._backfill.next(True).at, *self._at_once) if waiting else inf
+        found = (
+            min(self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run) if waiting else inf
+        )
         found = min(found, self._records.next_turn)
         if self._scans is not None:
-            first = min([end for _, end in self._limits()] + list(self._graces.values()), default=inf)
+            ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
+            first = min(*ends, self._stops.next_end, inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -475,34 +418,21 @@ class Slurm(Policy):
                     clock.pass_to(now)
             if run is None:
                 continue
-            if self._charges is not None:
+            if self._priorities.charges is not None:
                 self._calculate(at)
-                self._charges.ended(int(run.work.seq), at)
-            if self._quotas is not None:
-                self._quotas.ended(int(run.work.seq))
-                if run.work.state in OVER:
-                    self._quotas.left(int(run.work.seq))
-            held = self._held.pop(run, None)
-            if held is None:
-                continue
-            stopped = held.stake is not None and held.stake.number in self._stopped
-            self._boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
-            lasts = self.timing.stopping if stopped else self.timing.completing
-            told = stopped or (self.settings.epilog and not self.settings.defer)
-            if told and not isinstance(self._main, GivenClock):
-                self._at_once.append(at + lasts)
-            if lasts or self.settings.complete_wait:
-                self._completing.append((at, at + lasts, run.place.name, held.nodes))
-        self._stopped.clear()
+            held = self._running.ended(run, at)
+            if run.work.state in OVER:
+                self._left(run.work)
+            if held is not None:
+                self._completing.ended(at, run.place.name, held.nodes, stopped=self._stops.made(held))
+        self._stops.forget_made()
         events.clear()
         if self._events is not None:
-            self._records.last = max(self._records.last, self._events.last)
             for job in self._events.submitted:
                 self._record(job)
                 self._submit(job)
             for job in self._events.cancelled:
-                if self._quotas is not None:
-                    self._quotas.left(int(job.seq))
+                self._left(job)
             self._events.submitted.clear()
             self._events.cancelled.clear()
         if idle:
@@ -519,13 +449,23 @@ class Slurm(Policy):
         for turn in self._records.turns_by(now):
             self._hold(turn.record, turn.at, turn.held)
 
+    def _number(self, job: LiveJob) -> int:
+        """Return the number of a job in the order of submissions."""
+        return self._records.number(int(job.seq))
+
+    def _left(self, job: LiveJob) -> None:
+        """Count a job no longer that is over."""
+        if self._quotas is not None:
+            self._quotas.left(self._number(job))
+        self._records.left(int(job.seq))
+
     def _submit(self, job: LiveJob) -> None:
         """Count a job that was submitted, or refuse it by the limits of submissions."""
         if self._quotas is None:
             return
-        self._board(job.place)
-        site = self._sites_for(job.place, job, _wishes_of(job))[0]
-        counted = self._counted(job, site, Request(job.processors), 0.0)
+        self._places.board(job.place)
+        site = self._places.sites(job, job.place)[0]
+        counted = Counted.of(job, self._number(job), site, Request(job.processors), 0.0, self._quotas.accounts)
         reason = self._quotas.refusal(counted)
         if reason is None:
             self._quotas.submitted(counted)
@@ -538,7 +478,7 @@ class Slurm(Policy):
         for job in self._queue:
             if job.record == record:
                 job.held = held
-                job.priority = self._priority(job, at)
+                job.priority = self._priorities.of(job, at)
         self._queue.sort(key=Pending.key)
         self._settled.clear()
         for clock in (self._main, self._backfill):
@@ -557,11 +497,11 @@ class Slurm(Policy):
 
     def _add(self, job: LiveJob, now: float) -> None:
         place: Pool = job.place
-        board = self._board(place)
-        wishes = _wishes_of(job)
+        board = self._places.board(place)
+        wishes = wishes_of(job)
         for option in wishes.unread:
             self._unread.setdefault(option, []).append(job.id)
-        request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
+        request = request_of(job, place)
         record, array = self._record(job), None
         if wishes.array:
             array = self._arrays.setdefault(_array_of(job), Array(wishes.array_limit))
@@ -569,9 +509,9 @@ class Slurm(Policy):
         if wishes.hold is not None and not wishes.hold[0] and wishes.hold[1] < inf:  # its age begins with its release
             begin = max(begin, int(job.submit + wishes.hold[1]))
         if past is not None and past.last_start is not None and not past.resumes:  # requeued
-            begin = self._begins.pop(job.id, int(now) + BEGINS)
+            begin = self._stops.begin_of(job, now)
             submitted = begin - BEGINS
-        for site in self._sites_for(place, job, wishes):
+        for site in self._places.sites(job, place):
             limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
             limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
             pending = Pending(
@@ -582,7 +522,7 @@ class Slurm(Policy):
                 limit,
                 0.0,
                 submitted,
-                int(job.seq),
+                self._number(job),
                 user=job.user,
                 wishes=wishes,
                 array=array,
@@ -592,12 +532,12 @@ class Slurm(Policy):
                 hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
             )
             if self.accounts is not None:
-                pending.counted = self._counted(job, site, request, float(limit))
+                pending.counted = Counted.of(job, pending.number, site, request, float(limit), self.accounts)
                 pending.qos = pending.counted.qos
                 pending.quotas = self._quotas
                 if self._quotas is not None and job not in self._refused:
                     self._quotas.submitted(pending.counted)
-            pending.priority = self._priority(pending, now)
+            pending.priority = self._priorities.of(pending, now)
             insort(self._queue, pending, key=Pending.key)
             self._kinds[kind_of(pending)] += 1
             special = job in self._known or begin or past is not None or request.consumables
@@ -606,129 +546,24 @@ class Slurm(Policy):
 
     def _record(self, job: LiveJob) -> int:
         """Return the record of a job, by which its priority is lower: tasks of an array have one."""
-        wishes = _wishes_of(job)
+        wishes = wishes_of(job)
         hold = None
         if wishes.hold is not None:
             begin, until = wishes.hold
             hold = (job.submit + begin if begin else -inf), job.submit + until
-        return self._records.submitted(int(job.seq), _array_of(job) if wishes.array else "", hold)
-
-    def _sites_for(self, place: Pool, job: LiveJob, wishes: Wishes) -> list[Site]:
-        """Return the partitions of a job: those of its options, or that of its queue, or else the default one."""
-        sites = self._sites[place]
-        names = wishes.partitions or (str(job.queue),)
-        found = [sites[name] for name in names if name in sites]
-        usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
-        return found or usual[:1]
-
-    def _priority(self, job: Pending, now: float) -> float:
-        spec = job.job.spec
-        nice = 0.0 if spec is None else -float(spec.priority)
-        if not self.settings.multifactor:
-            return basic(self._records.order(job.record), nice)
-        nodes = sum(len(board.table) for board in self._boards.values())
-        cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
-        past = job.job.past
-        eligible = job.submitted if past is None or past.eligible is None else past.eligible
-        eligible = max(eligible, job.begin)
-        part = job.site.spec.job_factor / largest_factor(self.partitions)
-        asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
-        if self.settings.weight_tres:
-            totals = job.board.totals(job.site.nodes)
-            parts = {name: value / totals[name] for name, value in tres_of(job.request).items() if totals.get(name)}
-            asked = asked._replace(tres=parts)
-        if self.accounts is not None:
-            asked = asked._replace(
-                fair_share=self._share_of(job),
-                association=self.accounts.priority_of(None if job.counted is None else job.counted.association),
-                qos=0.0 if job.qos is None else self.accounts.rank_of(job.qos),
-            )
-        return multifactor(asked, self.settings)
-
-    def _share_of(self, job: Pending) -> float:
-        """Return the factor of fair share of a job."""
-        of = None if job.counted is None else job.counted.association
-        if self._charges is None or of is None or of.user is None:
-            return 0.0
-        return self._charges.share.factor(of.account, of.user, of.partition)
-
-    def _charging(self) -> Charges | None:
-        """Return the charges of jobs, if fair share counts."""
-        settings = self.settings
-        if self.accounts is None or not settings.multifactor or not settings.weight_fair_share:
-            return None
-        half_life, damping = settings.decay_half_life, settings.damping
-        share = FairShare(self.accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
-        return Charges(share, self.timing.main_first, settings.calc_period)
-
-    def _counted(self, job: LiveJob, site: Site, request: Request, limit: float) -> Counted:
-        """Return what limits and charges count of a job."""
-        accounts = self.accounts or Accounts()
-        of = accounts.association(job.user, job.group, site.spec.name)
-        account = of.account if of is not None else "" if job.group is None else str(job.group)
-        qos = accounts.qos_of(job.id, of, _wishes_of(job).qos)
-        name = site.spec.qos
-        return Counted(
-            number=int(job.seq),
-            user=str(job.user),
-            account=account,
-            association=of,
-            qos=qos,
-            tres=tres_of(request),
-            seconds=limit,
-            partition_qos=accounts.qos_of(job.id, None, name) if name else None,
-        )
-
-    def _charge(self, site: Site, run: Run, counted: Counted | None) -> None:
-        """Count a running job, and note what it is charged."""
-        if counted is None:
-            return
-        of = counted.association
-        if self._quotas is not None:
-            self._quotas.started(counted._replace(started=float(run.started)))
-        if self._charges is not None and of is not None and of.user is not None:
-            amount = billed(counted.tres, site.spec.billing) * counted.qos.usage_factor
-            bill = Bill(of.account, of.user, of.partition, amount, int(run.started))
-            self._charges.started(counted.number, bill)
-
-    def _calculate(self, now: float) -> None:
-        """Calculate the priorities of waiting jobs again, once a ``PriorityCalcPeriod``."""
-        if not self.settings.multifactor:
-            return
-        changed = False
-        if self._charges is not None:
-            changed = self._charges.pass_to(now, self._to_calculate)
-        elif self.settings.weight_age:
-            number = int((now - self.timing.main_first) // self.settings.calc_period)
-            changed = number != self._calculated
-            if changed:
-                self._calculated = number
-                for _, call in self._to_calculate(self.timing.main_first + number * self.settings.calc_period):
-                    call()
-        if changed:
-            self._queue.sort(key=Pending.key)
-            self._settled.clear()
-            self._backfill.ask(now)
-
-    def _to_calculate(self, at: float) -> list[tuple[int, Callable[[], None]]]:
-        """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
-
-        def calculate(job: Pending) -> None:
-            job.priority = self._priority(job, at)
-
-        return [(job.number, partial(calculate, job)) for job in self._queue if job.waits and job.submitted <= at]
+        return self._records.submitted(self._number(job), _array_of(job) if wishes.array else "", hold)
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
         now = view.now
         self._tidy(view)
-        if not self._queue or self._waits_for_completion(now):
+        if not self._queue or self._completing.wait(now):
             self._noted, self._last_cycle = False, (0.0, bool(self._queue), False)
             return
         self._calculate(now)
         versions = [place.version for place in view.places]
         begins = not self._plain and any(0 < job.begin <= now for job in self._queue)
-        if versions != self._versions or self._graces or begins:
+        if versions != self._versions or self._stops.next_end < inf or begins:
             self._settled.clear()
         if self.settled(now, turn):
             return
@@ -747,7 +582,7 @@ class Slurm(Policy):
             queue = self._preemption.sorted(queue)
         kinds = None
         usual = self._plain and not any(place.windows for place in view.places)
-        if usual and self._preemption is None and not self.timing.test and len(self._boards) == 1:
+        if usual and self._preemption is None and not self.timing.test and len(self._places.boards) == 1:
             kinds = self._kinds
         cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
         if turn is None:
@@ -760,13 +595,13 @@ class Slurm(Policy):
                 full=turn.full,
                 preemption=self._preemption,
                 note=self._note_reason,
-                partitions=[name for sites in self._sites.values() for name in sites],
+                partitions=self._places.names,
             )
         changed = False
         for job, given in loop:
             changed = True
             if isinstance(given, Victims):
-                yield from self._make_way(job, given, now)
+                yield from self._stops.make_way(job, given, now)
                 continue
             if isinstance(given, str):
                 yield Preempt(job.job, "cancel", given)
@@ -782,11 +617,18 @@ class Slurm(Policy):
             self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
         self._drop_begun()
         after = [place.version for place in view.places]
-        if after != versions or self._completing:
+        if after != versions or self._completing.some:
             self._settled.clear()
         else:
             self._settled.add(turn is not None)
         self._versions = after
+
+    def _calculate(self, now: float) -> None:
+        """Calculate the priorities of waiting jobs again, if it is time."""
+        if self._priorities.calculate(self._queue, now):
+            self._queue.sort(key=Pending.key)
+            self._settled.clear()
+            self._backfill.ask(now)
 
     def _tidy(self, view: View) -> None:
         """Forget the jobs that wait no longer."""
@@ -810,52 +652,16 @@ class Slurm(Policy):
         """Note that the main loop has noted why a job waits."""
         self._noted = True
 
-    def _make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
-        """Preempt jobs for a waiting one, or let their GraceTime begin."""
-        runs = {held.stake.number: run for run, held in self._held.items() if held.stake is not None}
-        for held in victims.held:
-            if held.stake is None or self._preemption is None:
-                continue
-            run, number = runs[held.stake.number], held.stake.number
-            grace = self._preemption.grace_of(held.stake)
-            if grace and self._preemption.mode_of(held.stake) != "suspend":
-                until = self._graces.setdefault(number, int(now) + grace)
-                if now < until:
-                    continue
-            yield from self._stop(run, held, f"makes way for job {job.job.id}", now)
-            job.board.stopped(held, completing=not victims.suspended)
-            if not isinstance(job.job.place, NodePool):
-                job.board.table.release(held.allocation)
-
-    def _stop(self, run: Run, held: Held, reason: str, now: float) -> Iterator[Decision]:
-        """Preempt a running job in its mode."""
-        stake = held.stake
-        if stake is None or self._preemption is None:
-            return
-        self._graces.pop(stake.number, None)
-        mode = self._preemption.mode_of(stake)
-        if mode != "suspend":
-            self._stopped.add(stake.number)
-        if mode == "requeue":
-            self._begins[run.work.id] = int(now) + BEGINS
-            yield Preempt(run.work, "requeue", reason)
-        elif mode == "cancel":
-            yield Preempt(run.work, "cancel", reason)
-        else:
-            if self._charges is not None:
-                self._charges.ended(stake.number, now)
-            yield Preempt(run.work, "suspend", reason)
-
     def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
 
         Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
         a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
         """
-        if turn is None and self._preemption is None and not any(isinstance(place, NodePool) for place in self._boards):
-            if any(board.ends and board.ends[0] <= now for board in self._boards.values()):
+        if turn is None and self._preemption is None and self._places.counted:
+            if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
                 return False
-        elif turn is None and any(held.end <= now for held in self._held.values()):
+        elif turn is None and any(held.end <= now for held in self._running.held.values()):
             return False
         if self._preemption is not None and self._preemption.exempts:
             return False
@@ -863,99 +669,18 @@ class Slurm(Policy):
             return False
         return not (turn is not None and turn.full) and (turn is not None) in self._settled
 
-    def _waits_for_completion(self, now: float) -> bool:
-        """Whether CompleteWait keeps all jobs from starting, while nodes of an ended job are not free."""
-        self._completing = [each for each in self._completing if each[1] > now]
-        return any(each[0] + self.settings.complete_wait > now for each in self._completing)
-
     def _renew(self, now: float) -> None:
         """Take over the state of all places."""
-        if self._plain and all(self._in_step(place, board) for place, board in self._boards.items()):
-            for place, board in self._boards.items():
-                board.pass_to(now, self._completing_at(place))
+        if not self._running.renew(now, self._completing, plain=self._plain):
             return
-        held: dict[Run, Held] = {}
-        for place, board in self._boards.items():
-            mine = self._held_at(place, board)
-            held |= mine
-            away, board.closures = _windows(place, len(board.table), now)
-            board.renew(now, [*mine.values(), *away], self._completing_at(place))
-            for each in away:
-                board.up |= each.nodes
-        self._held = held
         for array in self._arrays.values():
             array.running = 0
-        for run in held if self._arrays else ():
+        for run in self._running.held if self._arrays else ():
             if (name := _array_of(run.work)) in self._arrays:
                 self._arrays[name].running += 1
         for job in self._queue:
             if job.request.consumables:
                 job.ready = job.job.place.consumables.fits(job.request.consumables)
-
-    def _completing_at(self, place: Pool) -> int:
-        """Return the nodes of a place that are not free yet though their job has ended, as bits."""
-        mask = 0
-        for _, _, name, nodes in self._completing:
-            mask |= nodes if name == place.name else 0
-        return mask
-
-    def _in_step(self, place: Pool, board: Board) -> bool:
-        """Whether the board of counted processors, which notes starts and ends, agrees with its place."""
-        if isinstance(place, NodePool) or self._preemption is not None or self._events is None:
-            return False
-        if len(board.table) != place.capacity or len(place.running) != len(board.running):
-            return False
-        return board.all_up and board.idle == place.free and not place.windows and not board.closures
-
-    def _end(self, run: Run) -> int:
-        """Return the end of the limit of a running job (s, whole)."""
-        held = self._held.get(run)
-        if held is not None:
-            return held.end
-        seconds = run.work.asked if run.work.asked < inf else run.expected_end - run.started
-        return int(run.started) + ceil(min(seconds, YEAR) / 60) * 60
-
-    def _held_at(self, place: Pool, board: Board) -> dict[Run, Held]:
-        """Return what each running job of a place holds, and renew its table."""
-        entries = list(place.running.entries())
-        if isinstance(place, NodePool):
-            board.table = place.table
-            known = {run: self._held.get(run) for _, _, _, run in entries}
-            return {
-                run: known[run] or self._found(place, run, number, run.grant.allocation)
-                for _, number, _, run in entries
-            }
-        table = board.table = _table_of(place)
-        found: dict[Run, Held] = {}
-        for run in [run for _, _, _, run in entries if run in self._held]:
-            found[run] = self._held[run]
-        table.add([(held.allocation, -1) for held in found.values()])
-        for _, number, processors, run in entries:
-            if run not in found:
-                nodes = (table.free[0] > 0).nonzero()[0][:processors]
-                found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes.tolist()), 1))
-                table.take(found[run].allocation)
-        spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
-        table.take(Allocation.away(spare.tolist()))
-        return found
-
-    def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
-        """Return what a running job holds that the policy has not started, and charge it."""
-        job = run.work
-        site = self._sites_for(place, job, _wishes_of(job))[0]
-        counted = None
-        if self.accounts is not None:
-            request = place.request_for(job) if isinstance(place, NodePool) else job.request or Request(job.processors)
-            counted = self._counted(job, site, request, float(self._end(run) - int(run.started)))
-        self._charge(site, run, counted)
-        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
-
-    def _stake(self, site: Site, run: Run, counted: Counted | None) -> Stake | None:
-        """Return what decides whether a running job makes way for others; ``None``: nothing does."""
-        job = run.work
-        if self._preemption is None or (job.spec is not None and job.spec.on_preempt == "no"):
-            return None
-        return Stake(int(job.seq), float(run.started), site.spec, None if counted is None else counted.qos)
 
     def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
         job.over = True
@@ -965,12 +690,7 @@ class Slurm(Policy):
             return
         if job.array is not None:
             job.array.running += 1
-        held = Held.of(int(now) + job.limit, len(self._held), allocation, self._stake(job.site, run, job.counted))
-        self._held[run] = held
-        self._charge(job.site, run, job.counted)
-        job.board.started(held)
-        if not isinstance(job.job.place, NodePool):
-            job.board.table.take(allocation)
+        self._running.started(job, run, now, allocation)
         if job.request.consumables:
             for other in self._queue:
                 if other.request.consumables:
@@ -981,31 +701,6 @@ def _array_of(job: LiveJob) -> str:
     """Return the name of the array of a task, which is a job such as ``17_3``."""
     name = str(job.id)
     return name.rpartition("_")[0] or name
-
-
-def _wishes_of(job: LiveJob) -> Wishes:
-    return Wishes.of("" if job.spec is None else job.spec.options)
-
-
-def _windows(place: Pool, count: int, now: float) -> tuple[list[Held], list[tuple[int, int, int]]]:
-    """Return the nodes that are away until a known instant, as if a job had them, and future absences.
-
-    These are reservations and maintenance. Of counted processors, the last ones are away.
-    """
-    away, coming = [], []
-    for window in place.windows:
-        nodes = tuple(window.what) if isinstance(place, NodePool) else tuple(range(count - int(window.what), count))
-        end = ceil(min(window.end, now + 10.0 * YEAR))
-        if window.begun and isinstance(place, NodePool) and window.end < inf:
-            away.append(Held.of(end, -1, Allocation.away(nodes)))
-        elif not window.begun:
-            coming.append((int(window.start), end, sum(1 << node for node in nodes)))
-    return away, coming
-
-
-def _table_of(place: Pool) -> NodeTable:
-    """Return the table of the nodes of a place, or of as many free nodes of one core as it has processors."""
-    return place.table if isinstance(place, NodePool) else NodeTable(np.ones((3, place.capacity)))
 
 
 _NEED_ACCOUNTS = {

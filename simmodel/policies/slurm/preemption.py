@@ -1,21 +1,26 @@
-"""Which running jobs make way for a waiting one: preempt/partition_prio and preempt/qos.
+"""Which running jobs make way for a waiting one, by preempt/partition_prio and preempt/qos, and how they are stopped.
 
 Source: ``_run_now`` and ``_will_run_test`` of select/cons_tres and the plug-ins of Slurm 22.05, by their behaviour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, NamedTuple
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.scheduling.protocol import Decision, Preempt
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.board import Board, Held, Pending, Stake
+    from simmodel.policies.slurm.running import Running
     from simmodel.policies.slurm.settings import SlurmConf
+    from simmodel.work.job import LiveJob, Run
 
-__all__ = ["Preemption", "Victims"]
+__all__ = ["BEGINS", "Preemption", "Stops", "Victims"]
 
 BEGINS = 121.0
 """Seconds from a requeue to the instant from which the job may start again."""
@@ -162,3 +167,96 @@ class Preemption:
                 order = [order[last], *first, *rest]
         found_held = tuple(held for held in order[: last + 1] if held.nodes & chosen)
         return Victims(found_held, tuple(self.mode_of(held.stake) for held in found_held if held.stake is not None))
+
+
+class Stops:
+    """The stops of running jobs that make way, at once or after their GraceTime, and when requeued ones begin again.
+
+    Parameters
+    ----------
+    rules
+        the rules of preemption, if there are any
+    running
+        what running jobs hold
+    """
+
+    def __init__(self, rules: Preemption | None, running: Running) -> None:
+        self._rules = rules
+        self._running = running
+        self._graces: dict[int, float] = {}  # when preempted jobs, by number, are stopped
+        self._begins: dict[int | str, float] = {}  # from when requeued jobs may start
+        self._made: set[int] = set()  # the numbers of jobs that have been stopped since the last decision
+
+    @property
+    def next_end(self) -> float:
+        """The first instant at which a GraceTime ends (s)."""
+        return min(self._graces.values(), default=inf)
+
+    def make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
+        """Preempt jobs for a waiting one at an instant (s), or let their GraceTime begin."""
+        runs = {held.stake.number: run for run, held in self._running.held.items() if held.stake is not None}
+        for held in victims.held:
+            if held.stake is None or self._rules is None:
+                continue
+            run, number = runs[held.stake.number], held.stake.number
+            grace = self._rules.grace_of(held.stake)
+            if grace and self._rules.mode_of(held.stake) != "suspend":
+                until = self._graces.setdefault(number, int(now) + grace)
+                if now < until:
+                    continue
+            yield from self._stop(run, held, f"makes way for job {job.job.id}", now)
+            job.board.stopped(held, completing=not victims.suspended)
+            if not isinstance(job.job.place, NodePool):
+                job.board.table.release(held.allocation)
+
+    def end_graces(self, now: float) -> Iterator[Decision]:
+        """Preempt the jobs whose GraceTime has passed at an instant (s)."""
+        for run, held in list(self._running.held.items()):
+            if held.stake is not None and self._graces.get(held.stake.number, inf) <= int(now):
+                yield from self._stop(run, held, "its GraceTime has passed", now)
+
+    def _stop(self, run: Run, held: Held, reason: str, now: float) -> Iterator[Decision]:
+        """Preempt a running job in its mode."""
+        stake = held.stake
+        if stake is None or self._rules is None:
+            return
+        self._graces.pop(stake.number, None)
+        mode = self._rules.mode_of(stake)
+        if mode != "suspend":
+            self._made.add(stake.number)
+        if mode == "requeue":
+            self._begins[run.work.id] = int(now) + BEGINS
+            yield Preempt(run.work, "requeue", reason)
+        elif mode == "cancel":
+            yield Preempt(run.work, "cancel", reason)
+        else:
+            self._running.suspended(held, now)
+            yield Preempt(run.work, "suspend", reason)
+
+    def made(self, held: Held) -> bool:
+        """Whether a job was stopped since the last decision, by what it held."""
+        return held.stake is not None and held.stake.number in self._made
+
+    def forget_made(self) -> None:
+        """Forget the jobs that were stopped, whose ends have been noted."""
+        self._made.clear()
+
+    def begin_of(self, job: LiveJob, now: float) -> float:
+        """Return the instant (s) from which a requeued job may start, once; without a stop: counted from now on."""
+        return self._begins.pop(job.id, int(now) + BEGINS)
+
+    def state(self, waiting: Iterable[Pending]) -> dict[str, Any]:
+        """Return the values that :meth:`restore` takes; ``waiting`` jobs that were requeued begin as they would."""
+        begins = {job.job.id: job.begin for job in waiting if job.submitted != job.job.submit and job.waits}
+        begins |= self._begins
+        if not begins and not self._graces:
+            return {}
+        return {
+            "begins": [list(each) for each in begins.items()],
+            "graces": [list(each) for each in self._graces.items()],
+        }
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Restore the values of :meth:`state`."""
+        self._begins = dict(values.get("begins", ()))
+        self._graces = dict(values.get("graces", ()))

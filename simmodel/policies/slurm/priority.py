@@ -1,20 +1,27 @@
-"""The priorities of waiting jobs: priority/basic and priority/multifactor.
+"""The priorities of waiting jobs, by priority/basic and priority/multifactor, and when they are calculated again.
 
 Source: priority/basic and priority/multifactor of Slurm 22.05, by their behaviour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from simmodel.policies.slurm.fair_share import Charges, FairShare
+from simmodel.policies.slurm.limits import tres_of
 from simmodel.policies.slurm.settings import weights_of
 
 if TYPE_CHECKING:
+    from simmodel.policies.slurm.accounts import Accounts
+    from simmodel.policies.slurm.board import Board, Pending
+    from simmodel.policies.slurm.holds import Records
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
+    from simmodel.resources.pools.pool import Pool
 
-__all__ = ["Asked", "basic", "multifactor"]
+__all__ = ["Asked", "Priorities", "basic", "multifactor"]
 
 TOP = 4294901759
 MOST = 2**32 - 1
@@ -80,6 +87,111 @@ def multifactor(job: Asked, settings: SlurmConf) -> float:
     return float(min(max(int(found + job.site - job.nice), 1), MOST))
 
 
-def largest_factor(partitions: tuple[SlurmPartition, ...]) -> int:
-    """Return the largest ``PriorityJobFactor``, at least 1."""
-    return max([1, *(each.job_factor for each in partitions)])
+class Priorities:
+    """The priorities of waiting jobs: those of submissions, and once a ``PriorityCalcPeriod`` those of all.
+
+    Parameters
+    ----------
+    settings, partitions, accounts
+        those of the policy
+    first
+        the instant of the first calculation (s)
+    records
+        the order of submissions
+    boards
+        the boards of all places, of whose resources jobs ask for parts
+
+    Attributes
+    ----------
+    charges
+        the charges of running jobs, if fair share counts
+    """
+
+    def __init__(
+        self,
+        settings: SlurmConf,
+        partitions: Sequence[SlurmPartition],
+        accounts: Accounts | None,
+        first: float,
+        records: Records,
+        boards: Mapping[Pool, Board],
+    ) -> None:
+        self._settings = settings
+        self._accounts = accounts
+        self._first = first
+        self._records = records
+        self._boards = boards
+        self._largest_factor = max([1, *(each.job_factor for each in partitions)])
+        self._calculated = -1  # the last calculation without fair share
+        self.charges: Charges | None = None
+        if accounts is not None and settings.multifactor and settings.weight_fair_share:
+            half_life, damping = settings.decay_half_life, settings.damping
+            share = FairShare(accounts, half_life=half_life, fair_tree=settings.fair_tree, damping=damping)
+            self.charges = Charges(share, first, settings.calc_period)
+
+    def of(self, job: Pending, now: float) -> float:
+        """Return the priority of a waiting job at an instant (s)."""
+        spec = job.job.spec
+        nice = 0.0 if spec is None else -float(spec.priority)
+        if not self._settings.multifactor:
+            return basic(self._records.order(job.record), nice)
+        nodes = sum(len(board.table) for board in self._boards.values())
+        cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
+        past = job.job.past
+        eligible = job.submitted if past is None or past.eligible is None else past.eligible
+        eligible = max(eligible, job.begin)
+        part = job.site.spec.job_factor / self._largest_factor
+        asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
+        if self._settings.weight_tres:
+            totals = job.board.totals(job.site.nodes)
+            parts = {name: value / totals[name] for name, value in tres_of(job.request).items() if totals.get(name)}
+            asked = asked._replace(tres=parts)
+        if self._accounts is not None:
+            asked = asked._replace(
+                fair_share=self._share_of(job),
+                association=self._accounts.priority_of(None if job.counted is None else job.counted.association),
+                qos=0.0 if job.qos is None else self._accounts.rank_of(job.qos),
+            )
+        return multifactor(asked, self._settings)
+
+    def _share_of(self, job: Pending) -> float:
+        """Return the factor of fair share of a job."""
+        of = None if job.counted is None else job.counted.association
+        if self.charges is None or of is None or of.user is None:
+            return 0.0
+        return self.charges.share.factor(of.account, of.user, of.partition)
+
+    def calculate(self, queue: Iterable[Pending], now: float) -> bool:
+        """Calculate the priorities of waiting jobs, and usage, at all instants until now (s); return if there were any.
+
+        With fair share, each instant is calculated; without, the last one tells all.
+        """
+        settings = self._settings
+        if not settings.multifactor:
+            return False
+        if self.charges is not None:
+            return self.charges.pass_to(now, partial(self._to_calculate, queue))
+        number = int((now - self._first) // settings.calc_period)
+        if not settings.weight_age or number == self._calculated:
+            return False
+        self._calculated = number
+        for _, call in self._to_calculate(queue, self._first + number * settings.calc_period):
+            call()
+        return True
+
+    def _to_calculate(self, queue: Iterable[Pending], at: float) -> list[tuple[int, Callable[[], None]]]:
+        """Return the numbers of the jobs that wait at an instant (s), and what gives each its priority then."""
+
+        def calculate(job: Pending) -> None:
+            job.priority = self.of(job, at)
+
+        return [(job.number, partial(calculate, job)) for job in queue if job.waits and job.submitted <= at]
+
+    def state(self) -> dict[str, Any]:
+        """Return the values that :meth:`restore` takes."""
+        return {} if self.charges is None else {"charges": self.charges.state()}
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Restore the values of :meth:`state`."""
+        if self.charges is not None and "charges" in values:
+            self.charges.restore(values["charges"])

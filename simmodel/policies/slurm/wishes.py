@@ -9,14 +9,17 @@ import shlex
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown
 
-__all__ = ["NOTHING", "Wishes"]
+if TYPE_CHECKING:
+    from simmodel.work.job import LiveJob
+
+__all__ = ["NOTHING", "Wishes", "wishes_of"]
 
 MIB = 2.0**20
 _UNITS = {"K": MIB / 1024, "M": MIB, "G": MIB * 1024, "T": MIB * 1024**2}
@@ -97,6 +100,11 @@ class Wishes(Fields):
     def timed(self) -> bool:
         """Whether time alone may let it start."""
         return bool(self.begin) or self.switches or self.deadline < inf
+
+
+def wishes_of(job: LiveJob) -> Wishes:
+    """Return the wishes of a job."""
+    return Wishes.of("" if job.spec is None else job.spec.options)
 
 
 @lru_cache(maxsize=4096)

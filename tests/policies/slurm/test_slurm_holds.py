@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from simmodel import Job, simulate, start
+from simmodel import Job, Result, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
@@ -56,3 +56,59 @@ def test_a_simulation_continues_from_a_snapshot(until: float) -> None:
     starts = dict(zip(whole["job"].tolist(), whole["start"].tolist(), strict=True))
     assert sorted(starts, key=starts.__getitem__) == [1, 4, 2, 5, 3]
     assert dict(zip(again["job"].tolist(), again["start"].tolist(), strict=True)).items() <= starts.items()
+
+
+def unsorted_jobs() -> list[Job]:
+    """Return jobs for one processor, whose submissions are not in the order of the list."""
+    submits = {1: 0, 2: 60, 3: 1, 4: 61, 5: 2, 6: 59}
+    return [Job(id=i, submit=at, run=100 if i == 1 else 10, requested=120) for i, at in submits.items()]
+
+
+def starts_of(result: Result) -> dict[int, float]:
+    return dict(zip(result.jobs["job"].tolist(), result.jobs["start"].tolist(), strict=True))
+
+
+def test_priorities_follow_submissions_also_in_a_list_that_is_not_sorted() -> None:
+    jobs = unsorted_jobs()
+    starts = starts_of(simulate(1, jobs, "slurm"))
+    assert sorted(starts, key=starts.__getitem__) == [1, 3, 5, 6, 2, 4]
+    assert starts == starts_of(simulate(1, sorted(jobs, key=lambda job: job.submit), "slurm"))
+
+
+@pytest.mark.parametrize("until", [30.0, 100.5, 105.0])
+def test_the_main_loop_runs_at_turns_after_a_snapshot_too(until: float) -> None:
+    jobs = sorted(unsorted_jobs(), key=lambda job: job.submit)
+    simulation = start(1, jobs, "slurm")
+    simulation.run(until=until)
+    again = starts_of(simulate(simulation.snapshot(), policy="slurm"))
+    assert again.items() <= starts_of(simulate(1, jobs, "slurm")).items()
+
+
+@pytest.mark.parametrize("until", [0.5, 1.5, 30.0, 59.5, 60.5, 105.0, 115.0])
+def test_priorities_of_a_list_that_is_not_sorted_are_kept_through_a_snapshot(until: float) -> None:
+    simulation = start(1, unsorted_jobs(), "slurm")
+    simulation.run(until=until)
+    again = starts_of(simulate(simulation.snapshot(), policy="slurm"))
+    assert again.items() <= starts_of(simulate(1, unsorted_jobs(), "slurm")).items()
+    assert {2, 4} <= again.keys()
+
+
+def test_jobs_of_lower_numbers_that_were_submitted_later_get_the_next_numbers() -> None:
+    records = Records()
+    for given, at in ((0, 0.0), (2, 5.0), (0, 0.0), (1, 6.0), (3, 6.0)):  # the second time that of a mirrored job
+        records.arrived(given, at)
+    again = Records()
+    again.restore(records.state())
+    for each in (records, again):
+        each.left(2)
+        each.left(1)
+        each.arrived(4, 7.0)
+        assert [each.number(given) for given in (0, 2, 3, 4)] == [0, 2, 4, 5]
+
+
+def test_the_order_of_records_in_a_snapshot_of_an_earlier_version_is_read() -> None:
+    holds = {"last": 6, "coming": [], "until": [[1, None]], "unnumbered": [1], "releases": [], "released": []}
+    records = Records()
+    records.restore({"arrays": {}, "others": [], "holds": holds})
+    records.arrived(7, 20.0)
+    assert (records.last, records.order(7), records.holds(1)) == (7, 6, True)
