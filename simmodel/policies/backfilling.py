@@ -18,7 +18,7 @@ from simmodel.policies.ordering import FCFS, SJF, at_each_place, order as order_
 from simmodel.scheduling.protocol import Decision, Policy, Reserve, Start, View
 
 if TYPE_CHECKING:
-    from simmodel.policies.ordering import GivenOrder, Order
+    from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.pool import Pool
     from simmodel.resources.pools.promises import Promise
     from simmodel.work.job import LiveJob
@@ -59,7 +59,9 @@ class Easy(Policy):
         self.order = order_named(order)
         self.candidates = self.order if candidates is None else order_named(candidates)
         self.promises = promises
-        self.name = _easy_name(self.order, self.candidates)
+        self.name = "easy" if self.order is FCFS else f"{self.order.name}+easy"
+        if self.candidates is not self.order:
+            self.name += "-sjbf" if self.candidates is SJF else f"-{self.candidates.name}"
         # Decide after each submission, even of a job that does not fit now: see Cluster(decide_on="event").
         self.tries_every_submission = self.candidates is not self.order
         # By counted place: version, head, promised time, extra, and whether the last two hold for a job that starts.
@@ -89,7 +91,7 @@ class Easy(Policy):
             return chain(self._start_firsts(view, roomy), at_each_place(view, self._at)) if roomy else ()
         place = places[0]
         last = self._blocked.get(place)
-        if last is not None and last[0] == place.version:
+        if last is not None and last[0] == place.version and place.simple:  # parts of nodes may be asked for since
             return self._with_new(view, place, last)
         promised = self._promised.get(place)
         if promised is not None and promised.version == place.version and self._stands(view, promised):
@@ -292,8 +294,3 @@ BACKFILLS = Entries[Callable[..., Any]](
     }
 )
 """How jobs overtake, by name: the policy for an order of the queue."""
-
-
-def _easy_name(queue: Order, candidates: Order) -> str:
-    name = "easy" if queue is FCFS else f"{queue.name}+easy"
-    return name if candidates is queue else f"{name}-sjbf" if candidates is SJF else f"{name}-{candidates.name}"

@@ -116,6 +116,8 @@ class JobRecorder(Observer):
 
     Attributes
     ----------
+    since
+        the time of the snapshot that the observed system continues from, in s, or ``None``
     job_started, job_ended
         the two hooks that run for every job; closures over the columns, for speed
 
@@ -138,6 +140,7 @@ class JobRecorder(Observer):
         self, env: simpy.Environment, expected: int = 0, *, late: bool | None = None, places: Sequence[Place] = ()
     ) -> None:
         self._env = env
+        self.since: float | None = None
         self._expected = expected
         self._columns: Mapping[str, Column] = {}
         self._hears = False

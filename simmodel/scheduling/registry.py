@@ -213,7 +213,9 @@ def _make(text: str, whole: str, **more: str) -> Policy:
         if isinstance(source, str):
             path, _, preset = source.partition("(")
             source, options = _load(path), {**read_parameters(preset[:-1])[1], **options}
-        makes = not isinstance(source, Policy) and not _takes_view(source)
+        makes = isinstance(source, type) or not (
+            isinstance(source, Policy) or list(inspect.signature(source).parameters) == ["view"]  # itself a policy
+        )
     else:
         raise unknown("policy", name, known)
     options |= more
@@ -222,11 +224,6 @@ def _make(text: str, whole: str, **more: str) -> Policy:
     if values or options:
         raise InputError(f"takes no parameters, got {', '.join([*values, *options])}", place=f"policy {name!r}")
     return policy(source)
-
-
-def _takes_view(source: Callable[..., Any]) -> bool:
-    """Whether a function is a policy itself: its one parameter is called ``view``."""
-    return not isinstance(source, type) and callable(source) and list(inspect.signature(source).parameters) == ["view"]
 
 
 def _made(name: str, source: Callable[..., Any], values: Sequence[str], options: dict[str, str]) -> Any:

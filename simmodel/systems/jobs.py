@@ -115,7 +115,6 @@ class JobSystem(System[LiveJob]):
         self.arrivals: dict[int, Arrival] = {}  # replayed jobs that have not been submitted, by number
         self._offset = 0  # number of a job minus its row in the record
         self._ids: set[object] = set()  # of the jobs of scripts
-        self._since: float | None = None  # time of the snapshot that it continues from
         self._coming = 0  # the last number in self.arrivals
         self._planned: dict[LiveJob, list[Occurrence]] = {}  # pending calls of jobs that have not ended
         self._queued_work = 0  # expected work of self.waiting, in units of 2^-20 processor seconds
@@ -387,7 +386,7 @@ class JobSystem(System[LiveJob]):
             decisions=scheduler.timing(),
             policy=scheduler.policy,
             reasons=scheduler.reasons,
-            started=self._since,
+            started=self.recorder.since,
         )
 
     # ------------------------------------------------------------------ snapshots
@@ -460,7 +459,9 @@ class JobSystem(System[LiveJob]):
         works = sorted(snapshot.works, key=lambda work: work.number)
         places = {place.name: place for place in self.places}
         jobs = {work.number: job_of(work, row, places[work.place]) for row, work in enumerate(works)}
-        self._since, self.submitted, self._offset = snapshot.now, snapshot.submitted, snapshot.submitted - len(works)
+        self.submitted, self._offset = snapshot.submitted, snapshot.submitted - len(works)
+        if self.recorder is not None:
+            self.recorder.since = snapshot.now
         self._active += len(works)
         self._ids.update(job.id for job in jobs.values())
         for job in jobs.values():

@@ -307,7 +307,9 @@ class System(Generic[Live]):
         if isinstance(self.scheduler.policy, Chooser):
             message = f"must be None under {self.scheduler.policy_name}, whose choices are kept in memory"
             raise InputError(message, place="stream")
-        return StreamedRecorder(self.env, write, places=self.places, every=every)
+        recorder = StreamedRecorder(self.env, write, places=self.places, every=every)
+        recorder.since = kept.since
+        return recorder
 
     def place_table(self) -> Table:
         """Return the places of the record, as they are now."""

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from simmodel import simulate
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.backfilling import Easy
@@ -140,3 +141,21 @@ def test_jobs_wait_no_longer_in_the_mean_than_with_pinned_nodes(cases):
             waits[policy] += sum(at - job.submit for (at, _), job in zip(found, drawn_jobs, strict=True))
     assert starts[Easy] != starts[Pinned]
     assert waits[Easy] <= waits[Pinned], {policy.__name__: wait / jobs for policy, wait in waits.items()}
+
+
+def test_a_job_of_parts_of_nodes_comes_while_a_promise_made_by_counting_whole_nodes_stands():
+    """Job 0 has one of two nodes until 19 s. At 1 s jobs 1 and 2 wait, which hold the cores of whole nodes.
+
+    Job 3 needs a core of each node: free cores are no room for it. Job 1 starts at 19 s and ends at 25 s; then job 2
+    runs on one node until 45 s.
+    """
+    part = PartitionSpec(nodes=[NodeSpec(count=2, cores=2, memory=4)], placement="best-fit")
+    whole = {"cores_per_node": 2}
+    jobs = [
+        Job(id=0, submit=0, run=19, nodes=1, memory_per_node=4, **whole),
+        Job(id=1, submit=1, run=6, requested=26, nodes=2, **whole),
+        Job(id=2, submit=1, run=20, requested=25, nodes=1, **whole),
+        Job(id=3, submit=2, run=3, nodes=2, cores_per_node=1),
+    ]
+    found = simulate(ClusterSpec(partitions=[part]), jobs, "easy").jobs
+    assert found["start"].tolist() == [0, 19, 25, 45]

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import ClusterSpec, PartitionSpec
     from simmodel.platform.options import ClusterOptions
+    from simmodel.records.recorder import JobRecorder
     from simmodel.resources.data.storage import Storage
     from simmodel.resources.network.flow import Flow
     from simmodel.resources.network.network import Network
     from simmodel.resources.pools.pool import Consumables
+    from simmodel.scheduling.scheduler import Scheduler
     from simmodel.scheduling.usage import Usage
     from simmodel.work.checkpoint import Checkpoint
     from simmodel.work.job import Job
@@ -176,17 +178,24 @@ class ClusterCore:
         event priorities of ends, submissions and capacity changes within an instant
     usages
         records of the consumption of users
+    recorder
+        the recorder of the cluster's jobs, or ``None`` if it keeps no record
     on_submitted, on_started, on_ended
         hooks that are called for every job
     wake, wake_anyway, wake_last, decide
         request a decision at the end of the instant or, if ``by_event``, of the event; the same even if nothing waits;
-        the same as the last act of an event; decide at once
+        the same as the last act of an event; decide at once. They do nothing until a scheduler is asked
+    settle
+        releases the grants of jobs that have ended by now, for submissions that precede ends
+    tries_every_submission
+        whether the policy also decides when a new job does not fit
     """
 
     wake: Callable[[], object]
     wake_anyway: Callable[[], object]
     wake_last: Callable[[], object]
     decide: Callable[[], object]
+    settle: Callable[[], object]
 
     def __init__(self, env: Environment, spec: ClusterSpec, name: str, options: ClusterOptions) -> None:
         self.env = env
@@ -209,8 +218,10 @@ class ClusterCore:
         self.end_priority = SUBMIT if self.submits_first else END
         self.calendar_priority = self.end_priority + 0.5
         self.submit_priority = END if self.submits_first else SUBMIT
+        self.wake = self.wake_anyway = self.wake_last = self.decide = _nothing
+        self.tries_every_submission = False
         self.usages: list[Usage] = []
-        self._recorder: object = None
+        self.recorder: JobRecorder | None = None
         self._followers: list[object] = []
         self._hooks: dict[str, Hooks] = {}
         self.on_submitted: Hooks = ()
@@ -242,10 +253,38 @@ class ClusterCore:
         """The status of runs that a failure stops."""
         return "requeued" if self.spec.on_failure == "resubmit" else "lost"
 
-    def hear(self, recorder: object) -> None:
-        """Call the hooks of the cluster's recorder, if any, after those of observers."""
-        self._recorder = recorder
+    def ask(self, scheduler: Scheduler) -> None:
+        """Ask a scheduler for decisions from now on, after each event or at the end of an instant."""
+        self.tries_every_submission = scheduler.policy.tries_every_submission
+        self.decide = scheduler.decide
+        if not self.by_event:
+            self.wake, self.wake_anyway = scheduler.wake, scheduler.wake_for_running
+            self.wake_last = scheduler.wake_last
+            return
+
+        def decide() -> None:
+            if self.submits_first:
+                self.settle()
+            scheduler.decide()
+
+        def decide_anyway() -> None:
+            scheduler.asked_for = True
+            decide()
+
+        self.wake = self.wake_last = decide
+        self.wake_anyway = decide_anyway
+
+    def hear(self, recorder: JobRecorder | None) -> None:
+        """Keep the record by a recorder, if any, whose hooks are called after those of observers."""
+        self.recorder = recorder
         self.find_hooks()
+
+    def record_submissions(self) -> None:
+        """Record jobs at their submission from now on: the recorder does not expect all of them."""
+        recorder = self.recorder
+        if recorder is not None and not recorder.hears_submissions:
+            recorder.hear_submissions()
+            self.find_hooks()
 
     def follow(self, follower: object) -> None:
         """Call the hooks of what follows this cluster alone, after all others."""
@@ -254,9 +293,8 @@ class ClusterCore:
 
     def find_hooks(self) -> None:
         """Collect the hooks of observers, of the cluster's recorder, its predictions and its followers, in order."""
-        own = self._recorder
         for name in _HOOKS:
-            called = (heard(each, name) for each in (own, self.predictions, *self._followers))
+            called = (heard(each, name) for each in (self.recorder, self.predictions, *self._followers))
             self._hooks[name] = self.env.hooks(name) + tuple(call for call in called if call is not None)
         self._bind()
 
@@ -276,6 +314,10 @@ class ClusterCore:
         """Call a hook."""
         for call in self._hooks[hook]:
             call(*what)
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _pools(env: Environment, spec: ClusterSpec, consumables: Consumables) -> dict[str, Pool]:

@@ -38,7 +38,8 @@ class ClusterDestination(Destination):
         super().__init__(cluster, by)
         self.forecast = cluster.forecast(by)
         self._actual = by == "actual"
-        self._plain = cluster.plain_pool  # of jobs that request only processors and time
+        # Where jobs that request only processors and time wait: the only place, if no queue has limits.
+        self._plain = None if cluster.rules else cluster.core.only_pool
         self.basis = (cluster.core.estimates, cluster.core.overrun) if self.forecast.punctual else None
         self.top_speed = INFINITY if any(pool.paced for pool in cluster.places) else 1.0
         spec, policy = cluster.spec, cluster.scheduler
@@ -72,12 +73,17 @@ class ClusterDestination(Destination):
     @property
     def backlog(self) -> float:
         """Expected remaining work of running and waiting jobs, in processor seconds."""
-        return INFINITY if self.system.endless_work else self.system.load.backlog
+        cluster = self.system
+        endless = cluster.queueing.queued.endless or any(pool.running.left.endless for pool in cluster.places)
+        return INFINITY if endless else cluster.load.backlog
 
     def watch_load(self, changed: Callable[[], object]) -> None:
         """Call a function from now on whenever the backlog or the capacity changes other than with time."""
         cluster = self.system
-        cluster.watch_load(changed)
+        cluster.queueing.queued.changed.append(changed)
+        for each in cluster.places:
+            each.running.left.changed.append(changed)
+            each.changed.append(changed)
         pool = cluster.core.only_pool
         if pool is not None:
             self._watched = pool, pool.running, pool.running.left, cluster.queueing.queued, cluster.view.waiting

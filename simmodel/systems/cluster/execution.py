@@ -81,6 +81,11 @@ class JobExecution:
         self._ends = (self.finish,)
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
         self.malleable = 0  # running jobs whose size may change
+        core.settle = self.settle
+        for pool in core.places:
+            pool.changed.append(self._tell_above)
+            if self.plans:
+                pool.changed.append(self._capacity_changed)
 
     @cached_property
     def _bodies(self) -> Bodies:
@@ -249,6 +254,13 @@ class JobExecution:
     def _tell_above(self) -> None:
         for call in self._changed:
             call()
+
+    def _capacity_changed(self) -> None:
+        """Ask for a decision, also without waiting work if running jobs may grow."""
+        if self.malleable:
+            self._core.wake_anyway()
+        else:
+            self._core.wake()
 
     def plan_end(self, run: Run, at: float) -> None:
         """Plan the end of a run at an instant (s)."""

@@ -159,13 +159,7 @@ class Queueing:
         the jobs that wait in several queues (see :class:`~simmodel.scheduling.waiting.MergedQueues`)
     rules
         the limits of the named queues in the cluster's spec, by name
-    tries_every_submission
-        whether the policy also decides when a new job does not fit
-    settle
-        releases the grants of jobs that have ended by now, for submissions that precede ends
     """
-
-    settle: Callable[[], None]
 
     def __init__(self, core: ClusterCore) -> None:
         self._core = core
@@ -178,7 +172,6 @@ class Queueing:
         self.waiting: WaitingQueue | MergedQueues = self._merged if self.only_queue is None else self.only_queue
         self.choices = self._merged.choices
         self.rules = {queue.name: QueueRules(queue) for queue in core.spec.queues}
-        self.tries_every_submission = False
         self._on_nodes = core.offers.nodes
         self._queued: QueuedWork | None = None
 
@@ -195,10 +188,10 @@ class Queueing:
             return
         fits = True
         if core.submits_first:
-            self.settle()
+            core.settle()
             fits = job.place.fits(job) if self._on_nodes else job.processors <= job.place.free
         queue.add(job)
-        if fits or self.tries_every_submission:
+        if fits or core.tries_every_submission:
             core.decide()
 
     def enqueue(self, job: LiveJob) -> None:
@@ -211,8 +204,8 @@ class Queueing:
         entries = entries_of(job, places_to_wait(job, core)) if several else (job,)
         tries = True
         if core.submits_first:
-            self.settle()
-            tries = self.tries_every_submission or any(entry.place.fits(entry) for entry in entries)
+            core.settle()
+            tries = core.tries_every_submission or any(entry.place.fits(entry) for entry in entries)
         self._add(entries)
         if tries:
             core.wake()

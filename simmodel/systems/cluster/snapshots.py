@@ -88,9 +88,6 @@ class LiveCluster(Protocol):
     def count_coming(self, jobs: int, /) -> None:
         """Count jobs that have not ended."""
 
-    def keep_record(self, recorder: JobRecorder, /) -> None:
-        """Use a recorder that begins now."""
-
     def live(self, spec: Job, /) -> tuple[LiveJob, str | None]:
         """Return the live job of a request, and why it can never run or ``None``."""
 
@@ -301,7 +298,7 @@ def restore(
     restored = _Restored(cluster, snapshot, made, unplanned)
     restored.run()
     if record:
-        cluster.keep_record(restored.recorder())
+        cluster.core.hear(restored.recorder())
     return cluster
 
 
@@ -352,6 +349,7 @@ class _Restored:
     def recorder(self) -> JobRecorder:
         """Return a recorder that begins now and has the running and waiting jobs."""
         recorder = JobRecorder(self.cluster.env, late=False, places=self.cluster.places)
+        recorder.since = float(self.snapshot.now)
         recorder.expect(self.snapshot.columns)
         recorder.carry_over([run.job for run in self.runs])
         recorder.carry_over(self.jobs.values())

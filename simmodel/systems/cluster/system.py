@@ -176,21 +176,20 @@ class Cluster(System[LiveJob]):
         self.view.choices = self.queueing.choices
         self.view.estimator = _estimate
         self.view.simulate = self._simulate
-        self._since: float | None = None
         self.chunks: ChunkedReplay | None = None
         self._reports: list[Report] = []  # of replays
         self._forecasts: dict[str, Forecast] = {}
         self.report = Report()  # of jobs that arrive after a snapshot
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, core.by_event)
-        self._find_out_when_to_decide()
+        if self.execution.plans:
+            core.ask(self.scheduler)
         env.register_waits(self)
         self.scheduler.policy.attach(self)
         for pool in core.places:
             pool.calendar_priority = core.calendar_priority
             pool.tell = core.tell
         # From the first change of a place on, which may precede the first job:
-        self.recorder = JobRecorder(env, late=False, places=self.places) if record else None
-        core.hear(self.recorder)
+        core.hear(JobRecorder(env, late=False, places=self.places) if record else None)
         spec = self.spec
         if begin and (spec.outages or spec.failures or spec.reservations):
             self.calendar.begin()
@@ -201,42 +200,6 @@ class Cluster(System[LiveJob]):
         from simmodel.systems.cluster.calendar import Calendar
 
         return Calendar(self.core, self.execution, self.dependencies, self.cancel)
-
-    def _find_out_when_to_decide(self) -> None:
-        core, scheduler = self.core, self.scheduler
-        self.queueing.settle = self.execution.settle
-        self.queueing.tries_every_submission = scheduler.policy.tries_every_submission
-        for pool in self.places:
-            pool.changed.append(self._tell_above)
-        if not self.execution.plans:
-            core.wake = core.wake_anyway = core.wake_last = core.decide = _nothing
-            return
-        core.decide = scheduler.decide
-        core.wake = self._decide_now if core.by_event else scheduler.wake
-        core.wake_anyway = self._decide_anyway if core.by_event else scheduler.wake_for_running
-        core.wake_last = core.wake if core.by_event else scheduler.wake_last
-        for pool in self.places:
-            pool.changed.append(self._capacity_changed)
-
-    def _tell_above(self) -> None:
-        for call in self.changed:
-            call()
-
-    def _capacity_changed(self) -> None:
-        """Wake the scheduler, also without waiting work if running jobs may grow."""
-        if self.execution.malleable:
-            self.core.wake_anyway()
-        else:
-            self.core.wake()
-
-    def _decide_now(self) -> None:
-        if self.core.submits_first:
-            self.execution.settle()
-        self.scheduler.decide()
-
-    def _decide_anyway(self) -> None:
-        self.scheduler.asked_for = True
-        self._decide_now()
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -283,7 +246,7 @@ class Cluster(System[LiveJob]):
             raise InputError(f"must be a Job, got {work!r}", place="work")
         if since is not None and not since <= self.env.now:
             raise InputError(f"must be an instant <= {self.env.now:g} s, got {since!r}", place="since")
-        if number is not None and self.recorder is not None:
+        if number is not None and self.core.recorder is not None:
             raise InputError(f"must be None for a cluster that keeps a record, got {number!r}", place="number")
         self.intake.check_one(work)
         job, reason = self.intake.live(work)
@@ -309,8 +272,7 @@ class Cluster(System[LiveJob]):
         """Assign a number, by default the next one, and a row in the record to a job that is about to be submitted."""
         if self.chunks is not None:
             raise InputError(f"{self.name}: cannot take jobs one by one while it reads a workload in chunks")
-        if self.recorder is not None:
-            self._expect_records()
+        self.core.record_submissions()
         intake = self.intake
         job.seq = seq = intake.submitted if number is None else number
         job.index = seq - intake.offset
@@ -344,7 +306,9 @@ class Cluster(System[LiveJob]):
         prepared = prepared_of(workload, repeated, self.intake.check, self.intake.prepare)
         note_left_out(workload, self.core.offers, prepared.report)
         self._reports += [workload.report, prepared.report]
-        self._expect_records(columns_of_log(workload, prepared))
+        recorder = self.core.recorder
+        if recorder is not None and not recorder.expect(columns_of_log(workload, prepared)):
+            self.core.record_submissions()
         self._active += len(prepared.rows)
         self.intake.replay(workload, prepared)
         return prepared
@@ -359,11 +323,12 @@ class Cluster(System[LiveJob]):
         InputError
             if the record is not streamed, jobs have been submitted, or a job comes too late or waits for another
         """
-        if not isinstance(self.recorder, StreamedRecorder) or self.intake.submitted:
+        recorder = self.core.recorder
+        if not isinstance(recorder, StreamedRecorder) or self.intake.submitted:
             message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
             raise InputError(f"{message}, got {workload!r}", place="workload")
         self.dependencies.forgets = True
-        self.chunks = ChunkedReplay(self.core, self.intake, self.count_coming, workload, self.recorder)
+        self.chunks = ChunkedReplay(self.core, self.intake, self.count_coming, workload, recorder)
         self._reports.append(self.chunks.report)
         self.chunks.begin()
 
@@ -375,8 +340,7 @@ class Cluster(System[LiveJob]):
         InputError
             if jobs have been submitted, the cluster keeps no record, or its policy records its choices
         """
-        self.recorder = self.streamed_recorder(self.recorder, self.intake.submitted, write, every)
-        self.core.hear(self.recorder)
+        self.core.hear(self.streamed_recorder(self.core.recorder, self.submitted, write, every))
 
     # ------------------------------------------------------------------ the life of a job
 
@@ -440,11 +404,6 @@ class Cluster(System[LiveJob]):
         return self.env.call_at(at, call, self.core.end_priority)
 
     # ------------------------------------------------------------------ as a place
-
-    @property
-    def plain_pool(self) -> Pool | None:
-        """The place of jobs that request only processors and time: the only place, if no queue has limits."""
-        return None if self.rules else self.core.only_pool
 
     def forecast(self, by: EstimateBasis = "requested") -> Forecast:
         """Return the cached forecast of the cluster by requested or by actual run times."""
@@ -525,33 +484,7 @@ class Cluster(System[LiveJob]):
         left = sum(pool.running.left.at(now) for pool in self.places)
         return Load(self.free, len(self.view.waiting), self.queueing.queued.work, left)
 
-    def watch_load(self, changed: Callable[[], object]) -> None:
-        """Call a function from now on whenever the load or the capacity changes other than with time."""
-        self.queueing.queued.changed.append(changed)
-        for pool in self.places:
-            pool.running.left.changed.append(changed)
-            pool.changed.append(changed)
-
-    @property
-    def endless_work(self) -> bool:
-        """Whether a running or waiting job has no expected end."""
-        return bool(self.queueing.queued.endless or any(pool.running.left.endless for pool in self.places))
-
     # ------------------------------------------------------------------ record
-
-    def _expect_records(self, expected: Mapping[str, Any] | None = None) -> None:
-        """Prepare the record for the jobs of a workload, given its columns, or for one job."""
-        recorder = self.recorder
-        if recorder is None:
-            return
-        if (expected is None or not recorder.expect(expected)) and not recorder.hears_submissions:
-            recorder.hear_submissions()
-            self.core.hear(recorder)
-
-    def keep_record(self, recorder: JobRecorder) -> None:
-        """Use a recorder that begins now and has the jobs of a snapshot."""
-        self.recorder, self._since = recorder, float(self.env.now)
-        self.core.hear(recorder)
 
     def result(self, name: str | None = None) -> Result:
         """Return the result so far; ``name`` is its name in tables and plots.
@@ -561,23 +494,24 @@ class Cluster(System[LiveJob]):
         InputError
             if the cluster keeps no record
         """
-        if self.recorder is None:
+        recorder = self.core.recorder
+        if recorder is None:
             raise InputError(f"{self.name}: cannot return a result: built with record=False")
         if self.chunks is not None:
             self.chunks.read_the_rest()
-        self._expect_records()
+        self.core.record_submissions()
         scheduler = self.scheduler
         from simmodel.results.result import Result
 
         notes = (*scheduler.policy.notes(self), *(self.calendar.failures.notes() if self.spec.failures else ()))
-        return self.recorder.record(
+        return recorder.record(
             Result,
             name=name or scheduler.policy_name,
             report=sum(self._reports, Report()) + self.report + Report(notes=notes),
             decisions=scheduler.timing(),
             policy=scheduler.policy,
             reasons=scheduler.reasons,
-            started=self._since,
+            started=recorder.since,
         )
 
     # ------------------------------------------------------------------ snapshots
@@ -668,10 +602,6 @@ def _adds_nothing(job: Job) -> bool:
     """Whether a live job has all that its request has, but for its name."""
     waits = job.dependencies or job.group is not None
     return job.plain and not (waits or job.inputs or job.outputs or job.site is not None or job.keeps_work)
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 @attrs.frozen(kw_only=True, repr=False)

@@ -275,7 +275,7 @@ def test_a_streamed_record_has_the_same_columns(seed, cut, tmp_path):
     simulation = start(spec, jobs, "equal-shares", seed=seed, stream=tmp_path / "run.sqlite")
     for instant in cut:
         simulation.run(until=instant)
-        simulation.system.recorder.drain()
+        simulation.system.core.recorder.drain()
     runs = simulation.run().result().load().runs
     assert (whole["status"] == "resized").any()
     assert (whole["attempt"] > 1).any()
