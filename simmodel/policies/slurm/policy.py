@@ -17,7 +17,7 @@ from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch, nodes_of, switches_of
 from simmodel.policies.slurm.limits import Quotas
 from simmodel.policies.slurm.main_loop import main_cycle
-from simmodel.policies.slurm.places import Places
+from simmodel.policies.slurm.places import SlurmPlaces
 from simmodel.policies.slurm.preemption import Preemption, Stops, Victims
 from simmodel.policies.slurm.priority import Priorities, Queue
 from simmodel.policies.slurm.running import Completing, Running
@@ -171,7 +171,7 @@ class Slurm(Policy):
         self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._main, self._backfill = self._clocks()
-        self._places = Places(self.settings, self.partitions, self.nodes, self.switches)
+        self._places = SlurmPlaces(self.settings, self.partitions, self.nodes, self.switches)
         self._records = Records()
         self._priorities = Priorities(
             self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards

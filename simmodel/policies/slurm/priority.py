@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.board import Board
     from simmodel.policies.slurm.holds import Records, Turn
     from simmodel.policies.slurm.limits import Quotas
-    from simmodel.policies.slurm.places import Places
+    from simmodel.policies.slurm.places import SlurmPlaces
     from simmodel.policies.slurm.preemption import Stops
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.pool import Pool
@@ -232,7 +232,7 @@ class Queue:
 
     def __init__(
         self,
-        places: Places,
+        places: SlurmPlaces,
         records: Records,
         priorities: Priorities,
         stops: Stops,
@@ -271,7 +271,7 @@ class Queue:
             return
         self._places.board(job.place)
         site = self._places.sites(job, job.place)[0]
-        asked = Counted.of(job, self._number(job), site, Request(job.processors), 0.0, self._quotas.accounts)
+        asked = Counted.of(job, self._number(job), site.spec, Request(job.processors), 0.0, self._quotas.accounts)
         reason = self._quotas.refusal(asked)
         if reason is None:
             self._quotas.submitted(asked)
@@ -339,7 +339,7 @@ class Queue:
                 hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
             )
             if self._accounts is not None:
-                pending.counted = Counted.of(job, pending.number, site, request, float(limit), self._accounts)
+                pending.counted = Counted.of(job, pending.number, site.spec, request, float(limit), self._accounts)
                 pending.qos = pending.counted.qos
                 pending.quotas = self._quotas
                 if self._quotas is not None and job not in self._refused:

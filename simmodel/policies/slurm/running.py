@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.fair_share import Charges
     from simmodel.policies.slurm.holds import Records
     from simmodel.policies.slurm.limits import Quotas
-    from simmodel.policies.slurm.places import Places
+    from simmodel.policies.slurm.places import SlurmPlaces
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import Run
@@ -124,7 +124,7 @@ class Running:
 
     def __init__(
         self,
-        places: Places,
+        places: SlurmPlaces,
         records: Records,
         accounts: Accounts | None,
         quotas: Quotas | None,
@@ -239,7 +239,7 @@ class Running:
         counted = None
         if self._accounts is not None:
             request, limit = request_of(job, place), float(self._end(run) - int(run.started))
-            counted = Counted.of(job, self._records.number(int(job.seq)), site, request, limit, self._accounts)
+            counted = Counted.of(job, self._records.number(int(job.seq)), site.spec, request, limit, self._accounts)
         self._count(site, run, counted)
         return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
 
