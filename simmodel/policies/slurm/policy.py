@@ -441,7 +441,8 @@ class Slurm(Policy):
         if not waiting.jobs or self._completing.wait(now):
             self._noted, self._last_cycle = False, (0.0, bool(waiting.jobs), False)
             return
-        self._calculate(now)
+        if self.settings.multifactor:
+            self._calculate(now)
         versions = [place.version for place in view.places]
         begins = not waiting.plain and any(0 < job.begin <= now for job in waiting.jobs)
         if versions != self._versions or self._stops.some or begins:
@@ -508,7 +509,7 @@ class Slurm(Policy):
         self._versions = after
 
     def _calculate(self, now: float) -> None:
-        """Calculate the priorities of waiting jobs again, if it is time."""
+        """Calculate the priorities of priority/multifactor again, if it is time."""
         if self._queue.calculate(now):
             self._settled.clear()
             self._backfill.ask(now)

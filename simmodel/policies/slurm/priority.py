@@ -177,13 +177,11 @@ class Priorities:
         return self.charges.share.factor(of.account, of.user, of.partition)
 
     def calculate(self, queue: Iterable[Pending], now: float) -> bool:
-        """Calculate the priorities of waiting jobs, and usage, at all instants until now (s); return if there were any.
+        """Calculate priorities by priority/multifactor, and usage, at all instants until now (s).
 
-        With fair share, each instant is calculated; without, the last one tells all.
+        With fair share, each instant is calculated; without, the last one is enough. Returns whether there was any.
         """
         settings = self._settings
-        if not settings.multifactor:
-            return False
         if self.charges is not None:
             return self.charges.pass_to(now, partial(self._to_calculate, queue))
         number = int((now - self._first) // settings.calc_period)
@@ -266,12 +264,13 @@ class Queue:
 
     def submitted(self, job: LiveJob) -> None:
         """Note the record of a job that was submitted, and count it, or refuse it by the limits of submissions."""
-        self._record(job)
+        number = self._number(job)
+        self._record(job, number)
         if self._quotas is None:
             return
         self._places.board(job.place)
         site = self._places.sites(job, job.place)[0]
-        asked = Counted.of(job, self._number(job), site.spec, Request(job.processors), 0.0, self._quotas.accounts)
+        asked = Counted.of(job, number, site.spec, Request(job.processors), 0.0, self._quotas.accounts)
         reason = self._quotas.refusal(asked)
         if reason is None:
             self._quotas.submitted(asked)
@@ -309,7 +308,8 @@ class Queue:
         for option in wishes.unread:
             self._unread.setdefault(option, []).append(job.id)
         request = request_of(job, place)
-        record, array = self._record(job), None
+        number = self._number(job)
+        record, array = self._record(job, number), None
         if wishes.array:
             array = self._arrays.setdefault(_array_of(job), Array(wishes.array_limit))
         submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.past
@@ -329,7 +329,7 @@ class Queue:
                 limit,
                 0.0,
                 submitted,
-                self._number(job),
+                number,
                 user=job.user,
                 wishes=wishes,
                 array=array,
@@ -339,7 +339,7 @@ class Queue:
                 hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
             )
             if self._accounts is not None:
-                pending.counted = Counted.of(job, pending.number, site.spec, request, float(limit), self._accounts)
+                pending.counted = Counted.of(job, number, site.spec, request, float(limit), self._accounts)
                 pending.qos = pending.counted.qos
                 pending.quotas = self._quotas
                 if self._quotas is not None and job not in self._refused:
@@ -355,14 +355,14 @@ class Queue:
         """Return the number of a job in the order of submissions."""
         return self._records.number(int(job.seq))
 
-    def _record(self, job: LiveJob) -> int:
+    def _record(self, job: LiveJob, number: int) -> int:
         """Return the record of a job, by which its priority is lower: tasks of an array have one."""
         wishes = wishes_of(job)
         hold = None
         if wishes.hold is not None:
             begin, until = wishes.hold
             hold = (job.submit + begin if begin else -inf), job.submit + until
-        return self._records.submitted(self._number(job), _array_of(job) if wishes.array else "", hold)
+        return self._records.submitted(number, _array_of(job) if wishes.array else "", hold)
 
     # ------------------------------------------------------------------ order
 

@@ -87,6 +87,8 @@ class Completing:
 
     def due(self, now: float, *, idle: bool) -> bool:
         """Whether the main loop runs at once now; ``idle``: earlier runs found nothing waiting. Those are forgotten."""
+        if not self._at_once:
+            return False
         due = any(at <= now and (at == now or not idle) for at in self._at_once)
         self._at_once = [at for at in self._at_once if at > now]
         return due
@@ -152,11 +154,12 @@ class Running:
 
     def ended(self, run: Run, at: float) -> Held | None:
         """Note a job that has ended at an instant (s); return what it held, if that is known."""
-        number = self._records.number(int(run.work.seq))
-        if self._charges is not None:
-            self._charges.ended(number, at)
-        if self._quotas is not None:
-            self._quotas.ended(number)
+        if self._accounts is not None:
+            number = self._records.number(int(run.work.seq))
+            if self._charges is not None:
+                self._charges.ended(number, at)
+            if self._quotas is not None:
+                self._quotas.ended(number)
         held = self.held.pop(run, None)
         if held is not None:
             self._places.boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
