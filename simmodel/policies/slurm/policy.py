@@ -1,4 +1,9 @@
-"""The policy: both loops of slurmctld on a view, each at its own instants."""
+"""The policy: both loops of slurmctld on a view, each at its own instants.
+
+A decision notes what has happened since the last one (:class:`_Events`), stops jobs at a scan of limits, and runs the
+loops that are due: each goes over the :class:`Queue` and starts jobs on the boards of :class:`SlurmPlaces`. Who holds
+what is known to :class:`Running`, which nodes are not free yet to :class:`Completing`, who makes way to :class:`Stops`.
+"""
 
 from __future__ import annotations
 

@@ -39,6 +39,12 @@ class Completing:
         how long the nodes of an ended job, and of a preempted one, are not free (s)
     asks
         whether the end of an Epilog starts a run; not where the runs of the main loop are given
+
+    >>> from simmodel.policies.slurm.settings import SlurmConf
+    >>> completing = Completing(SlurmConf(epilog=True, complete_wait=5), 1.5, 0.05, asks=True)
+    >>> completing.ended(10.0, "batch", 0b11, stopped=False)
+    >>> completing.next_run, completing.wait(11.0), completing.wait(11.5), completing.due(11.5, idle=False)
+    (11.5, True, False, True)
     """
 
     def __init__(self, settings: SlurmConf, completing: float, stopping: float, *, asks: bool) -> None:
