@@ -18,7 +18,7 @@ from simmodel.policies.slurm.wishes import wishes_of
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Accounts, Association, Qos
-    from simmodel.policies.slurm.board import Site
+    from simmodel.policies.slurm.settings import SlurmPartition
     from simmodel.resources.pools.allocation import Request
     from simmodel.work.job import LiveJob
 
@@ -82,11 +82,13 @@ class Counted(NamedTuple):
     started: float = 0.0
 
     @classmethod
-    def of(cls, job: LiveJob, number: int, site: Site, request: Request, limit: float, accounts: Accounts) -> Counted:
+    def of(
+        cls, job: LiveJob, number: int, partition: SlurmPartition, request: Request, limit: float, accounts: Accounts
+    ) -> Counted:
         """Return a job as limits and charges count it; ``limit`` in seconds."""
-        of = accounts.association(job.user, job.group, site.spec.name)
+        of = accounts.association(job.user, job.group, partition.name)
         account = of.account if of is not None else "" if job.group is None else str(job.group)
-        name = site.spec.qos
+        name = partition.qos
         return cls(
             number=number,
             user=str(job.user),

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
 
-__all__ = ["Places", "request_of", "table_of", "windows_of"]
+__all__ = ["SlurmPlaces", "request_of", "table_of", "windows_of"]
 
 
-class Places:
+class SlurmPlaces:
     """The boards and the partitions of the places at which jobs have arrived.
 
     Parameters

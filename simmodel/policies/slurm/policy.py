@@ -1,32 +1,32 @@
-"""The policy: both loops of slurmctld on a view, each at its own instants."""
+"""The policy: both loops of slurmctld on a view, each at its own instants.
+
+A decision notes what has happened since the last one (:class:`_Events`), stops jobs at a scan of limits, and runs the
+loops that are due: each goes over the :class:`Queue` and starts jobs on the boards of :class:`SlurmPlaces`. Who holds
+what is known to :class:`Running`, which nodes are not free yet to :class:`Completing`, who makes way to :class:`Stops`.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from math import ceil, inf
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from simmodel.foundation.display import Fields, counted
+from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.slurm.accounts import Accounts
-from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
-from simmodel.policies.slurm.board import Array, Hetero, Pending
+from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch, nodes_of, switches_of
-from simmodel.policies.slurm.limits import Counted, Quotas
+from simmodel.policies.slurm.limits import Quotas
 from simmodel.policies.slurm.main_loop import main_cycle
-from simmodel.policies.slurm.places import Places, request_of
-from simmodel.policies.slurm.preemption import BEGINS, Preemption, Stops, Victims
-from simmodel.policies.slurm.priority import Priorities
+from simmodel.policies.slurm.places import SlurmPlaces
+from simmodel.policies.slurm.preemption import Preemption, Stops, Victims
+from simmodel.policies.slurm.priority import Priorities, Queue
 from simmodel.policies.slurm.running import Completing, Running
-from simmodel.policies.slurm.settings import YEAR, SlurmConf, SlurmPartition, partitions_of
-from simmodel.policies.slurm.wishes import NOTHING, wishes_of
-from simmodel.resources.pools.allocation import Allocation, Request
+from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition, partitions_of
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View, WakeAt
@@ -35,7 +35,6 @@ from simmodel.work.job import OVER
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.options import ClusterOptions
-    from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["Slurm", "SlurmTiming"]
@@ -177,7 +176,7 @@ class Slurm(Policy):
         self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._main, self._backfill = self._clocks()
-        self._places = Places(self.settings, self.partitions, self.nodes, self.switches)
+        self._places = SlurmPlaces(self.settings, self.partitions, self.nodes, self.switches)
         self._records = Records()
         self._priorities = Priorities(
             self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards
@@ -193,13 +192,8 @@ class Slurm(Policy):
             self.timing.stopping,
             asks=not isinstance(self._main, GivenClock),
         )
-        self._queue: list[Pending] = []
-        self._known: dict[LiveJob, Pending] = {}
-        self._arrays: dict[str, Array] = {}
-        self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
+        self._queue = Queue(self._places, self._records, self._priorities, self._stops, accounts, self._quotas)
         self._events: _Events | None = None
-        self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
-        self._refusals: Counter[str] = Counter()  # how many there were
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
@@ -207,9 +201,6 @@ class Slurm(Policy):
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
         self._noted = False  # whether the last run of the main loop changed jobs
-        self._kinds: Counter[Kind] = Counter()  # the waiting jobs by width and limit
-        self._plain = True  # whether no job had options, licences, a past or several partitions so far
-        self._begun: list[Pending] = []  # jobs that the present cycle has started
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -294,10 +285,7 @@ class Slurm(Policy):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
         elif self.settings.enforce_limits:
             found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
-        for reason, count in self._refusals.items():
-            found.append(f"policy slurm refused {counted(count, 'job')} at submission: {reason}")
-        for option, jobs in self._unread.items():
-            found.append(f"policy slurm leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}")
+        found += [f"policy slurm {each}" for each in self._queue.notes()]
         return tuple(found)
 
     # ------------------------------------------------------------------ the system
@@ -331,7 +319,7 @@ class Slurm(Policy):
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
         for each in (self._records, self._completing, self._priorities):
             found |= each.state()
-        return found | self._stops.state(self._queue)
+        return found | self._stops.state(self._queue.jobs)
 
     def _all(self) -> list[LoopClock]:
         return [self._main, self._backfill, *([] if self._scans is None else [self._scans])]
@@ -351,15 +339,14 @@ class Slurm(Policy):
 
     def forget(self) -> None:
         """Look at all jobs anew in each cycle from now on: starts are taken back."""
-        self._plain = False
+        self._queue.plain = False
 
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Run the loops that are due, and wake for the next."""
         now = view.now
         self._note(view, now)
-        for job, reason in self._refused.items():
+        for job, reason in self._queue.take_refused():
             yield Preempt(job, "cancel", reason)
-        self._refused.clear()
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
         if self._completing.due(now, idle=self._idle):
@@ -422,23 +409,22 @@ class Slurm(Policy):
                 self._calculate(at)
             held = self._running.ended(run, at)
             if run.work.state in OVER:
-                self._left(run.work)
+                self._queue.left(run.work)
             if held is not None:
                 self._completing.ended(at, run.place.name, held.nodes, stopped=self._stops.made(held))
         self._stops.forget_made()
         events.clear()
         if self._events is not None:
             for job in self._events.submitted:
-                self._record(job)
-                self._submit(job)
+                self._queue.submitted(job)
             for job in self._events.cancelled:
-                self._left(job)
+                self._queue.left(job)
             self._events.submitted.clear()
             self._events.cancelled.clear()
         if idle:
             for clock in clocks:
                 clock.pass_to(now)
-        if self._take_in(view, now):
+        if self._queue.take_in(view, now):
             self._settled.clear()
             for clock in clocks:
                 clock.ask(now)
@@ -447,133 +433,35 @@ class Slurm(Policy):
             self._away = away
             self._backfill.ask(now)
         for turn in self._records.turns_by(now):
-            self._hold(turn.record, turn.at, turn.held)
-
-    def _number(self, job: LiveJob) -> int:
-        """Return the number of a job in the order of submissions."""
-        return self._records.number(int(job.seq))
-
-    def _left(self, job: LiveJob) -> None:
-        """Count a job no longer that is over."""
-        if self._quotas is not None:
-            self._quotas.left(self._number(job))
-        self._records.left(int(job.seq))
-
-    def _submit(self, job: LiveJob) -> None:
-        """Count a job that was submitted, or refuse it by the limits of submissions."""
-        if self._quotas is None:
-            return
-        self._places.board(job.place)
-        site = self._places.sites(job, job.place)[0]
-        counted = Counted.of(job, self._number(job), site, Request(job.processors), 0.0, self._quotas.accounts)
-        reason = self._quotas.refusal(counted)
-        if reason is None:
-            self._quotas.submitted(counted)
-        else:
-            self._refused[job] = reason
-            self._refusals[reason] += 1
-
-    def _hold(self, record: int, at: float, held: bool) -> None:
-        """Hold the jobs of a record, or release them: then they wait behind all that were submitted until now."""
-        for job in self._queue:
-            if job.record == record:
-                job.held = held
-                job.priority = self._priorities.of(job, at)
-        self._queue.sort(key=Pending.key)
-        self._settled.clear()
-        for clock in (self._main, self._backfill):
-            clock.ask(at)
-
-    def _take_in(self, view: View, now: float) -> bool:
-        """Take in the jobs that wait since the last decision, at each place; return whether there are any."""
-        queues = [view.waiting.at(place) for place in view.places]
-        new = [job for queue in queues for job in queue.new if job not in self._known and job.state == "waiting"]
-        some = bool(new)
-        if len(self._known) + len(new) < sum([queue.count for queue in queues]):  # after a snapshot
-            new = [job for queue in queues for job in queue if job not in self._known]
-        for job in new:
-            self._add(job, now)
-        return some
-
-    def _add(self, job: LiveJob, now: float) -> None:
-        place: Pool = job.place
-        board = self._places.board(place)
-        wishes = wishes_of(job)
-        for option in wishes.unread:
-            self._unread.setdefault(option, []).append(job.id)
-        request = request_of(job, place)
-        record, array = self._record(job), None
-        if wishes.array:
-            array = self._arrays.setdefault(_array_of(job), Array(wishes.array_limit))
-        submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.past
-        if wishes.hold is not None and not wishes.hold[0] and wishes.hold[1] < inf:  # its age begins with its release
-            begin = max(begin, int(job.submit + wishes.hold[1]))
-        if past is not None and past.last_start is not None and not past.resumes:  # requeued
-            begin = self._stops.begin_of(job, now)
-            submitted = begin - BEGINS
-        for site in self._places.sites(job, place):
-            limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
-            limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
-            pending = Pending(
-                job,
-                request,
-                board,
-                site,
-                limit,
-                0.0,
-                submitted,
-                self._number(job),
-                user=job.user,
-                wishes=wishes,
-                array=array,
-                record=record,
-                begin=begin,
-                held=self._records.holds(record),
-                hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
-            )
-            if self.accounts is not None:
-                pending.counted = Counted.of(job, pending.number, site, request, float(limit), self.accounts)
-                pending.qos = pending.counted.qos
-                pending.quotas = self._quotas
-                if self._quotas is not None and job not in self._refused:
-                    self._quotas.submitted(pending.counted)
-            pending.priority = self._priorities.of(pending, now)
-            insort(self._queue, pending, key=Pending.key)
-            self._kinds[kind_of(pending)] += 1
-            special = job in self._known or begin or past is not None or request.consumables
-            self._plain = self._plain and not (special or wishes is not NOTHING)
-            self._known[job] = pending
-
-    def _record(self, job: LiveJob) -> int:
-        """Return the record of a job, by which its priority is lower: tasks of an array have one."""
-        wishes = wishes_of(job)
-        hold = None
-        if wishes.hold is not None:
-            begin, until = wishes.hold
-            hold = (job.submit + begin if begin else -inf), job.submit + until
-        return self._records.submitted(self._number(job), _array_of(job) if wishes.array else "", hold)
+            self._queue.hold(turn)
+            self._settled.clear()
+            for clock in clocks:
+                clock.ask(turn.at)
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
         now = view.now
-        self._tidy(view)
-        if not self._queue or self._completing.wait(now):
-            self._noted, self._last_cycle = False, (0.0, bool(self._queue), False)
+        waiting = self._queue
+        waiting.tidy(view)
+        if not waiting.jobs or self._completing.wait(now):
+            self._noted, self._last_cycle = False, (0.0, bool(waiting.jobs), False)
             return
-        self._calculate(now)
+        if self.settings.multifactor:
+            self._calculate(now)
         versions = [place.version for place in view.places]
-        begins = not self._plain and any(0 < job.begin <= now for job in self._queue)
-        if versions != self._versions or self._stops.next_end < inf or begins:
+        begins = not waiting.plain and any(0 < job.begin <= now for job in waiting.jobs)
+        if versions != self._versions or self._stops.some or begins:
             self._settled.clear()
         if self.settled(now, turn):
             return
-        self._renew(now)
+        if self._running.renew(now, self._completing, plain=waiting.plain):
+            waiting.renew(self._running.held)
         if self._quotas is not None and self.settings.multifactor:  # minutes are counted when usage is
             period, origin = self.settings.calc_period, self.timing.main_first
             self._quotas.taken_off = origin + (now - origin) // period * period
         reason = "backfill" if turn is None else "main loop"
-        queue = self._queue
-        if not self._plain:
+        queue = waiting.jobs
+        if not waiting.plain:
             for job in [job for job in queue if job.job.past is not None and job.job.past.resumes]:
                 if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
                     yield Start(job.job, job.job.place, reason)
@@ -581,9 +469,9 @@ class Slurm(Policy):
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
         kinds = None
-        usual = self._plain and not any(place.windows for place in view.places)
+        usual = waiting.plain and not any(place.windows for place in view.places)
         if usual and self._preemption is None and not self.timing.test and len(self._places.boards) == 1:
-            kinds = self._kinds
+            kinds = waiting.kinds
         cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
         if turn is None:
             loop = cycle.starts()
@@ -610,12 +498,14 @@ class Slurm(Policy):
             first = view.choices.get(job.job, (job.job,))[0]
             place = job.job.place
             yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
-            self._started(job, first.run, now, allocation)
+            waiting.started(job, runs=first.run is not None)
+            if first.run is not None:
+                self._running.started(job, first.run, now, allocation)
         if turn is not None:
             self._noted = self._noted or changed
         else:
             self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
-        self._drop_begun()
+        waiting.drop_begun()
         after = [place.version for place in view.places]
         if after != versions or self._completing.some:
             self._settled.clear()
@@ -624,29 +514,10 @@ class Slurm(Policy):
         self._versions = after
 
     def _calculate(self, now: float) -> None:
-        """Calculate the priorities of waiting jobs again, if it is time."""
-        if self._priorities.calculate(self._queue, now):
-            self._queue.sort(key=Pending.key)
+        """Calculate the priorities of priority/multifactor again, if it is time."""
+        if self._queue.calculate(now):
             self._settled.clear()
             self._backfill.ask(now)
-
-    def _tidy(self, view: View) -> None:
-        """Forget the jobs that wait no longer."""
-        waiting = sum([view.waiting.at(place).count for place in view.places])
-        if not self._plain or not waiting == len(self._known) == len(self._queue):
-            self._queue = [job for job in self._queue if job.waits]
-            self._kinds = Counter([kind_of(job) for job in self._queue])
-        if len(self._known) != len(self._queue):  # some have been cancelled
-            self._known = {job.job: job for job in self._queue}
-
-    def _drop_begun(self) -> None:
-        """Forget the jobs that a cycle has started."""
-        for job in self._begun:
-            at = bisect_left(self._queue, job.key(), key=Pending.key)
-            if self._plain and at < len(self._queue) and self._queue[at] is job:
-                del self._queue[at]
-                self._kinds[kind_of(job)] -= 1
-        self._begun.clear()
 
     def _note_reason(self) -> None:
         """Note that the main loop has noted why a job waits."""
@@ -665,42 +536,11 @@ class Slurm(Policy):
             return False
         if self._preemption is not None and self._preemption.exempts:
             return False
-        if self.settings.bf_min_age_reserve > 0 or (not self._plain and any(job.wishes.timed for job in self._queue)):
+        if self.settings.bf_min_age_reserve > 0 or (
+            not self._queue.plain and any(job.wishes.timed for job in self._queue.jobs)
+        ):
             return False
         return not (turn is not None and turn.full) and (turn is not None) in self._settled
-
-    def _renew(self, now: float) -> None:
-        """Take over the state of all places."""
-        if not self._running.renew(now, self._completing, plain=self._plain):
-            return
-        for array in self._arrays.values():
-            array.running = 0
-        for run in self._running.held if self._arrays else ():
-            if (name := _array_of(run.work)) in self._arrays:
-                self._arrays[name].running += 1
-        for job in self._queue:
-            if job.request.consumables:
-                job.ready = job.job.place.consumables.fits(job.request.consumables)
-
-    def _started(self, job: Pending, run: Run | None, now: float, allocation: Allocation) -> None:
-        job.over = True
-        self._begun.append(job)
-        self._known.pop(job.job, None)
-        if run is None:  # it has ended at once
-            return
-        if job.array is not None:
-            job.array.running += 1
-        self._running.started(job, run, now, allocation)
-        if job.request.consumables:
-            for other in self._queue:
-                if other.request.consumables:
-                    other.ready = other.job.place.consumables.fits(other.request.consumables)
-
-
-def _array_of(job: LiveJob) -> str:
-    """Return the name of the array of a task, which is a job such as ``17_3``."""
-    name = str(job.id)
-    return name.rpartition("_")[0] or name
 
 
 _NEED_ACCOUNTS = {

@@ -192,6 +192,11 @@ class Stops:
         """The first instant at which a GraceTime ends (s)."""
         return min(self._graces.values(), default=inf)
 
+    @property
+    def some(self) -> bool:
+        """Whether a GraceTime has begun."""
+        return bool(self._graces)
+
     def make_way(self, job: Pending, victims: Victims, now: float) -> Iterator[Decision]:
         """Preempt jobs for a waiting one at an instant (s), or let their GraceTime begin."""
         runs = {held.stake.number: run for run, held in self._running.held.items() if held.stake is not None}

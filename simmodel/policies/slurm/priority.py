@@ -1,27 +1,42 @@
-"""The priorities of waiting jobs, by priority/basic and priority/multifactor, and when they are calculated again.
+"""The queue: waiting jobs in the order of their priorities, by priority/basic and priority/multifactor.
 
 Source: priority/basic and priority/multifactor of Slurm 22.05, by their behaviour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import ceil, inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from simmodel.foundation.display import counted
+from simmodel.policies.slurm.backfill import Kind, kind_of
+from simmodel.policies.slurm.board import Array, Hetero, Pending
 from simmodel.policies.slurm.fair_share import Charges, FairShare
-from simmodel.policies.slurm.limits import tres_of
-from simmodel.policies.slurm.settings import weights_of
+from simmodel.policies.slurm.limits import Counted, tres_of
+from simmodel.policies.slurm.places import request_of
+from simmodel.policies.slurm.preemption import BEGINS
+from simmodel.policies.slurm.settings import YEAR, weights_of
+from simmodel.policies.slurm.wishes import NOTHING, wishes_of
+from simmodel.resources.pools.allocation import Request
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Accounts
-    from simmodel.policies.slurm.board import Board, Pending
-    from simmodel.policies.slurm.holds import Records
+    from simmodel.policies.slurm.board import Board
+    from simmodel.policies.slurm.holds import Records, Turn
+    from simmodel.policies.slurm.limits import Quotas
+    from simmodel.policies.slurm.places import SlurmPlaces
+    from simmodel.policies.slurm.preemption import Stops
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.pool import Pool
+    from simmodel.scheduling.protocol import View
+    from simmodel.work.job import LiveJob, Run
 
-__all__ = ["Asked", "Priorities", "basic", "multifactor"]
+__all__ = ["Asked", "Priorities", "Queue", "basic", "multifactor"]
 
 TOP = 4294901759
 MOST = 2**32 - 1
@@ -162,13 +177,11 @@ class Priorities:
         return self.charges.share.factor(of.account, of.user, of.partition)
 
     def calculate(self, queue: Iterable[Pending], now: float) -> bool:
-        """Calculate the priorities of waiting jobs, and usage, at all instants until now (s); return if there were any.
+        """Calculate priorities by priority/multifactor, and usage, at all instants until now (s).
 
-        With fair share, each instant is calculated; without, the last one tells all.
+        With fair share, each instant is calculated; without, the last one is enough. Returns whether there was any.
         """
         settings = self._settings
-        if not settings.multifactor:
-            return False
         if self.charges is not None:
             return self.charges.pass_to(now, partial(self._to_calculate, queue))
         number = int((now - self._first) // settings.calc_period)
@@ -195,3 +208,227 @@ class Priorities:
         """Restore the values of :meth:`state`."""
         if self.charges is not None and "charges" in values:
             self.charges.restore(values["charges"])
+
+
+class Queue:
+    """The waiting jobs, in the order of both loops; one of several partitions is in it once for each.
+
+    Parameters
+    ----------
+    places, records, priorities, stops
+        the boards of all places, the order of submissions, the priorities, and when requeued jobs begin
+    accounts, quotas
+        the accounts and limits, if there are any
+
+    Attributes
+    ----------
+    jobs, kinds
+        the jobs, sorted, and how many there are by width and limit
+    plain
+        whether no job had options, licences, a past or several partitions so far
+    """
+
+    def __init__(
+        self,
+        places: SlurmPlaces,
+        records: Records,
+        priorities: Priorities,
+        stops: Stops,
+        accounts: Accounts | None,
+        quotas: Quotas | None,
+    ) -> None:
+        self._places = places
+        self._records = records
+        self._priorities = priorities
+        self._stops = stops
+        self._accounts = accounts
+        self._quotas = quotas
+        self.jobs: list[Pending] = []
+        self.kinds: Counter[Kind] = Counter()
+        self.plain = True
+        self._known: dict[LiveJob, Pending] = {}
+        self._begun: list[Pending] = []  # jobs that the present cycle has started
+        self._arrays: dict[str, Array] = {}
+        self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
+        self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
+        self._refusals: Counter[str] = Counter()  # how many there were
+
+    def notes(self) -> Iterator[str]:
+        """Yield how many jobs were refused at submission, and which options of jobs are left out."""
+        for reason, count in self._refusals.items():
+            yield f"refused {counted(count, 'job')} at submission: {reason}"
+        for option, jobs in self._unread.items():
+            yield f"leaves out {option} of {counted(len(jobs), 'job')}, such as {jobs[0]}"
+
+    # ------------------------------------------------------------------ submissions and ends
+
+    def submitted(self, job: LiveJob) -> None:
+        """Note the record of a job that was submitted, and count it, or refuse it by the limits of submissions."""
+        number = self._number(job)
+        self._record(job, number)
+        if self._quotas is None:
+            return
+        self._places.board(job.place)
+        site = self._places.sites(job, job.place)[0]
+        asked = Counted.of(job, number, site.spec, Request(job.processors), 0.0, self._quotas.accounts)
+        reason = self._quotas.refusal(asked)
+        if reason is None:
+            self._quotas.submitted(asked)
+        else:
+            self._refused[job] = reason
+            self._refusals[reason] += 1
+
+    def take_refused(self) -> list[tuple[LiveJob, str]]:
+        """Return the jobs that have been refused, and why, once."""
+        found = list(self._refused.items())
+        self._refused.clear()
+        return found
+
+    def left(self, job: LiveJob) -> None:
+        """Count a job no longer that is over."""
+        if self._quotas is not None:
+            self._quotas.left(self._number(job))
+        self._records.left(int(job.seq))
+
+    def take_in(self, view: View, now: float) -> bool:
+        """Take in the jobs that wait since the last decision, at each place; return whether there are any."""
+        queues = [view.waiting.at(place) for place in view.places]
+        new = [job for queue in queues for job in queue.new if job not in self._known and job.state == "waiting"]
+        some = bool(new)
+        if len(self._known) + len(new) < sum([queue.count for queue in queues]):  # after a snapshot
+            new = [job for queue in queues for job in queue if job not in self._known]
+        for job in new:
+            self._add(job, now)
+        return some
+
+    def _add(self, job: LiveJob, now: float) -> None:
+        place: Pool = job.place
+        board = self._places.board(place)
+        wishes = wishes_of(job)
+        for option in wishes.unread:
+            self._unread.setdefault(option, []).append(job.id)
+        request = request_of(job, place)
+        number = self._number(job)
+        record, array = self._record(job, number), None
+        if wishes.array:
+            array = self._arrays.setdefault(_array_of(job), Array(wishes.array_limit))
+        submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.past
+        if wishes.hold is not None and not wishes.hold[0] and wishes.hold[1] < inf:  # its age begins with its release
+            begin = max(begin, int(job.submit + wishes.hold[1]))
+        if past is not None and past.last_start is not None and not past.resumes:  # requeued
+            begin = self._stops.begin_of(job, now)
+            submitted = begin - BEGINS
+        for site in self._places.sites(job, place):
+            limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
+            limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
+            pending = Pending(
+                job,
+                request,
+                board,
+                site,
+                limit,
+                0.0,
+                submitted,
+                number,
+                user=job.user,
+                wishes=wishes,
+                array=array,
+                record=record,
+                begin=begin,
+                held=self._records.holds(record),
+                hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
+            )
+            if self._accounts is not None:
+                pending.counted = Counted.of(job, number, site.spec, request, float(limit), self._accounts)
+                pending.qos = pending.counted.qos
+                pending.quotas = self._quotas
+                if self._quotas is not None and job not in self._refused:
+                    self._quotas.submitted(pending.counted)
+            pending.priority = self._priorities.of(pending, now)
+            insort(self.jobs, pending, key=Pending.key)
+            self.kinds[kind_of(pending)] += 1
+            special = job in self._known or begin or past is not None or request.consumables
+            self.plain = self.plain and not (special or wishes is not NOTHING)
+            self._known[job] = pending
+
+    def _number(self, job: LiveJob) -> int:
+        """Return the number of a job in the order of submissions."""
+        return self._records.number(int(job.seq))
+
+    def _record(self, job: LiveJob, number: int) -> int:
+        """Return the record of a job, by which its priority is lower: tasks of an array have one."""
+        wishes = wishes_of(job)
+        hold = None
+        if wishes.hold is not None:
+            begin, until = wishes.hold
+            hold = (job.submit + begin if begin else -inf), job.submit + until
+        return self._records.submitted(number, _array_of(job) if wishes.array else "", hold)
+
+    # ------------------------------------------------------------------ order
+
+    def hold(self, turn: Turn) -> None:
+        """Hold the jobs of a record, or release them: then they wait behind all that were submitted until now."""
+        for job in self.jobs:
+            if job.record == turn.record:
+                job.held = turn.held
+                job.priority = self._priorities.of(job, turn.at)
+        self.jobs.sort(key=Pending.key)
+
+    def calculate(self, now: float) -> bool:
+        """Calculate all priorities again if it is time; return whether it was."""
+        changed = self._priorities.calculate(self.jobs, now)
+        if changed:
+            self.jobs.sort(key=Pending.key)
+        return changed
+
+    # ------------------------------------------------------------------ cycles
+
+    def tidy(self, view: View) -> None:
+        """Forget the jobs that wait no longer, before a cycle."""
+        waiting = sum([view.waiting.at(place).count for place in view.places])
+        if not self.plain or not waiting == len(self._known) == len(self.jobs):
+            self.jobs = [job for job in self.jobs if job.waits]
+            self.kinds = Counter([kind_of(job) for job in self.jobs])
+        if len(self._known) != len(self.jobs):  # some have been cancelled
+            self._known = {job.job: job for job in self.jobs}
+
+    def renew(self, running: Iterable[Run]) -> None:
+        """Count the running tasks of arrays, and see which licences are free, before a cycle."""
+        for array in self._arrays.values():
+            array.running = 0
+        for run in running if self._arrays else ():
+            if (name := _array_of(run.work)) in self._arrays:
+                self._arrays[name].running += 1
+        self._see_consumables()
+
+    def _see_consumables(self) -> None:
+        for job in self.jobs:
+            if job.request.consumables:
+                job.ready = job.job.place.consumables.fits(job.request.consumables)
+
+    def started(self, job: Pending, *, runs: bool) -> None:
+        """Note that a job has been started; ``runs``: it has not ended at once."""
+        job.over = True
+        self._begun.append(job)
+        self._known.pop(job.job, None)
+        if not runs:
+            return
+        if job.array is not None:
+            job.array.running += 1
+        if job.request.consumables:
+            self._see_consumables()
+
+    def drop_begun(self) -> None:
+        """Forget the jobs that a cycle has started."""
+        for job in self._begun:
+            at = bisect_left(self.jobs, job.key(), key=Pending.key)
+            if self.plain and at < len(self.jobs) and self.jobs[at] is job:
+                del self.jobs[at]
+                self.kinds[kind_of(job)] -= 1
+        self._begun.clear()
+
+
+def _array_of(job: LiveJob) -> str:
+    """Return the name of the array of a task, which is a job such as ``17_3``."""
+    name = str(job.id)
+    return name.rpartition("_")[0] or name

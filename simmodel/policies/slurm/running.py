@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.fair_share import Charges
     from simmodel.policies.slurm.holds import Records
     from simmodel.policies.slurm.limits import Quotas
-    from simmodel.policies.slurm.places import Places
+    from simmodel.policies.slurm.places import SlurmPlaces
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import Run
@@ -39,6 +39,12 @@ class Completing:
         how long the nodes of an ended job, and of a preempted one, are not free (s)
     asks
         whether the end of an Epilog starts a run; not where the runs of the main loop are given
+
+    >>> from simmodel.policies.slurm.settings import SlurmConf
+    >>> completing = Completing(SlurmConf(epilog=True, complete_wait=5), 1.5, 0.05, asks=True)
+    >>> completing.ended(10.0, "batch", 0b11, stopped=False)
+    >>> completing.next_run, completing.wait(11.0), completing.wait(11.5), completing.due(11.5, idle=False)
+    (11.5, True, False, True)
     """
 
     def __init__(self, settings: SlurmConf, completing: float, stopping: float, *, asks: bool) -> None:
@@ -87,6 +93,8 @@ class Completing:
 
     def due(self, now: float, *, idle: bool) -> bool:
         """Whether the main loop runs at once now; ``idle``: earlier runs found nothing waiting. Those are forgotten."""
+        if not self._at_once:
+            return False
         due = any(at <= now and (at == now or not idle) for at in self._at_once)
         self._at_once = [at for at in self._at_once if at > now]
         return due
@@ -124,7 +132,7 @@ class Running:
 
     def __init__(
         self,
-        places: Places,
+        places: SlurmPlaces,
         records: Records,
         accounts: Accounts | None,
         quotas: Quotas | None,
@@ -152,11 +160,12 @@ class Running:
 
     def ended(self, run: Run, at: float) -> Held | None:
         """Note a job that has ended at an instant (s); return what it held, if that is known."""
-        number = self._records.number(int(run.work.seq))
-        if self._charges is not None:
-            self._charges.ended(number, at)
-        if self._quotas is not None:
-            self._quotas.ended(number)
+        if self._accounts is not None:
+            number = self._records.number(int(run.work.seq))
+            if self._charges is not None:
+                self._charges.ended(number, at)
+            if self._quotas is not None:
+                self._quotas.ended(number)
         held = self.held.pop(run, None)
         if held is not None:
             self._places.boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
@@ -239,7 +248,7 @@ class Running:
         counted = None
         if self._accounts is not None:
             request, limit = request_of(job, place), float(self._end(run) - int(run.started))
-            counted = Counted.of(job, self._records.number(int(job.seq)), site, request, limit, self._accounts)
+            counted = Counted.of(job, self._records.number(int(job.seq)), site.spec, request, limit, self._accounts)
         self._count(site, run, counted)
         return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
 
