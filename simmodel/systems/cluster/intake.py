@@ -266,7 +266,7 @@ class Intake:
 
     def submit(self, spec: Job, since: float | None, number: int | None) -> LiveJob:
         """Submit a job now: see :meth:`Cluster.submit <simmodel.systems.cluster.system.Cluster.submit>`."""
-        core, now = self._core, self._core.env.now
+        core, now = self._core, self._core.env._now
         if not isinstance(spec, Job):
             raise InputError(f"must be a Job, got {spec!r}", place="work")
         if since is not None and not since <= now:
