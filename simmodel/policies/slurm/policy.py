@@ -410,8 +410,10 @@ class Slurm(Policy):
             held = self._running.ended(run, at)
             if run.work.state in OVER:
                 self._queue.left(run.work)
-            if held is not None:
-                self._completing.ended(at, run.place.name, held.nodes, stopped=self._stops.made(held))
+            nodes, made = (
+                (0, False) if held is None else (held.nodes, self._stops.made(held))
+            )  # before a snapshot: none
+            self._completing.ended(at, run.place.name, nodes, stopped=made)
         self._stops.forget_made()
         events.clear()
         if self._events is not None:

@@ -10,6 +10,7 @@ from simmodel import Job, Result, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
+from simmodel.policies.slurm.settings import SlurmConf
 
 
 def test_the_order_of_records_is_that_of_a_real_slurmctld() -> None:
@@ -112,3 +113,14 @@ def test_the_order_of_records_in_a_snapshot_of_an_earlier_version_is_read() -> N
     records.restore({"arrays": {}, "others": [], "holds": holds})
     records.arrived(7, 20.0)
     assert (records.last, records.order(7), records.holds(1)) == (7, 6, True)
+
+
+@pytest.mark.parametrize("until", [3.0, 30.5, 52.0, 54.5])
+def test_the_end_of_an_epilog_starts_a_job_at_once_after_a_snapshot_too(until: float) -> None:
+    """Job 1 began before the snapshot, and ends at 54.5 s, before a loop has looked at it again."""
+    policy = Slurm(SlurmConf(epilog=True), timing=SlurmTiming(turn=1.0))
+    jobs = [Job(id=1, submit=0, requested=300, run=50.5), Job(id=2, submit=10, requested=300, run=10)]
+    simulation = start(1, jobs, policy)
+    simulation.run(until=until)
+    again = starts_of(simulate(simulation.snapshot(), policy=policy))
+    assert again[2] == starts_of(simulate(1, jobs, policy))[2] == 54.5
