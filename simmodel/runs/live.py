@@ -357,8 +357,8 @@ class LiveView(Audience, Observer):
         self._make_page()
         self.publish(self.state())
         with self._changed:
-            while True:
-                self._changed.wait()
+            while True:  # a Ctrl-C just before a wait without an end would be lost in it
+                self._changed.wait(self._refresh)
 
     def __enter__(self) -> LiveView:
         return self
