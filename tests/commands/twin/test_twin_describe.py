@@ -53,7 +53,7 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("fast", "slurm(batch_sched_delay=1, bf_interval=5, bf_resolution=1, bf_max_time=60, ", 5, 0.8),
         (
             "tree",
-            "not known; slurm(bf_interval=5, bf_max_time=60, tree=true, kill_wait=5, partitions=(batch:nodes=n[1-8]:default)",
+            "not known; slurm(bf_interval=5, bf_max_time=60, tree=true, kill_wait=5, partitions=(batch:nodes=n[1-8]:",
             5,
             0.35,  # the switches that jobs ask for are not in this log
         ),
