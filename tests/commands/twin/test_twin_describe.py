@@ -55,9 +55,9 @@ def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "tree",
             "not known; slurm(bf_interval=5, bf_max_time=60, tree=true, kill_wait=5, partitions=(batch:nodes=n[1-8]:",
             5,
-            0.35,  # the switches that jobs ask for are not in this log
+            0.35,  # these logs do not tell the switches that jobs ask for, nor their partitions
         ),
-        ("preempt", "slurm(bf_interval=5, bf_max_time=60, preempt=partition_prio, ", 5, 0.5),
+        ("preempt", "not known; slurm(bf_interval=5, bf_max_time=60, preempt=partition_prio, ", 5, 0.5),
     ],
 )
 def test_the_policy_explains_recorded_starts_of_slurm(
