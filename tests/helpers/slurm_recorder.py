@@ -7,29 +7,22 @@ import gzip
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until
-from tests.helpers.slurm_runs import Recorded
+from tests.helpers.slurm_decisions import named
+from tests.helpers.slurm_runs import Line, Recorded
 
 LOGGED = {"LogTimeFormat": "iso8601_ms", "SlurmctldDebug": "debug2", "DebugFlags": "Backfill"}
 """The settings of slurm.conf under which the log tells each cycle."""
 
-_LINE = re.compile(r"\[(\S+)\] (.*)")
-_EVENTS = {
-    "submitted": re.compile(r"_slurm_rpc_submit_batch_job: JobId=(?P<job>\d+) Init(?P<note>Prio=\d+)"),
-    "main": re.compile(r"sched: Allocate JobId=(?P<job>\S+) NodeList=(?P<nodes>\S+)"),
-    "backfill": re.compile(r"_start_job: Started JobId=(?P<job>\S+) in \S+ on (?P<nodes>\S+)"),
-    "ended": re.compile(r"_job_complete: JobId=(?P<job>\S+) done"),
-    "preempted": re.compile(r"(?P<note>preempted JobId=(?P<job>\d+) has been requeued .* for JobId=\d+)"),
-    "requeued": re.compile(r"^(?P<note>Requeuing JobId=(?P<job>\d+))"),
-    "cycle begins": re.compile(r"_attempt_backfill: beginning"),
-    "cycle ends": re.compile(r"_attempt_backfill: (?P<note>completed testing.*)"),
-}
+_EVENTS = {"backfill": "cycle begins", "over": "cycle ends", "main start": "started", "backfill start": "started"}
+_EVENTS |= {what: what for what in ("submitted", "ended", "preempted", "requeued")}
+"""The events of a run by the lines of its log."""
+
 _OWN = {"SlurmctldHost", "SlurmUser", "SlurmdUser", "SlurmctldPort", "StateSaveLocation"}
 _OWN |= {"SlurmctldPidFile", "SlurmdPidFile", "SlurmdSpoolDir", "SlurmctldLogFile", "SlurmdLogFile"}
 
@@ -69,33 +62,23 @@ def record(cluster: SlurmCluster, jobs: Sequence[Asked], folder: Path, *, begin:
         packed.write(log)
     for name, head, found in (
         ("submissions", "job submitted seconds options", rows),
-        ("events", "time what job task nodes note", _events(log)),
+        ("events", "time what job task nodes note", events_of(Recorded(folder).lines())),
     ):
         with (folder / f"{name}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([head.split(), *found])
     return Recorded(folder)
 
 
-def _events(log: str) -> Iterator[tuple[str, ...]]:
-    """Yield what the lines of a log tell: instant, what, job, task of an array, nodes, and a note."""
-    for line in filter(None, map(_LINE.match, log.splitlines())):
-        for what, pattern in _EVENTS.items():
-            if (found := pattern.search(line[2])) is None:
-                continue
-            words = found.groupdict()
-            task, number = (re.fullmatch(r"(\d+_\d+)\((\d+)\)", words.get("job", "")) or ("", "", ""))[1:3]
-            at = datetime.fromisoformat(line[1]).replace(tzinfo=UTC).timestamp()
-            started = what in ("main", "backfill")
-            note = what if started else words.get("note", "").replace("Prio", "prio")
-            yield (
-                f"{at:.3f}",
-                "started" if started else what,
-                number or words.get("job", ""),
-                task,
-                words.get("nodes", ""),
-                note,
-            )
-            break
+def events_of(lines: Iterable[Line]) -> Iterator[tuple[str, ...]]:
+    """Yield the events of the lines of a log: instant, what, job, task of an array, nodes, and a note."""
+    for at, what, words in lines:
+        if what in _EVENTS:
+            job, more, *_ = (*words, "", "")
+            name, number = named(job)
+            task = name if "_" in name else ""
+            start = what.endswith(" start")
+            note = what.removesuffix(" start") if start else f"prio={more}" if what == "submitted" else ""
+            yield f"{at:.3f}", _EVENTS[what], number, task, more if start else "", note
 
 
 def like(run: Recorded, seed: int, **settings: str) -> tuple[SlurmCluster, list[Asked]]:

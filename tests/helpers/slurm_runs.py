@@ -212,13 +212,14 @@ class Recorded:
 
     @cached_property
     def log(self) -> list[Line]:
-        found = list(self._lines())
+        found = list(self.lines())
         first = next(line.at for line in found if line.what == "submitted")
         told = next(float(row["time"]) for row in self.events if row["what"] == "submitted")
         shift = round(told - first)
         return [line._replace(at=line.at + shift) for line in found]
 
-    def _lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[Line]:
+        """Yield what the lines of slurmctld.log tell, at the instants of its own clock as if they were UTC."""
         with gzip.open(self.folder / "slurmctld.log.gz", "rt", errors="replace") as file:
             for text in file:
                 match = _LINE.match(text)

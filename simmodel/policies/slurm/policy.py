@@ -410,10 +410,9 @@ class Slurm(Policy):
             held = self._running.ended(run, at)
             if run.work.state in OVER:
                 self._queue.left(run.work)
-            nodes, made = (
-                (0, False) if held is None else (held.nodes, self._stops.made(held))
-            )  # before a snapshot: none
-            self._completing.ended(at, run.place.name, nodes, stopped=made)
+            nodes = 0 if held is None else held.nodes  # unknown where no cycle has come since a snapshot
+            stopped = held is not None and self._stops.made(held)
+            self._completing.ended(at, run.place.name, nodes, stopped=stopped)
         self._stops.forget_made()
         events.clear()
         if self._events is not None:

@@ -13,6 +13,7 @@ from simmodel.policies.slurm.priority import Asked, basic, multifactor
 from tests.helpers.data_files import data_file
 from tests.helpers.slurm_decisions import Cycle, cycles_of, plans_of
 from tests.helpers.slurm_measure import by_turns, free, given, measure, origin_of, platform, workload
+from tests.helpers.slurm_recorder import events_of
 from tests.helpers.slurm_runs import Recorded, numbers, recorded
 
 RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "tree", "preempt")
@@ -172,3 +173,12 @@ def test_priorities_are_those_that_slurmctld_gave(name: str) -> None:
         else:
             found[str(job.id)] = basic(number, nice)
     assert found == told
+
+
+@pytest.mark.parametrize("name", ["shapes", "preempt"])
+def test_events_of_a_run_that_is_recorded_anew_are_read_from_its_log(name: str) -> None:
+    """With tasks of arrays; cycles that find no job are not among the recorded events."""
+    run = run_of(name)
+    found = [row[1:5] for row in events_of(run.lines()) if not row[1].startswith("cycle")]
+    told = [(row["what"], row["job"], row["task"], row["nodes"]) for row in run.events]
+    assert found == [row for row in told if not row[0].startswith("cycle")]
