@@ -109,10 +109,10 @@ EVICTIONS = Entries[Any](
 PREDICTORS = Entries[Any](
     {
         "predicted": "simmodel.predictors.similar:SimilarJobs",
-        "recent-two": "simmodel.predictors.recent:RecentTwo",
+        "recent-two": "simmodel.predictors.similar:RecentTwo",
         "own-past": "simmodel.predictors.similar:OwnPast",
         "boosted": "simmodel.predictors.boosted:Boosted",
-        "request": "simmodel.predictors.recent:Request",
+        "request": "simmodel.predictors.similar:Request",
     },
     group="simmodel.predictors",
 )
