@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.formats.numbers import parse
 from simmodel.formats.swf import FIELDS as BATCH, WHOLE, as_column, wrong_number
-from simmodel.formats.tables import names, parse, taken
+from simmodel.formats.tables import names, taken
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
 from simmodel.work.workload import Report, Workload

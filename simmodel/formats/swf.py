@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.formats.tables import parse, read_columns_of_numbers
+from simmodel.formats.numbers import parse, read_columns_of_numbers
 from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.foundation.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name, title_of
 from simmodel.foundation.writing import write_text

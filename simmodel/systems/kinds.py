@@ -20,7 +20,7 @@ from simmodel.scheduling.protocol import Decides, Policy
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.scheduler import check_decides
 from simmodel.snapshots.snapshot import Snapshot
-from simmodel.systems.policy_state import chosen_policy
+from simmodel.systems.states import chosen_policy
 from simmodel.systems.submissions import read_submissions
 
 if TYPE_CHECKING:

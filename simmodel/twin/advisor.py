@@ -17,7 +17,7 @@ from simmodel.environment import quiet_garbage_collector
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError
 from simmodel.futures.asking import Question
-from simmodel.futures.light import FutureMissed, LightFutures
+from simmodel.futures.start_times import FutureMissed, LightFutures
 from simmodel.policies.portfolio import Portfolio
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.resources.pools.pool import Pool
@@ -26,7 +26,7 @@ from simmodel.scheduling.registry import PolicyLike, label, policy as policy_of
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import PolicyState
 from simmodel.systems.cluster.system import Cluster
-from simmodel.systems.policy_state import policy_state, stream_states
+from simmodel.systems.states import policy_state, stream_states
 from simmodel.twin.events import plain_fields, read_fields
 from simmodel.work.job import Run
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from simmodel.formats.numbers import read_columns_of_numbers
 from simmodel.formats.swf import FIELDS, read_swf, write_swf
-from simmodel.formats.tables import read_columns_of_numbers
 from simmodel.foundation.errors import InputError
 from simmodel.work.workload import Workload
 from tests.helpers.data_files import data_file

@@ -123,7 +123,7 @@ def test_a_plain_replay_imports_no_other_readers_generators_or_writers(tmp_path:
         print([name for name in sys.modules if name in ("simmodel.results.streams", "simmodel.platform.machine")])
     """
     lines = printed(dedent(code)).splitlines()
-    assert sorted(literal_eval(lines[-2])) == ["simmodel.formats.tables", "simmodel.formats.swf"]
+    assert sorted(literal_eval(lines[-2])) == ["simmodel.formats.numbers", "simmodel.formats.swf"]
     assert lines[-1] == "[]"
 
 
