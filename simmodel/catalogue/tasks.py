@@ -29,10 +29,11 @@ import attrs
 import numpy as np
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
-from simmodel.catalogue.formats import WORKFLOW_FORMATS, check_format, looks_like, read_file
+from simmodel.catalogue.formats import looks_like
+from simmodel.catalogue.workloads import load_workflow
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.foundation.errors import InputError, Plain, shown, unknown
-from simmodel.foundation.loading import Source, check_count, held, one_sentence, parse_toml, read_bytes, source_name
+from simmodel.foundation.loading import check_count, held, one_sentence, parse_toml, read_bytes, source_name
 from simmodel.generators.arrivals import arrive, works_over_time
 from simmodel.generators.draws import Streams
 from simmodel.generators.families import only_possible, with_families
@@ -42,7 +43,7 @@ from simmodel.platform.machine import MachineSpec
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
-__all__ = ["load_tasks", "load_workflow", "make_work", "parameters_in", "task_names"]
+__all__ = ["load_tasks", "make_work", "parameters_in", "task_names"]
 
 
 _FAMILIES = ("families", "types", "partial", "reconfiguration")
@@ -287,35 +288,3 @@ def _plain(text: str) -> Any:
         return float(text) if re.fullmatch(r"[-+.\deE]+", text) else text
     except ValueError:
         return text
-
-
-def load_workflow(path: Source, *, format: str | None = None, **options: Any) -> Workflow:
-    """Read a workflow from a file.
-
-    Parameters
-    ----------
-    path
-        the file, ``-`` (standard input) or an open file; its format is detected from its ending (``.dax``, ``.dot``,
-        ``.xml.gz`` and so on), else its content
-    format
-        a name of :data:`WORKFLOW_FORMATS`, if it cannot be detected
-    options
-        passed to the reader: ``repair=True``, ``memory_unit=...``
-
-    Raises
-    ------
-    InputError
-        the file is missing, the format is unknown, or the reader rejects the file or an option
-
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "two.dot")
-    ...     _ = file.write_text('digraph { 1 [size="2e9"] 2 [size="3e9"] 1 -> 2 [size="800"] }')
-    ...     load_workflow(file)
-    <Workflow two: 2 tasks, 1 edges, 1 data objects>
-    """
-    check_format(format, WORKFLOW_FORMATS)
-    if str(path) == "":
-        raise InputError("must be the path of a workflow, got ''", place="path")
-    workflow: Workflow = read_file(held(path), "workflow", WORKFLOW_FORMATS, format, options)
-    return workflow

@@ -16,6 +16,7 @@ from .grid import (
     SiteOutageSpec as SiteOutageSpec,
     SiteSpec as SiteSpec,
 )
+from .kinds import to_dict as to_dict
 from .machine import (
     ArchitectureSpec as ArchitectureSpec,
     MachineSpec as MachineSpec,
@@ -31,7 +32,7 @@ from .network import (
 )
 from .options import ClusterOptions as ClusterOptions, Options as Options
 from .storage import StorageSpec as StorageSpec
-from .toml import from_dict as from_dict, read_toml as read_toml, to_dict as to_dict, write_toml as write_toml
+from .toml import from_dict as from_dict, read_toml as read_toml, write_toml as write_toml
 from .topology import (
     Dragonfly as Dragonfly,
     FatTree as FatTree,

@@ -13,7 +13,8 @@ import numpy as np
 from simmodel.formats.documents import Value
 from simmodel.foundation.errors import Plain
 from simmodel.metrics.batch import MACHINE_METRICS
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.kinds import to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.records.task_record import FIRST_COLUMNS, MOMENTS, TaskRecord
 from simmodel.results.stored import Common, Stored
 from simmodel.results.stores import json_text

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from simmodel.foundation.display import Shown
 from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError, shown
-from simmodel.results.stores import json_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +34,8 @@ class Told(Shown):
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the document as JSON, and write it to a file if a path is given."""
+        from simmodel.results.stores import json_text
+
         return json_text(self.document(), path)
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:

@@ -293,7 +293,7 @@ class Scenario(Shown):
             described: dict[str, Any] = _snapshot_document(snapshot)
         else:
             system, work, spec = self._built(in_chunks=stream is not None)
-            from simmodel.platform.toml import to_dict
+            from simmodel.platform.kinds import to_dict
 
             described = {"platform": to_dict(spec)}
         simulation = Simulation(system, until=self.until, **options)

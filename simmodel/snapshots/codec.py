@@ -18,24 +18,22 @@ from cattrs import Converter
 
 from simmodel.foundation.errors import InputError, Plain, SnapshotError, shown
 from simmodel.platform.broker import SystemSpec
+from simmodel.platform.kinds import KINDS, to_dict
 from simmodel.platform.strict import inside, made_from, strict_converter
-from simmodel.platform.toml import KINDS, from_dict, to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.resources.pools.allocation import Allocation
+from simmodel.snapshots.row_columns import Read, RowTable, Write, items
 from simmodel.snapshots.types import (
     Check,
     Count,
     Form,
     Layout,
-    Read,
-    RowTable,
-    Write,
     arms_of,
     base_of,
     fields_of,
     is_mapping,
     is_row,
     is_union,
-    items,
 )
 from simmodel.work.elastic import Amdahl, MeasuredSpeedup, Speedup
 from simmodel.work.job import PROGRAM, Job

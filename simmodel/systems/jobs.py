@@ -18,15 +18,14 @@ from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.snapshots.jobs import JobSystemSnapshot, RunningWork, WorkState, expected_end
 from simmodel.systems.arrivals import check_specs, name_of, prepared_of, specs
-from simmodel.systems.states import (
+from simmodel.systems.job_states import job_of, work_of
+from simmodel.systems.policy_state import (
     check_instant,
     chosen_policy,
-    job_of,
     policy_state,
     remember,
     restore_streams,
     stream_states,
-    work_of,
 )
 from simmodel.systems.system import System
 from simmodel.work.job import Job, LiveJob, Refusal, Run, rule_of

@@ -14,13 +14,13 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.entries import Entries, load
 from simmodel.foundation.errors import InputError, unknown
+from simmodel.platform.kinds import KINDS as SPECS
 from simmodel.platform.options import NoOptions, Options
-from simmodel.platform.toml import KINDS as SPECS
 from simmodel.scheduling.protocol import Decides, Policy
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.scheduler import check_decides
 from simmodel.snapshots.snapshot import Snapshot
-from simmodel.systems.states import chosen_policy
+from simmodel.systems.policy_state import chosen_policy
 from simmodel.systems.submissions import read_submissions
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from simmodel.scheduling.registry import PolicyLike, label, policy as policy_of
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.snapshot import PolicyState
 from simmodel.systems.cluster.system import Cluster
-from simmodel.systems.states import policy_state, stream_states
+from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.twin.events import plain_fields, read_fields
 from simmodel.work.job import Run
 

@@ -12,7 +12,7 @@ import attrs
 
 from simmodel.environment import quiet_garbage_collector
 from simmodel.foundation.errors import SimmodelError
-from simmodel.platform.toml import to_dict
+from simmodel.platform.kinds import to_dict
 from simmodel.twin.audit import AuditError, AuditLog
 from simmodel.twin.audit_replay import lets_start
 from simmodel.twin.events import Event, Noticed, Passed

@@ -11,9 +11,10 @@ from simmodel import simulate
 from simmodel.foundation.errors import InputError
 from simmodel.metrics._examples import two_kinds
 from simmodel.metrics.processors import energy, load
+from simmodel.platform.kinds import to_dict
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.work.taskset import TaskSet
 
 

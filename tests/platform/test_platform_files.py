@@ -20,7 +20,7 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.platform.toml import KINDS
+from simmodel.platform.kinds import KINDS
 from tests.helpers.examples import up_to
 
 NAMES = st.text(max_size=6)

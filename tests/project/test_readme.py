@@ -22,7 +22,7 @@ from simmodel.commands.parser import command_parser
 from simmodel.formats import write_swf
 from simmodel.foundation.entries import Entries
 from simmodel.platform import models as platform_models
-from simmodel.platform.toml import KINDS as SPECS
+from simmodel.platform.kinds import KINDS as SPECS
 from simmodel.scheduling import registry
 from simmodel.snapshots import snapshot
 from simmodel.systems import kinds

@@ -26,7 +26,7 @@ from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet
 from simmodel.systems.kinds import kind_of_snapshot
-from simmodel.systems.states import (
+from simmodel.systems.policy_state import (
     check_instant,
     chosen_policy,
     policy_state,

@@ -490,7 +490,7 @@ class JobExecution:
 
     def restore(self, running: Sequence[RunningWork], jobs: Iterable[LiveJob]) -> list[Run]:
         """Restore the executions of live jobs, whose ends are planned with :meth:`plan_end`; return them."""
-        from simmodel.systems.states import grant_of
+        from simmodel.systems.job_states import grant_of
 
         runs: list[Run] = []
         there: dict[Pool, list[tuple[Run, int]]] = {place: [] for place in self._core.places}

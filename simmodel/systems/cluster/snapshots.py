@@ -13,16 +13,14 @@ from simmodel.records.recorder import JobRecorder
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Planned, Wait, WorkState, expected_plans, seen_work
 from simmodel.systems.cluster.intake import PlainArrivals, Submission
-from simmodel.systems.states import (
+from simmodel.systems.job_states import history_of, past_of, work_of
+from simmodel.systems.policy_state import (
     check_instant,
     chosen_policy,
-    history_of,
-    past_of,
     policy_state,
     remember,
     restore_streams,
     stream_states,
-    work_of,
 )
 from simmodel.work.job import Job, LiveJob, Run
 from simmodel.work.malleable import MalleableJob

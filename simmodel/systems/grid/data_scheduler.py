@@ -13,7 +13,7 @@ from simmodel.scheduling.registry import PolicyLike, policy as policy_of, unused
 from simmodel.scheduling.scheduler import check_decides
 from simmodel.snapshots.grid import AssignedState, DataPolicyState
 from simmodel.snapshots.snapshot import PolicyState
-from simmodel.systems.states import plain_state, recall
+from simmodel.systems.policy_state import plain_state, recall
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence

@@ -18,7 +18,7 @@ from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.data_scheduler import chosen_data_policy
 from simmodel.systems.grid.site import GridJob
 from simmodel.systems.kinds import kind_of_snapshot
-from simmodel.systems.states import check_instant, chosen_policy, restore_streams
+from simmodel.systems.policy_state import check_instant, chosen_policy, restore_streams
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment

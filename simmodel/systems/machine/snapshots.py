@@ -33,7 +33,7 @@ from simmodel.snapshots.machine import (
 )
 from simmodel.systems.machine.mover import Flight
 from simmodel.systems.machine.state import LiveSet, MachineState
-from simmodel.systems.states import (
+from simmodel.systems.policy_state import (
     check_instant,
     chosen_policy,
     policy_state,

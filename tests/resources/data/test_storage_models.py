@@ -8,7 +8,8 @@ from simmodel import Job, simulate
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.platform import FileSpec, GridSpec, SiteSpec, StorageSpec
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.kinds import to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.resources import Storage, make_storage
 from simmodel.runs import start
 from simmodel.work import File

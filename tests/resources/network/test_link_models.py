@@ -11,7 +11,8 @@ from simmodel import Task, Workflow, simulate
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, NetworkSpec, ProcessorSpec
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.kinds import to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.records.network_recorder import NetworkRecorder
 from simmodel.resources import Link, Network, Option
 from simmodel.runs import start

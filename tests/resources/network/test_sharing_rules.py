@@ -8,8 +8,9 @@ import pytest
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError
 from simmodel.platform import GridSpec, LinkSpec, NetworkSpec, SharingModel, SiteSpec
+from simmodel.platform.kinds import to_dict
 from simmodel.platform.network import MODELS
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.resources import Network
 from simmodel.resources.network.sharing import max_min_rates
 from simmodel.resources.network.sharing_rule import SharingRule

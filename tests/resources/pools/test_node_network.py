@@ -11,7 +11,8 @@ from simmodel import Cluster, Environment, Job, simulate, start
 from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, ReservationSpec, Torus, read_toml, write_toml
 from simmodel.platform.cluster import OutageSpec
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.kinds import to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.platform.topology import numbers_of_hosts, read_topology
 from simmodel.resources.pools.node_network import NodeNetwork
 from simmodel.snapshots.snapshot import Snapshot

@@ -8,8 +8,9 @@ import pytest
 from simmodel import Job, simulate
 from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.platform.kinds import to_dict
 from simmodel.platform.models import PLACEMENTS
-from simmodel.platform.toml import check_models, from_dict, to_dict
+from simmodel.platform.toml import check_models, from_dict
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel.resources.pools.placements import NodeChoice, register_placement
 from simmodel.runs import start

@@ -11,7 +11,8 @@ from simmodel.formats import read_columns
 from simmodel.foundation.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.platform import ClusterSpec, LinkSpec, NodeSpec, PartitionSpec, StorageSpec
 from simmodel.platform.cluster import ConsumableSpec
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.kinds import to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.referee import explain
 from simmodel.resources.network.transfer import LinkFailed
 from simmodel.snapshots.snapshot import Snapshot

@@ -1,114 +1,28 @@
-"""The memory of policies and the state of live jobs in snapshots: how they are saved, and restored."""
+"""The memory of policies in snapshots: how it is saved, and restored in the scheduler that continues."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError, SnapshotError, shown
-from simmodel.resources.pools.claims import Grant
-from simmodel.resources.pools.counts import COUNTED
 from simmodel.scheduling.protocol import Policy
 from simmodel.scheduling.registry import PolicyLike, unused
-from simmodel.snapshots.jobs import Past, Whole, WorkState
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
-from simmodel.work.job import History, LiveJob
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Scheduler
 
 __all__ = [
     "check_instant",
     "chosen_policy",
-    "grant_of",
-    "history_of",
-    "job_of",
-    "past_of",
     "plain_state",
     "policy_state",
     "recall",
     "remember",
     "restore_streams",
     "stream_states",
-    "work_of",
 ]
-
-
-def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
-    """Return the state of a job for a snapshot; ``past`` is its history before the present execution."""
-    return WorkState(
-        job.id,
-        job.seq,
-        float(job.submit),
-        job.processors,
-        float(job.planned),
-        float(job.expected),
-        float(job._duration),
-        job.user,
-        float(job.priority),
-        job.place.name,
-        job._outcome,
-        job._job,
-        past,
-        job.elastic if job._job is None else None,
-        job.unrequested,
-    )
-
-
-def job_of(work: WorkState, row: int, place: Pool) -> LiveJob:
-    """Return the live job of a snapshot state, at a row of the record."""
-    duration = work.expected if work.duration is None else work.duration
-    job = LiveJob(work.id, row, work.submit, work.processors, work.requested, work.expected, duration)
-    job.seq, job.user, job.priority, job.place = work.number, work.user, work.priority, place
-    job._job, job._outcome, job.unrequested = work.spec, work.outcome, work.unrequested
-    job.request = None if work.spec is None else place.request_of(work.spec)
-    return job
-
-
-def past_of(job: LiveJob) -> Past | None:
-    """Return the history of a job before its present execution; ``None``: it has none."""
-    past, attempts = job.past, job.attempts - (job.run is not None)
-    if past is None:
-        return Past(attempts) if attempts else None
-    whole = None if past._whole is None else Whole(*map(float, past._whole))
-    return Past(
-        attempts,
-        past.eligible,
-        past.first_start,
-        past.attempt_start,
-        past.last_start,
-        past.executed,
-        whole,
-        None if not past.resumes else past.resumes.allocation or True,
-        None if past.bound is None else past.bound.allocation,
-        past.kept,
-        past.done,
-    )
-
-
-def history_of(past: Past) -> History:
-    """Return the live history of a job."""
-    history = History()
-    history.eligible = past.eligible
-    history.first_start = past.first_start
-    history.attempt_start = past.attempt_start
-    history.last_start = past.last_start
-    history.executed = past.executed
-    if past.whole is not None:
-        requested, expected, duration = past.whole
-        history._whole = requested, expected, expected if duration is None else duration
-    if past.resumes is not None:
-        history.resumes = grant_of(None if past.resumes is True else past.resumes)
-    if past.bound is not None:
-        history.bound = grant_of(past.bound)
-    history.kept, history.done = past.kept, past.done
-    return history
-
-
-def grant_of(held: Any) -> Grant:
-    """Return the grant of an allocation of nodes; ``None``: of counted processors."""
-    return COUNTED if held is None else Grant(held.processors, tuple(held.nodes.tolist()), held)
 
 
 def policy_state(scheduler: Scheduler) -> PolicyState:
