@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.outputs import files, label, picture, plot, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, RULES, TRUST, WORKERS, process_pool, run_options
-from simmodel.commands.values import output, positive, seconds, source
+from simmodel.commands.values import argument, command, group, output, positive, seconds, source
 from simmodel.foundation.errors import InputError
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.values import number, one_of, source
+from simmodel.commands.values import argument, command, group, number, one_of, source
 
 if TYPE_CHECKING:
     from simmodel.twin.acting.actions import ActSettings

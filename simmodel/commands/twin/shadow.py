@@ -6,11 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.outputs import files, picture, plot, write_and_say
-from simmodel.commands.progress import PROGRESS
+from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
 from simmodel.commands.shared import MACHINE, TRUST, chosen_platform
-from simmodel.commands.values import number, output, seconds, source, whole
+from simmodel.commands.values import argument, command, group, number, output, seconds, source, whole
 
 if TYPE_CHECKING:
     from simmodel.twin.mirror.mirror import Mirror
