@@ -61,7 +61,7 @@ _SEVERAL = {
     "judging": ("explain", "identify", "verify"),
     "slurm": ("slurm read", "slurm replay"),
     "twin operating": ("twin check", "twin release", "twin run", "twin status", "twin watchdog"),
-    "twin replay": ("twin replay-audit",),
+    "twin replay": ("twin replay-audit", "twin shadow"),
     "twin scheduler": ("twin describe", "twin install-hooks"),
     "twin waiting": ("twin explain", "twin predict"),
 }
