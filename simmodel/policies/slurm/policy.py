@@ -181,7 +181,11 @@ class Slurm(Policy):
         self._priorities = Priorities(
             self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards
         )
-        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
+        self._quotas = (
+            Quotas(accounts, self.settings, self.timing.main_first)
+            if accounts is not None and self.settings.enforce_limits
+            else None
+        )
         self._running = Running(
             self._places, self._records, accounts, self._quotas, self._priorities.charges, preempts=self.preempts
         )
@@ -283,8 +287,8 @@ class Slurm(Policy):
             for name, what in _NEED_ACCOUNTS.items():
                 if getattr(self.settings, name):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
-        elif self.settings.enforce_limits:
-            found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
+        if self._quotas is not None:
+            found += [f"policy slurm {each}" for each in self._quotas.notes()]
         found += [f"policy slurm {each}" for each in self._queue.notes()]
         return tuple(found)
 
@@ -319,6 +323,8 @@ class Slurm(Policy):
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
         for each in (self._records, self._completing, self._priorities):
             found |= each.state()
+        if self._quotas is not None:
+            found |= self._quotas.state()
         return found | self._stops.state(self._queue.jobs)
 
     def _all(self) -> list[LoopClock]:
@@ -334,6 +340,8 @@ class Slurm(Policy):
         self._idle = bool(values["idle"])
         for each in (self._records, self._completing, self._priorities, self._stops):
             each.restore(values)
+        if self._quotas is not None:
+            self._quotas.restore(values)
 
     # ------------------------------------------------------------------ decisions
 
@@ -377,6 +385,8 @@ class Slurm(Policy):
             scans.ran(turn)
             for run in [run for run, end in self._running.limits(self.settings.over_time_limit) if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
+            for run, reason in self._running.exhausted(now):
+                yield Preempt(run.work, "timeout", reason)
             yield from self._stops.end_graces(now)
 
     def _next(self, waiting: bool, now: float) -> float:
@@ -388,6 +398,8 @@ class Slurm(Policy):
         if self._scans is not None:
             ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
             first = min(*ends, self._stops.next_end, inf)
+            if self._quotas is not None:
+                first = min(first, now if any(self._running.exhausted(now)) else self._quotas.next_calculation)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -449,6 +461,8 @@ class Slurm(Policy):
             return
         if self.settings.multifactor:
             self._calculate(now)
+        if self._quotas is not None and self._quotas.pass_to(now):
+            self._settled.clear()
         versions = [place.version for place in view.places]
         begins = not waiting.plain and any(0 < job.begin <= now for job in waiting.jobs)
         if versions != self._versions or self._stops.some or begins:
@@ -457,9 +471,6 @@ class Slurm(Policy):
             return
         if self._running.renew(now, self._completing, plain=waiting.plain):
             waiting.renew(self._running.held)
-        if self._quotas is not None and self.settings.multifactor:  # minutes are counted when usage is
-            period, origin = self.settings.calc_period, self.timing.main_first
-            self._quotas.taken_off = origin + (now - origin) // period * period
         reason = "backfill" if turn is None else "main loop"
         queue = waiting.jobs
         if not waiting.plain:

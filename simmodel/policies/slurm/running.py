@@ -165,7 +165,7 @@ class Running:
             if self._charges is not None:
                 self._charges.ended(number, at)
             if self._quotas is not None:
-                self._quotas.ended(number)
+                self._quotas.ended(number, at)
         held = self.held.pop(run, None)
         if held is not None:
             self._places.boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
@@ -180,6 +180,15 @@ class Running:
         """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
         runs = [run for place in self._places.boards for _, _, _, run in place.running.entries()]
         return [(run, self._end(run) + over) for run in runs]
+
+    def exhausted(self, now: float) -> list[tuple[Run, str]]:
+        """Return the running jobs that are stopped at an instant (s), as the minutes of their group are used up."""
+        if self._quotas is None:
+            return []
+        self._quotas.pass_to(now)
+        over = dict(self._quotas.exhausted())
+        numbers = [(run, self._records.number(int(run.work.seq))) for run in self.held] if over else []
+        return [(run, over[number]) for run, number in numbers if number in over]
 
     def renew(self, now: float, completing: Completing, *, plain: bool) -> bool:
         """Take over the state of all places before a cycle; return whether more than time had to be passed on.

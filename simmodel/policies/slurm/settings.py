@@ -58,6 +58,9 @@ class SlurmConf(Fields):
         ``NO_FAIR_TREE``; ``FairShareDampeningFactor``
     enforce_limits
         whether the limits of associations and QOS hold (``AccountingStorageEnforce``)
+    safe_limits
+        whether jobs start only if what is used, and what running jobs and they themselves may use, is within the limits
+        of minutes used; else running jobs are stopped at the scan after a limit is reached (``safe``)
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
     def_mem_per_cpu, def_mem_per_node
@@ -114,6 +117,7 @@ class SlurmConf(Fields):
     fair_tree: bool = True
     damping: float = 1.0
     enforce_limits: bool = False
+    safe_limits: bool = False
     max_age: float = 7 * 86400.0
     calc_period: float = 300.0
     favor_small: bool = False
@@ -154,6 +158,8 @@ class SlurmConf(Fields):
                 given[field] = _value(*named[key], read)
         chosen = named.get("selecttypeparameters", ("", ""))[1].upper()
         given |= {field: True for field, word in (("least_loaded", "LLN"), ("memory", "MEMORY")) if word in chosen}
+        enforced = {*named.get("accountingstorageenforce", ("", ""))[1].lower().split(",")}
+        given |= {"safe_limits": True} if enforced & {"safe", "all"} else {}
         parameters = named.get("schedulerparameters", ("", ""))[1]
         for name, value in _parameters(named.get("preemptparameters", ("", ""))[1]):
             parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
