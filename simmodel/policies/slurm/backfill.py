@@ -227,6 +227,7 @@ class BackfillCycle:
         self._width = 0  # their processors
         self._taken = 0  # the nodes that have been reserved
         skips = settings.bf_max_job_user or settings.bf_max_job_part or settings.bf_max_job_user_part
+        skips = skips or settings.bf_max_job_assoc
         if self._left is not None and not skips and len(queue) > settings.bf_max_job_test and queue[0].quotas is None:
             self._near = Counter([kind_of(job) for job in queue[: settings.bf_max_job_test]])
             self._width = sum([kind[0] * number for kind, number in self._near.items()])
@@ -401,11 +402,16 @@ class BackfillCycle:
                 return True
             self._tested[array] = 1
         settings, partition = self._settings, job.site.spec.name
-        limits = {
+        limits: dict[tuple[int | str | None, ...], int] = {
             ("both", job.user, partition): settings.bf_max_job_user_part,
             ("partition", partition): settings.bf_max_job_part,
             ("user", job.user): settings.bf_max_job_user,
         }
+        if settings.bf_max_job_assoc:
+            del limits["user", job.user]
+            of = None if job.counted is None else job.counted.association
+            if of is not None:
+                limits["association", of.account, of.user, of.partition] = settings.bf_max_job_assoc
         if any(limit and self._tested[key] >= limit for key, limit in limits.items()):
             return False
         self._tested.update(limits.keys())

@@ -519,7 +519,7 @@ class Board:
 
     def _wider(self, window: float, first: int, released: int) -> int:
         """Return the next window: it takes in the next end."""
-        step = self.settings.bf_window_scale
+        step = self.settings.bf_window_linear
         while True:
             window = window + step if step else window * 2
             if released >= len(self.running) or self.running[released].end <= first + window:

@@ -89,14 +89,14 @@ class Counted(NamedTuple):
         """Return a job as limits and charges count it; ``limit`` in seconds."""
         of = accounts.association(job.user, job.group, partition.name)
         account = of.account if of is not None else "" if job.group is None else str(job.group)
-        name = partition.qos
+        name, tres = partition.qos, tres_of(request)
         return cls(
             number=number,
             user=str(job.user),
             account=account,
             association=of,
             qos=accounts.qos_of(job.id, of, wishes_of(job).qos),
-            tres=tres_of(request),
+            tres={**tres, "billing": billed(tres, partition.billing)},
             seconds=limit,
             partition_qos=accounts.qos_of(job.id, None, name) if name else None,
         )

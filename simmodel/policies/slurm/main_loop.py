@@ -52,7 +52,7 @@ def main_cycle(
     """
     closed: set[tuple[str, Board]] = set()  # reservations are boards of their own
     open_nodes: dict[Board, int] = {}
-    tested = 0
+    tested = started = 0
     of_partition: Counter[str] = Counter()
     for job in queue:
         if not job.waits or job.barred:
@@ -96,6 +96,9 @@ def main_cycle(
                 allocation = board.select(job, nodes) if victims.suspended else None
         if allocation is not None:
             yield job, allocation
+            started += 1
+            if started == settings.sched_max_job_start:
+                return
         elif (must := job.where.must) and must.bit_count() >= (job.request.nodes or 1):
             open_nodes[board] &= ~must
         elif reserves(job, settings):

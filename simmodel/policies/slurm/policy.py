@@ -559,6 +559,7 @@ _NEED_ACCOUNTS = {
     "weight_fair_share": "PriorityWeightFairshare",
     "weight_assoc": "PriorityWeightAssoc",
     "weight_qos": "PriorityWeightQOS",
+    "bf_max_job_assoc": "bf_max_job_assoc",
     "enforce_limits": "the limits of AccountingStorageEnforce",
 }
 """The settings that change nothing without accounts."""
