@@ -25,6 +25,7 @@ from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.places import SlurmPlaces
 from simmodel.policies.slurm.preemption import Preemption, Stops, Victims
 from simmodel.policies.slurm.priority import Priorities, Queue
+from simmodel.policies.slurm.reservations import Calendar, SlurmReservation, reservations_of
 from simmodel.policies.slurm.running import Completing, Running
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition, partitions_of
 from simmodel.resources.pools.nodes import NodePool
@@ -145,6 +146,8 @@ class Slurm(Policy):
         the tree of switches, for ``TopologyPlugin=topology/tree``; default: the switches of the platform, below one
     accounts
         the accounts, users and QOS, as slurmdbd has them; default: there are none
+    reservations
+        reservations that the loops keep, beside those of the platform: with flags, accounts or cores of nodes
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -165,6 +168,7 @@ class Slurm(Policy):
         nodes: Sequence[SlurmNodes] = (),
         switches: Sequence[SlurmSwitch] = (),
         accounts: Accounts | None = None,
+        reservations: Sequence[SlurmReservation] = (),
     ) -> None:
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
@@ -172,11 +176,13 @@ class Slurm(Policy):
         self.nodes = tuple(nodes)
         self.switches = tuple(switches)
         self.accounts = accounts
+        self.reservations = tuple(reservations)
+        self._calendar = Calendar(self.reservations)
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
         self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._main, self._backfill = self._clocks()
-        self._places = SlurmPlaces(self.settings, self.partitions, self.nodes, self.switches)
+        self._places = SlurmPlaces(self.settings, self.partitions, self.nodes, self.switches, self.reservations)
         self._records = Records()
         self._priorities = Priorities(
             self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards
@@ -220,21 +226,22 @@ class Slurm(Policy):
         options = {name: str(value) for name, value in given.items()}
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
-        partitions, nodes, switches = (
-            options.pop(name, "").removeprefix("(").removesuffix(")") for name in ("partitions", "nodes", "switches")
+        partitions, nodes, switches, reservations = (
+            options.pop(name, "").removeprefix("(").removesuffix(")") for name in _LISTS
         )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
         settings = SlurmConf.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
-            raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
+            raise unknown("parameter", name, [*sorted(known), *_LISTS, *_TIMES])
         return cls(
             attrs.evolve(settings, **fields),
             partitions_of(partitions),
             SlurmTiming(**timing),
             nodes_of(nodes),
             switches_of(switches),
+            reservations=reservations_of(reservations),
         )
 
     def evolve(
@@ -255,6 +262,7 @@ class Slurm(Policy):
             self.nodes,
             self.switches,
             self.accounts if accounts is None else accounts,
+            self.reservations,
         )
 
     def asked_at(self, instants: Sequence[float]) -> Slurm:
@@ -275,9 +283,13 @@ class Slurm(Policy):
             value = getattr(self.timing, name)
             if value != getattr(usual, name):
                 parts.append(f"{name}={value}")
-        for name, several in (("partitions", self.partitions), ("nodes", self.nodes), ("switches", self.switches)):
-            if several:
-                parts.append(f"{name}=({';'.join(each.text for each in several)})")
+        lists = (
+            [each.text for each in self.partitions],
+            [each.text for each in self.nodes],
+            [each.text for each in self.switches],
+            [each.text for each in self.reservations],
+        )
+        parts += [f"{name}=({';'.join(texts)})" for name, texts in zip(_LISTS, lists, strict=True) if texts]
         return f"slurm({', '.join(parts)})" if parts else "slurm"
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
@@ -289,7 +301,7 @@ class Slurm(Policy):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
         if self._quotas is not None:
             found += [f"policy slurm {each}" for each in self._quotas.notes()]
-        found += [f"policy slurm {each}" for each in self._queue.notes()]
+        found += [f"policy slurm {each}" for each in (*self._places.notes(), *self._queue.notes())]
         return tuple(found)
 
     # ------------------------------------------------------------------ the system
@@ -394,7 +406,7 @@ class Slurm(Policy):
         found = (
             min(self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run) if waiting else inf
         )
-        found = min(found, self._records.next_turn)
+        found = min(found, self._records.next_turn, self._calendar.next(now) if waiting else inf)
         if self._scans is not None:
             ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
             first = min(*ends, self._stops.next_end, inf)
@@ -445,6 +457,10 @@ class Slurm(Policy):
         if away != self._away:
             self._away = away
             self._backfill.ask(now)
+        if self._calendar.pass_to(now):
+            self._queue.stay(now)
+            self._settled.clear()
+            self._backfill.ask(now)
         for turn in self._records.turns_by(now):
             self._queue.hold(turn)
             self._settled.clear()
@@ -481,7 +497,7 @@ class Slurm(Policy):
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
         kinds = None
-        usual = waiting.plain and not any(place.windows for place in view.places)
+        usual = waiting.plain and not self.reservations and not any(place.windows for place in view.places)
         if usual and self._preemption is None and not self.timing.test and len(self._places.boards) == 1:
             kinds = waiting.kinds
         cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
@@ -563,6 +579,9 @@ _NEED_ACCOUNTS = {
     "enforce_limits": "the limits of AccountingStorageEnforce",
 }
 """The settings that change nothing without accounts."""
+
+_LISTS = ("partitions", "nodes", "switches", "reservations")
+"""The lists that a name may have."""
 
 _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""

@@ -151,7 +151,8 @@ class Running:
 
     def started(self, job: Pending, run: Run, now: float, allocation: Allocation) -> None:
         """Note a job that has just started."""
-        held = Held.of(int(now) + job.limit, len(self.held), allocation, self._stake(job.site, run, job.counted))
+        stake = self._stake(job.site, run, job.counted)
+        held = Held.of(int(now) + job.limit, len(self.held), allocation, stake, job.reservation)
         self.held[run] = held
         self._count(job.site, run, job.counted)
         job.board.started(held)
@@ -259,7 +260,8 @@ class Running:
             request, limit = request_of(job, place), float(self._end(run) - int(run.started))
             counted = Counted.of(job, self._records.number(int(job.seq)), site.spec, request, limit, self._accounts)
         self._count(site, run, counted)
-        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
+        own = self._places.reservation(job)
+        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted), own)
 
     def _end(self, run: Run) -> int:
         """Return the end of the limit of a running job (s, whole)."""

@@ -5,7 +5,7 @@ Sources: slurm.conf(5), sched/backfill and the multifactor plug-in of Slurm's do
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError
@@ -16,6 +16,7 @@ from simmodel.twin.slurm.values import amount, is_none, nodes_of, seconds, split
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch
+    from simmodel.policies.slurm.reservations import SlurmReservation
     from simmodel.policies.slurm.settings import SlurmConf
 
 __all__ = ["policy_of", "slurm_of"]
@@ -74,8 +75,13 @@ def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
     return policy
 
 
-def slurm_of(site: Site, notes: Notes) -> str:
+def slurm_of(site: Site, notes: Notes, reservations: Sequence[SlurmReservation] = ()) -> str:
     """Return the name of the policy ``slurm`` with a site's settings and partitions; note those that it leaves out.
+
+    Parameters
+    ----------
+    reservations
+        those that the policy keeps, not the platform
 
     >>> from simmodel.twin.slurm.records import PartitionRecord
     >>> part = PartitionRecord(name="low", nodes="n[1-8]", default=True)
@@ -109,7 +115,7 @@ def slurm_of(site: Site, notes: Notes) -> str:
         )
         for each in site.partitions or ()
     )
-    return Slurm(settings, partitions, nodes=_nodes(site), switches=_switches(site)).text
+    return Slurm(settings, partitions, nodes=_nodes(site), switches=_switches(site), reservations=reservations).text
 
 
 def _nodes(site: Site) -> tuple[SlurmNodes, ...]:

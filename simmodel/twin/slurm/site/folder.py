@@ -253,7 +253,7 @@ class _Files:
         """Return what the files make."""
         log, submitted = self._accounting(timezone)
         origin = 0.0 if log is None else float(floor(min(log["submit"]) / 3600) * 3600)
-        found = described(self._site, origin=origin, own_loops=True)
+        found = described(self._site, origin=origin, own_loops=True, keeps=True)
         notes = Notes()
         for each in found.unsupported:
             notes.add(each.where, each.what, each.why)
@@ -261,6 +261,9 @@ class _Files:
         jobs: list[RecordedJob] = []
         if log is not None:
             about: Any = {"origin": origin, "memory": memory, "submitted": submitted, "local": self._local}
+            about["kept"] = {each.name for each in self._site.reservations or ()} - {
+                each.name for each in found.spec.reservations
+            }
             jobs = recorded_jobs(log, found.spec, notes, **about)
         return SlurmFolder(
             described=found,
