@@ -90,6 +90,10 @@ def _optional_id(job: int | str | None) -> int | str | None:
     return None if job is None else job_id(job)
 
 
+ON_HOLD = "--hold"
+"""The last of the options of a request: its scheduler has put the job on hold, and releases it behind all others."""
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Demand(Fields):
     """The request of a job: the fields of :class:`~simmodel.work.job.Job` that a scheduler knows.
@@ -135,6 +139,15 @@ class Demand(Fields):
     unmodelled: tuple[str, ...] = ()
     options: str = ""
     expressed: tuple[str, ...] = ()
+
+    @property
+    def on_hold(self) -> bool:
+        """Whether its scheduler has put it on hold, and has it go last once it is released.
+
+        >>> Demand(options="-w n1 --hold").on_hold
+        True
+        """
+        return self.options.rpartition(" ")[2] == ON_HOLD
 
     def job(self, id: int | str, submit: float, *, unlimited: float = 365 * 86400.0) -> Job:
         """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from math import ceil, inf
+from math import ceil, inf, nextafter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -311,7 +311,10 @@ class Queue:
         some = bool(new)
         if len(self._known) + len(new) < sum([queue.count for queue in queues]):  # after a snapshot
             new = [job for queue in queues for job in queue if job not in self._known]
-        for job in new:
+            new.sort(key=self._number)
+        for job in new:  # those that were released before it was submitted go before it
+            for turn in self._records.turns_by(nextafter(job.submit, -inf), before=self._number(job)):
+                self.hold(turn)
             self._add(job, now)
         return some
 

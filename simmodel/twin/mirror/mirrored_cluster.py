@@ -14,7 +14,7 @@ from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.system import Cluster
-from simmodel.twin.events import Demand
+from simmodel.twin.events import ON_HOLD, Demand
 from simmodel.twin.mirror.places import Places
 from simmodel.work.job import OVER, LiveJob
 
@@ -214,6 +214,8 @@ class MirroredCluster:
         opened = self._opened(entry)
         if request.dependencies != opened:
             request = attrs.evolve(request, dependencies=opened)
+        if entry.state.released is not None:
+            request = attrs.evolve(request, options=self._with_release(entry, request.options))
         if request.queue is not None and str(request.queue) not in self.system.rules:
             if self.system.rules:
                 self._refused.count(f"unknown queue {request.queue!r}: the job counts as of none")
@@ -228,6 +230,15 @@ class MirroredCluster:
         live.attempts = entry.state.attempts - (entry.state.phase == "running")
         self._jobs[entry.key] = _Taken(live, entry.request, opened)
         return live
+
+    @staticmethod
+    def _with_release(entry: Entry, options: str) -> str:
+        """Return the options of a job that was on hold: from and until when, so that it goes behind all before that."""
+        state = entry.state
+        until = max((state.released or 0.0) - entry.submit, 0.001)
+        begin = 0.0 if state.held_from is None else state.held_from - entry.submit
+        told = f"now+{begin:.3f},now+{until:.3f}" if 0.001 <= begin < until - 0.001 else f"now+{until:.3f}"
+        return f"{options.removesuffix(ON_HOLD)} {ON_HOLD}={told}".strip()
 
     def _start(self, entry: Entry, live: LiveJob) -> None:
         """Start a job on the partition and nodes of its start event, if there is room."""
