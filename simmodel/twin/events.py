@@ -328,7 +328,8 @@ class JobReport(Fields):
     """A job in a full report: its request and state, once it has started where and when, and when it has ended.
 
     ``foretold``: the instant (s) at which the scheduler expects to start it, if it says so; ``reason``: why it waits,
-    in the word of the scheduler.
+    in the word of the scheduler; ``optional``: it is held by what its options tell, which a policy that reads them
+    models.
     """
 
     job: int | str = attrs.field(converter=job_id)
@@ -341,6 +342,7 @@ class JobReport(Fields):
     nodes: tuple[tuple[str, int], ...] = ()
     foretold: float | None = attrs.field(default=None, validator=_instant)
     reason: str = ""
+    optional: bool = False
 
 
 @attrs.frozen(kw_only=True, repr=False)

@@ -8,7 +8,7 @@ what is known to :class:`Running`, which nodes are not free yet to :class:`Compl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf
+from math import gcd, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -207,7 +207,7 @@ class Slurm(Policy):
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
-        self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
+        self._settled: dict[bool, float] = {}  # the loops (main: True) that started nothing since a change, and when
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
         self._noted = False  # whether the last run of the main loop changed jobs
@@ -333,7 +333,7 @@ class Slurm(Policy):
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
-        for each in (self._records, self._completing, self._priorities):
+        for each in (self._records, self._completing, self._priorities, self._running):
             found |= each.state()
         if self._quotas is not None:
             found |= self._quotas.state()
@@ -350,7 +350,7 @@ class Slurm(Policy):
                 (-inf if was == -inf else inf) if (each := next(given)) is None else float(each) for was in clock.values
             ]
         self._idle = bool(values["idle"])
-        for each in (self._records, self._completing, self._priorities, self._stops):
+        for each in (self._records, self._completing, self._priorities, self._running, self._stops):
             each.restore(values)
         if self._quotas is not None:
             self._quotas.restore(values)
@@ -537,8 +537,8 @@ class Slurm(Policy):
         after = [place.version for place in view.places]
         if after != versions or self._completing.some:
             self._settled.clear()
-        else:
-            self._settled.add(turn is not None)
+        elif turn is None or not turn.full:
+            self._settled[turn is not None] = now
         self._versions = after
 
     def _calculate(self, now: float) -> None:
@@ -554,8 +554,10 @@ class Slurm(Policy):
     def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
 
-        Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
-        a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
+        What runs holds its nodes until it ends, and plans depend on the ends of limits. Once a limit has passed they
+        move, so that later jobs may start. Plans begin and end at multiples of ``bf_resolution``, and limits last whole
+        minutes: once time has passed such an instant, a job may no longer end before a plan, move, and leave its room
+        to a later one. Full runs of the main loop are not left out.
         """
         if turn is None and self._preemption is None and self._places.counted:
             if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
@@ -568,7 +570,10 @@ class Slurm(Policy):
             not self._queue.plain and any(job.wishes.timed for job in self._queue.jobs)
         ):
             return False
-        return not (turn is not None and turn.full) and (turn is not None) in self._settled
+        if turn is not None:
+            return not turn.full and True in self._settled
+        step = gcd(60, self.settings.bf_resolution)
+        return False in self._settled and int(now) // step == int(self._settled[False]) // step
 
 
 _NEED_ACCOUNTS = {

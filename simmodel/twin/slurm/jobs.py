@@ -307,7 +307,8 @@ def reports_of(
     """
     waits, told = dependencies_of(record.dependency)
     reason = "" if record.mark == HELD and record.reason == "BeginTime" else record.reason
-    state = job_state(record.states, reason, record.held or (not told and bool(record.dependency)))
+    held = record.held or (not told and bool(record.dependency))
+    state = job_state(record.states, reason, held)
     request = _request(record, waits, rules or Rules(), memory, priorities)
     started = record.started if state == "running" or (record.nodes and state in _ENDED.values()) else None
     where: dict[str, Any] = {}
@@ -324,6 +325,7 @@ def reports_of(
             ended=record.ended if state in _ENDED.values() else None,
             foretold=record.started if state == "waiting" else None,
             reason="" if state not in ("waiting", "held") or is_none(reason) else reason,
+            optional=not held and state == "held" and reason == "JobArrayTaskLimit" and record.array_limit > 0,
             **where,
         )
 

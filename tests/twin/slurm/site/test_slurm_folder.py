@@ -330,8 +330,8 @@ RESERVATIONS = """\
 ReservationName=flex StartTime=2024-05-01T12:30:00 EndTime=2024-05-01T12:32:00 Duration=00:02:00 Nodes=n1 NodeCnt=1 \
 CoreCnt=4 Features=(null) PartitionName=(null) Flags=FLEX,SPEC_NODES TRES=cpu=4 Users=ada Groups=(null) \
 Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)
-ReservationName=core StartTime=2024-05-01T12:30:00 EndTime=2024-05-01T12:33:00 Duration=00:03:00 Nodes=n[2-3] NodeCnt=2 \
-CoreCnt=3 Features=(null) PartitionName=batch Flags=SPEC_NODES,DAILY TRES=cpu=3 Users=-bob Groups=(null) \
+ReservationName=core StartTime=2024-05-01T12:30:00 EndTime=2024-05-01T12:33:00 Duration=00:03:00 Nodes=n[2-3] \
+NodeCnt=2 CoreCnt=3 Features=(null) PartitionName=batch Flags=SPEC_NODES,DAILY TRES=cpu=3 Users=-bob Groups=(null) \
 Accounts=physics,biology Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)
 ReservationName=plain StartTime=2024-05-01T13:00:00 EndTime=2024-05-01T13:03:00 Duration=00:03:00 Nodes=n4 NodeCnt=1 \
 CoreCnt=4 Features=(null) PartitionName=(null) Flags=SPEC_NODES TRES=cpu=4 Users=ada Groups=(null) Accounts=(null) \
