@@ -182,10 +182,10 @@ def test_changes_have_slurms_names(tmp_path: Path) -> None:
     [
         ("bf_interval", "--set: must be NAME=VALUE, got 'bf_interval'"),
         ("bf_intervall=3", "unknown parameter 'bf_intervall'; did you mean 'bf_interval'?"),
-        ("bf_interval=soon", "bf_interval: must be what Slurm accepts, got 'soon'"),
+        ("bf_interval=soon", "bf_interval: must be a number, got 'soon'"),
         ("bf_interval=10", "--set: bf_interval=10: it changes nothing that policy slurm heeds"),
         ("SlurmctldDebug=5", "--set: SlurmctldDebug=5: it changes nothing that policy slurm heeds"),
-        ("PreemptType=preempt/other", "PreemptType: must be what Slurm accepts, got 'preempt/other'"),
+        ("PreemptType=preempt/other", "PreemptType: must be preempt/none, preempt/partition_prio or preempt/qos, got"),
         ("SelectType=select/linear", "--set: SelectType=select/linear: policy slurm does not model it"),
     ],
 )
