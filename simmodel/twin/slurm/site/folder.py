@@ -99,7 +99,7 @@ class SlurmFolder(Fields):
         names = ", ".join(each.name for each in self.site.partitions or ())
         lines = [
             f"read: {', '.join(self.read)}",
-            *([f"passed over: {', '.join(self.passed_over)}"] if self.passed_over else []),
+            *([f"passed over, as not read or told by these already: {', '.join(self.passed_over)}"] if self.passed_over else []),
             f"platform: {counted(nodes, 'node')} with {spec.processors:,} CPUs; partitions {names}",
             f"policy: {self.described.policy}",
             f"workload: {self._workload()}",

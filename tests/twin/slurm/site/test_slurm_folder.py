@@ -251,6 +251,8 @@ def test_what_is_told_by_several_files_is_taken_once(tmp_path: Path) -> None:
     assert [each.name for each in found.described.spec.reservations] == ["course"]
     assert found.read == ("slurm.conf", "b-reservation.txt")
     assert found.passed_over == ("a-partition.txt", "notes.md")
+    told = "passed over, as not read or told by these already: a-partition.txt, notes.md"
+    assert found.report().splitlines()[1] == told
     assert "workload: none; give the output of sacct" in found.report()
 
 
