@@ -32,12 +32,11 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-
-from tests_of_lines import tests_of_file
 
 ROOT = Path(__file__).resolve().parents[1]
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -217,24 +216,22 @@ def by_map(numbered: dict[int, Mutant], file: Path, folder: Path, packages: list
         for answer in map(json.loads, lines):
             found = answer["by"] if answer["state"] == "killed" else f"({answer['state']})"
             if answer["state"] == "load":
-                mutant = numbered[answer["number"]]
-                found = loaded(mutant, folder, limit, known) or "(survived)"
+                seconds = dict(zip(known["tests"], known["seconds"], strict=True))
+                found = loaded(numbered[answer["number"]], folder, limit, answer["of"], seconds)
             yield answer["number"], found
     said, _ = process.communicate()
     if process.returncode:
         sys.exit(f"the tests of the map ended with status {process.returncode}:\n{said}")
 
 
-def loaded(mutant: Mutant, folder: Path, limit: int, known: dict[str, Any]) -> str:
-    """Return what kills a mutant of code that runs while its module loads: the tests that run any line of the file."""
-    seconds, tests = dict(zip(known["tests"], known["seconds"], strict=True)), []
-    left = float(limit)
-    for test in tests_of_file(known, mutant.file):
-        left -= seconds[test]
-        if left < 0:
-            break
-        tests.append(test)
-    return killed_by(mutant, folder, 2 * limit, tests) if tests else ""
+def loaded(mutant: Mutant, folder: Path, limit: int, tests: list[str], seconds: dict[str, float]) -> str:
+    """Return what kills a mutant of code that runs while its module loads, of as many tests as the limit allows."""
+    spent = accumulate(seconds[test] for test in tests)
+    some = [test for test, until in zip(tests, spent, strict=True) if until < limit]
+    if not some:
+        return "(not run)"
+    found = killed_by(mutant, folder, 2 * limit, some)
+    return found or ("(survived)" if len(some) == len(tests) else "(cut)")
 
 
 def main() -> None:

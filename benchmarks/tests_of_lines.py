@@ -5,7 +5,7 @@ run it, and the CPU seconds of each test. Tests that fail or are skipped are lef
 processes is not seen. With ``MUTANTS_TODO=FILE`` as well, the map is read, and each mutant listed there is tried in a
 fork of this process, which has collected all tests but runs none. In the fork the functions of the mutated file get
 their mutated code, and the tests that run the mutated line go one after the other, fastest first, until one fails or
-the CPU time is used up. Code that runs while its module loads needs a new process: its mutants are left to the caller.
+the CPU time is used up. Code that ran when its module loaded needs a new process: its mutants are left to the caller.
 """
 
 from __future__ import annotations
@@ -154,14 +154,20 @@ class Judge:
         source = path.read_bytes()
         new = source[: mutant["begin"]] + mutant["new"].encode() + source[mutant["end"] :]
         tests = tests_of(self.map, mutant["file"], source, mutant["line"])
-        pairs = changed(*(compile(text, str(path), "exec", dont_inherit=True) for text in (source, new)))
-        known = dict(pairs or ())
-        functions = [each for each in live[str(path)] if each.__code__ in known]
         answer = {"number": mutant["number"], "tests": len(tests), "run": 0, "cpu": 0.0}
-        if pairs == []:
-            return {**answer, "state": "survived", "by": "the same code"}
-        if pairs is None or not functions:
-            return {**answer, "state": "load", "by": ""}
+        known: dict[CodeType, CodeType] = {}
+        functions: list[FunctionType] = []
+        if any(getattr(module, "__file__", None) == str(path) for module in list(sys.modules.values())):
+            pairs = changed(*(compile(text, str(path), "exec", dont_inherit=True) for text in (source, new)))
+            known = dict(pairs or ())
+            functions = [each for each in live[str(path)] if each.__code__ in known]
+            if pairs == []:
+                return {**answer, "state": "survived", "by": "the same code"}
+            if not functions:
+                some = [test for test in tests_of_file(self.map, mutant["file"]) if test in items]
+                return {**answer, "state": "load", "by": "", "of": some}
+        elif not tests:
+            tests = tests_of_file(self.map, mutant["file"])
         if not tests:
             return {**answer, "state": "not run", "by": ""}
         path.write_bytes(new)
