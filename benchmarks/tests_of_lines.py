@@ -5,7 +5,9 @@ run it, and the CPU seconds of each test. Tests that fail or are skipped are lef
 processes is not seen. With ``MUTANTS_TODO=FILE`` as well, the map is read, and each mutant listed there is tried in a
 fork of this process, which has collected all tests but runs none. In the fork the functions of the mutated file get
 their mutated code, and the tests that run the mutated line go one after the other, fastest first, until one fails or
-the CPU time is used up. Code that ran when its module loaded needs a new process: its mutants are left to the caller.
+the CPU time is used up. Then come the other tests of their files: a result that tests share, in a fixture of the
+module or a cache, is made in the first of them alone. Code that ran when its module loaded needs a new process: its
+mutants are left to the caller.
 """
 
 from __future__ import annotations
@@ -88,12 +90,14 @@ def lines_of(source: bytes, line: int) -> range:
 
 
 def tests_of(map_: Map, file: str, source: bytes, line: int) -> list[str]:
-    """Return the tests that run a line, fastest first."""
+    """Return the tests that run a line, fastest first, and then the others of their files."""
     lines = map_["lines"].get(file, {})
     found = set(lines.get(str(line), ()))
     if not found:
         found = {test for each in lines_of(source, line) for test in lines.get(str(each), ())}
-    return ordered(map_, found)
+    files = {map_["tests"][at].partition("::")[0] for at in found}
+    beside = {at for at, test in enumerate(map_["tests"]) if test.partition("::")[0] in files} - found
+    return ordered(map_, found) + ordered(map_, beside)
 
 
 def tests_of_file(map_: Map, file: str) -> list[str]:

@@ -27,8 +27,8 @@ def steps(a):
         yield each + 1
 """
 MAP = {
-    "tests": ["a", "b", "c", "d"],
-    "seconds": [0.3, 0.1, 0.2, 0.1],
+    "tests": ["1::a", "2::b", "3::c", "4::d", "4::e"],
+    "seconds": [0.3, 0.1, 0.2, 0.1, 0.1],
     "lines": {"queue.py": {"7": [0, 1], "8": [2], "9": [3, 1, 0], "16": [2]}},
 }
 
@@ -45,16 +45,18 @@ def plugin() -> ModuleType:
 
 @pytest.mark.parametrize(
     ("line", "tests"),
-    [(7, ["b", "a"]), (9, ["b", "d", "a"]), (8, ["c"]), (14, []), (16, ["c"]), (1, []), (10, [])],
+    [(7, ["2::b", "1::a"]), (9, ["2::b", "4::d", "1::a", "4::e"]), (8, ["3::c"]), (14, []), (16, ["3::c"]), (1, [])],
 )
-def test_a_line_has_the_tests_that_run_it_fastest_first(plugin: ModuleType, line: int, tests: list[str]) -> None:
+def test_a_line_has_the_tests_that_run_it_fastest_first_and_then_those_beside_them(
+    plugin: ModuleType, line: int, tests: list[str]
+) -> None:
     assert plugin.tests_of(MAP, "queue.py", SOURCE.encode(), line) == tests
 
 
 def test_a_line_of_a_statement_has_the_tests_of_its_other_lines(plugin: ModuleType) -> None:
     known = {**MAP, "lines": {"queue.py": {"7": [0, 1], "9": [3]}}}
-    assert plugin.tests_of(known, "queue.py", SOURCE.encode(), 8) == ["b", "a"]
-    assert plugin.tests_of_file(known, "queue.py") == ["b", "d", "a"]
+    assert plugin.tests_of(known, "queue.py", SOURCE.encode(), 8) == ["2::b", "1::a"]
+    assert plugin.tests_of_file(known, "queue.py") == ["2::b", "4::d", "1::a"]
 
 
 @pytest.mark.parametrize(
