@@ -13,7 +13,7 @@ from collections import Counter
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import groupby
 from math import frexp
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -252,6 +252,7 @@ class NodeEnds:
 
 
 _NEVER = 2**62  # nodes requested by a row without a job
+_FEW = 4  # jobs that are looked at one by one
 
 
 class NodeStates:
@@ -415,14 +416,10 @@ class NodeStates:
         there = [job for job in among if job in self._rows]  # others have left: they started in another partition
         return np.array([self._rows[job] for job in there if self.fits(job) is not False], dtype=np.intp)
 
-    def row(self, job: LiveJob) -> int:
-        """Return the row of a waiting job."""
-        return self._rows[job]
-
     def jobs(self, rows: Numbers) -> list[LiveJob]:
         """Return the jobs of rows, which have one."""
-        found = [self._jobs[row] for row in rows.tolist()]
-        return [job for job in found if job is not None]
+        found = self._jobs
+        return [found[row] for row in rows.tolist()]  # type: ignore[misc]
 
     def asked(self, rows: Numbers) -> tuple[NDArray[np.int64], Amounts]:
         """Return the numbers of nodes, and the shapes as columns, that the jobs of rows request."""
@@ -503,7 +500,9 @@ class NodeStates:
                 counts[None, kind] = sign * count
         else:
             _, _, cores, gpus, memory = part
-            alike = Counter(zip(*self.table.free[:, index].tolist(), strict=True))
+            alike: dict[Shape, int] = {}
+            for free in zip(*self.table.free.take(index, axis=1).tolist(), strict=True):
+                alike[free] = alike.get(free, 0) + 1
             for (c, g, m), count in alike.items():
                 now = (c, g, frexp(m)[1]) if c > 0 else None
                 c -= sign * cores
@@ -514,7 +513,9 @@ class NodeStates:
     def _count_moves(self, counts: Mapping[Move, int]) -> None:
         changes = self._changes
         for move, count in counts.items():
-            change = changes[move] if move in changes else self._change(move)
+            change = changes.get(move)
+            if change is None:
+                change = self._change(move)
             self._there += change if count == 1 else change * count
 
     def _change(self, move: Move) -> NDArray[np.int64]:
@@ -560,7 +561,7 @@ class NodePromise(Promise):
         number of nodes to spare at the promised instant
     """
 
-    __slots__ = ("_found", "_hint", "_rest", "_rows", "_spared", "_states", "extra")
+    __slots__ = ("_hint", "_met", "_rest", "_rows", "_spared", "_states", "_untried", "extra")
     place: _Offering
 
     def __init__(
@@ -574,7 +575,9 @@ class NodePromise(Promise):
     ) -> None:
         super().__init__(place, head, waiting, order)
         self._states = states
-        self._rows = states.fitting()  # of the jobs that are still to be tried
+        self._rows: Numbers | None = states.fitting()  # of jobs that have not been looked at
+        self._untried: list[Any] = []  # the others that are still to be tried: a heap in their order, or jobs
+        self._met: dict[Shape, Numbers] = {}  # by shape, the nodes that it does not hurt now
         self._hint: float = 0.0 if before is None else before._hint
         self.extra = 0
         self._spared: Mask | None = None  # the nodes that no job hurts; or what is left of each beside the promise
@@ -600,48 +603,61 @@ class NodePromise(Promise):
     def renew(self, jobs: Sequence[LiveJob]) -> None:
         """Try jobs that have come since."""
         self._rows = self._states.fitting(jobs)
+        self._met.clear()
         self.version = -1
 
     def _find(self) -> tuple[LiveJob, Allocation | None] | None:
-        place, states, rows = self.place, self._states, self._rows
-        if not len(rows):
+        place, rows = self.place, self._rows
+        if rows is not None:
+            self._rows = None
+            self._untried = self._sorted(rows) if len(rows) else []
+        if not self._untried:
             return None
-        at, now = self.at, place.env._now
-        rows = self._possible(rows, now)
-        tried = []
-        for job in self._in_order(states.jobs(rows)):
-            row = states.row(job)
-            tried.append(row)
-            if not place.fits(job):
-                continue
+        left = self.at - place.env._now
+        for job in self._in_order():
             allocation = None
-            if job.planned > at - now:
-                allocation = place.offer(job, self._unhurt(row))
+            if job.planned > left:
+                nodes = self._unhurt(job.request)
+                if len(nodes) < job.request.nodes - self.extra or not place.fits(job):
+                    continue
+                allocation = place.offer(job, nodes)
                 if allocation is None:
                     continue
                 self._take(allocation)
-            self._rows = rows[rows != tried[0]] if len(tried) == 1 else rows[~np.isin(rows, tried)]
+            elif not place.fits(job):
+                continue
+            self._met.clear()
             return job, allocation
-        self._rows = rows[:0]
         return None
 
-    def _in_order(self, jobs: list[LiveJob]) -> Iterator[LiveJob]:
-        """Yield some waiting jobs in the order of the candidates, until one of them starts."""
-        order = self._order
-        if len(jobs) < 2:
-            yield from jobs
-        elif order.changes:
-            among = set(jobs)
-            yield from (job for job in self._waiting.by(order) if job in among)
+    def _sorted(self, rows: Numbers) -> list[Any]:
+        """Return the jobs of some rows as they are to be tried, without some that delay the promise."""
+        order, states = self._order, self._states
+        jobs = states.jobs(self._possible(rows, self.place.env._now) if len(rows) > _FEW else rows)
+        if order.changes:
+            return jobs
+        entries = [entry_of(job, order.key) for job in jobs]
+        heapify(entries)
+        return entries
+
+    def _in_order(self) -> Iterator[LiveJob]:
+        """Yield the jobs that are still to be tried, in the order of the candidates; they are tried once."""
+        untried = self._untried
+        if not self._order.changes:
+            while untried:
+                yield heappop(untried)[-1]
+        elif len(untried) == 1:
+            yield untried.pop()
         else:
-            heap = [entry_of(job, order.key) for job in jobs]
-            heapify(heap)
-            while heap:
-                yield heappop(heap)[-1]
+            among = set(untried)
+            for job in self._waiting.by(self._order):
+                if job in among:
+                    untried.remove(job)
+                    yield job
 
     def _possible(self, rows: Numbers, now: float) -> Numbers:
         """Return those of some rows of jobs that do not delay the promise, each by itself, if they fit."""
-        if self.at == INFINITY or not len(rows):
+        if self.at == INFINITY:
             return rows
         states = self._states
         free = states.table.free
@@ -665,14 +681,22 @@ class NodePromise(Promise):
         met &= room[1] >= gpus
         met &= room[2] >= memory
         may[late] = np.add.reduce(met, axis=1) >= wanted - self.extra
-        self._found = past, nodes, met
         return rows[may]
 
-    def _unhurt(self, row: int) -> Numbers:
-        """Return the nodes that the job of a row does not hurt, which was found possible last and runs past then."""
-        rows, nodes, met = self._found
-        found: Numbers = nodes[met[int((rows == row).argmax())]]
-        return found
+    def _unhurt(self, request: Request) -> Numbers:
+        """Return the nodes that satisfy a request now, and the promise beside it."""
+        shape = shape_of(request)
+        nodes = self._met.get(shape)
+        if nodes is None:
+            mask = self._states.ends.satisfying(shape)
+            if self._spared is not None:
+                mask &= self._spared
+            elif self._rest is not None:
+                for amount, rest in zip(shape, self._rest, strict=True):
+                    if amount:
+                        mask &= rest >= amount
+            nodes = self._met[shape] = mask.nonzero()[0]
+        return nodes
 
     def _take(self, allocation: Allocation) -> None:
         """Note that a job takes these parts of nodes and runs past the promised instant."""
