@@ -22,7 +22,7 @@ from simmodel.resources.pools.promises import INFINITY, Promise, Promising
 from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -292,7 +292,6 @@ class NodeStates:
         self._spare_rows: list[int] = []
         self._wanted = np.zeros(256, dtype=np.int64)
         self._class_of = np.zeros(256, dtype=np.intp)
-        self._shapes: Amounts = np.zeros((3, 256))
         self.requested: Amounts = np.zeros(256)
         self._columns: dict[Class, int] = {}
         self._users = [0] * 64
@@ -340,14 +339,12 @@ class NodeStates:
         self._rows[job] = row
         self._wanted[row] = request.nodes
         self._class_of[row] = column
-        self._shapes[:, row] = shape_of(request)
         self.requested[row] = job.planned
 
     def _lengthen(self) -> None:
         """Double the columns of the waiting jobs."""
         self._wanted = np.concatenate([self._wanted, np.zeros_like(self._wanted)])
         self._class_of = np.concatenate([self._class_of, np.zeros_like(self._class_of)])
-        self._shapes = np.concatenate([self._shapes, np.zeros_like(self._shapes)], axis=1)
         self.requested = np.concatenate([self.requested, np.zeros_like(self.requested)])
 
     def remove(self, job: LiveJob) -> None:
@@ -395,8 +392,7 @@ class NodeStates:
 
     def _count(self, kind: Class) -> int:
         """Return the number of nodes that satisfy the least of a class now."""
-        cores, gpus, power = kind
-        return int(np.count_nonzero(self.ends.satisfying((cores, gpus, 2.0 ** (power - 1) if power else 0.0))))
+        return int(np.count_nonzero(self.ends.satisfying(_least(kind))))
 
     def fits(self, job: LiveJob) -> bool | None:
         """Whether enough nodes satisfy a waiting job now; ``None`` if it is not known here."""
@@ -421,9 +417,16 @@ class NodeStates:
         found = self._jobs
         return [found[row] for row in rows.tolist()]  # type: ignore[misc]
 
-    def asked(self, rows: Numbers) -> tuple[NDArray[np.int64], Amounts]:
-        """Return the numbers of nodes, and the shapes as columns, that the jobs of rows request."""
-        return self._wanted[rows], self._shapes.take(rows, axis=1)
+    def within(self, rows: Numbers, of: Numbers, nodes: Callable[[Shape], Numbers], extra: int) -> Mask:
+        """Whether the jobs of rows request no more nodes than there are of the least of their classes, and ``extra``.
+
+        Asks for the nodes of those classes alone that the rows ``of`` are in.
+        """
+        there = np.zeros_like(self._there)
+        for column in set(self._class_of[of].tolist()):
+            there[column] = extra + len(nodes(_least(self._least[:, column].tolist())))
+        found: Mask = self._wanted[rows] <= there[self._class_of[rows]]
+        return found
 
     # ------------------------------------------------------------------ changes of nodes
 
@@ -535,6 +538,12 @@ def _class(cores: float, gpus: float, memory: float) -> Class:
     return cores, gpus, frexp(memory)[1]
 
 
+def _least(kind: Iterable[float]) -> Shape:
+    """Return the least of the shapes of a class."""
+    cores, gpus, power = kind
+    return cores, gpus, 2.0 ** (power - 1) if power else 0.0
+
+
 class _Offering(Promising, Protocol):
     def offer(self, job: LiveJob, prefer: Numbers) -> Allocation | None: ...
 
@@ -617,7 +626,7 @@ class NodePromise(Promise):
         for job in self._in_order():
             allocation = None
             if job.planned > left:
-                nodes = self._unhurt(job.request)
+                nodes = self._unhurt(shape_of(job.request))
                 if len(nodes) < job.request.nodes - self.extra or not place.fits(job):
                     continue
                 allocation = place.offer(job, nodes)
@@ -633,7 +642,7 @@ class NodePromise(Promise):
     def _sorted(self, rows: Numbers) -> list[Any]:
         """Return the jobs of some rows as they are to be tried, without some that delay the promise."""
         order, states = self._order, self._states
-        jobs = states.jobs(self._possible(rows, self.place.env._now) if len(rows) > _FEW else rows)
+        jobs = states.jobs(self._possible(rows) if len(rows) > _FEW else rows)
         if order.changes:
             return jobs
         entries = [entry_of(job, order.key) for job in jobs]
@@ -655,37 +664,20 @@ class NodePromise(Promise):
                     untried.remove(job)
                     yield job
 
-    def _possible(self, rows: Numbers, now: float) -> Numbers:
-        """Return those of some rows of jobs that do not delay the promise, each by itself, if they fit."""
-        if self.at == INFINITY:
+    def _possible(self, rows: Numbers) -> Numbers:
+        """Return some rows of jobs without some of those that delay the promise, by the least of their classes."""
+        left = self.at - self.place.env._now
+        if left == INFINITY:
             return rows
         states = self._states
-        free = states.table.free
-        may = states.requested[rows] <= self.at - now
-        late = (~may).nonzero()[0]
-        if not len(late):
-            return rows
-        past = rows[late]
-        usable = free[0] > 0
-        if states.exclusive:
-            usable &= free[0] == states.table.capacity[0]
-        if self._spared is not None:
-            usable &= self._spared
-        nodes = usable.nonzero()[0]
-        room = free.take(nodes, axis=1)
-        if self._rest is not None:
-            np.minimum(room, self._rest.take(nodes, axis=1), out=room)
-        wanted, shapes = states.asked(past)
-        cores, gpus, memory = shapes[:, :, None]
-        met = room[0] >= cores
-        met &= room[1] >= gpus
-        met &= room[2] >= memory
-        may[late] = np.add.reduce(met, axis=1) >= wanted - self.extra
+        may = states.requested[rows] <= left
+        late = rows[~may]
+        if len(late):
+            may |= states.within(rows, late, self._unhurt, self.extra)
         return rows[may]
 
-    def _unhurt(self, request: Request) -> Numbers:
-        """Return the nodes that satisfy a request now, and the promise beside it."""
-        shape = shape_of(request)
+    def _unhurt(self, shape: Shape) -> Numbers:
+        """Return the nodes that satisfy a shape now, and the promise beside it."""
         nodes = self._met.get(shape)
         if nodes is None:
             mask = self._states.ends.satisfying(shape)
