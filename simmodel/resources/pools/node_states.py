@@ -296,10 +296,10 @@ class NodeStates:
         self._columns: dict[Class, int] = {}
         self._users = [0] * 64
         self._spare_columns: list[int] = list(range(63, -1, -1))
-        self._least = np.full((3, 64), np.inf)
-        self._there = np.zeros(64, dtype=np.int64)  # nodes that satisfy the least of each class now
-        # What changes of nodes change in the counts; the capacity of each node:
-        self._changes: dict[Move, NDArray[np.int64]] = {}
+        self._there = [0] * 64  # nodes that satisfy the least of each class now
+        # The columns whose counts a change of a node changes, and by how many nodes; the capacity of each node:
+        self._changes: dict[Move, list[tuple[int, int]]] = {}
+        self._satisfies: dict[Class, frozenset[int]] = {}
         classes: dict[Class, Class] = {}
         kinds = [_class(*each) for each in zip(*table.capacity.tolist(), strict=True)]
         self._kind_of = [classes.setdefault(kind, kind) for kind in kinds]
@@ -370,8 +370,8 @@ class NodeStates:
         if not self._spare_columns:
             self._clear_columns()
         column = self._columns[kind] = self._spare_columns.pop()
-        self._least[:, column] = kind
         self._changes.clear()
+        self._satisfies.clear()
         self._there[column] = self._count(kind)
         return column
 
@@ -381,14 +381,12 @@ class NodeStates:
             if not self._users[column]:
                 del self._columns[kind]
                 self._spare_columns.append(column)
-                self._least[:, column] = np.inf
                 self._there[column] = 0
         size = len(self._users)
         if len(self._spare_columns) < size // 2:
             self._users += [0] * size
             self._spare_columns = [*range(2 * size - 1, size - 1, -1), *self._spare_columns]
-            self._least = np.concatenate([self._least, np.full((3, size), np.inf)], axis=1)
-            self._there = np.concatenate([self._there, np.zeros(size, dtype=np.int64)])
+            self._there += [0] * size
 
     def _count(self, kind: Class) -> int:
         """Return the number of nodes that satisfy the least of a class now."""
@@ -408,7 +406,7 @@ class NodeStates:
         """Return the rows of the waiting jobs, or of some of them, without some that do not fit now."""
         if among is None:
             count = len(self._jobs)
-            return (self._wanted[:count] <= self._there[self._class_of[:count]]).nonzero()[0]
+            return (self._wanted[:count] <= np.array(self._there)[self._class_of[:count]]).nonzero()[0]
         there = [job for job in among if job in self._rows]  # others have left: they started in another partition
         return np.array([self._rows[job] for job in there if self.fits(job) is not False], dtype=np.intp)
 
@@ -422,9 +420,11 @@ class NodeStates:
 
         Asks for the nodes of those classes alone that the rows ``of`` are in.
         """
-        there = np.zeros_like(self._there)
-        for column in set(self._class_of[of].tolist()):
-            there[column] = extra + len(nodes(_least(self._least[:, column].tolist())))
+        there = np.zeros(len(self._there), dtype=np.int64)
+        late = set(self._class_of[of].tolist())
+        for kind, column in self._columns.items():
+            if column in late:
+                there[column] = extra + len(nodes(_least(kind)))
         found: Mask = self._wanted[rows] <= there[self._class_of[rows]]
         return found
 
@@ -514,23 +514,35 @@ class NodeStates:
         self._count_moves(counts)
 
     def _count_moves(self, counts: Mapping[Move, int]) -> None:
-        changes = self._changes
+        there = self._there
         for move, count in counts.items():
-            change = changes.get(move)
-            if change is None:
-                change = self._change(move)
-            self._there += change if count == 1 else change * count
+            changes = self._changes.get(move)
+            if changes is None:
+                changes = self._change(move)
+            for column, change in changes:
+                there[column] += change * count
 
-    def _change(self, move: Move) -> NDArray[np.int64]:
-        """Return by how many nodes each class changes if the free capacity of one node changes."""
+    def _change(self, move: Move) -> list[tuple[int, int]]:
+        """Return the columns of the classes that a node satisfies again (1) or no more (-1) after a change."""
         if len(self._changes) > 4096:
             self._changes.clear()
-        change = np.zeros_like(self._there)
-        for free, sign in zip(move, (-1, 1), strict=True):
-            if free is not None:
-                change += sign * (self._least <= np.array(free)[:, None]).all(axis=0)
-        self._changes[move] = change
-        return change
+            self._satisfies.clear()
+        before, after = (self._satisfied(free) for free in move)
+        found = [(column, 1) for column in after - before] + [(column, -1) for column in before - after]
+        self._changes[move] = found
+        return found
+
+    def _satisfied(self, free: Class | None) -> frozenset[int]:
+        """Return the columns of the classes whose least shape fits on a node with a free capacity."""
+        if free is None:
+            return frozenset()
+        found = self._satisfies.get(free)
+        if found is None:
+            cores, gpus, memory = free
+            found = self._satisfies[free] = frozenset(
+                [column for (c, g, m), column in self._columns.items() if c <= cores and g <= gpus and m <= memory]
+            )
+        return found
 
 
 def _class(cores: float, gpus: float, memory: float) -> Class:
@@ -538,7 +550,7 @@ def _class(cores: float, gpus: float, memory: float) -> Class:
     return cores, gpus, frexp(memory)[1]
 
 
-def _least(kind: Iterable[float]) -> Shape:
+def _least(kind: Class) -> Shape:
     """Return the least of the shapes of a class."""
     cores, gpus, power = kind
     return cores, gpus, 2.0 ** (power - 1) if power else 0.0
