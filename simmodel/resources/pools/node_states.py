@@ -413,7 +413,7 @@ class NodeStates:
     def jobs(self, rows: Numbers) -> list[LiveJob]:
         """Return the jobs of rows, which have one."""
         found = self._jobs
-        return [found[row] for row in rows.tolist()]  # type: ignore[misc]
+        return [found[row] for row in rows.tolist()]
 
     def within(self, rows: Numbers, of: Numbers, nodes: Callable[[Shape], Numbers], extra: int) -> Mask:
         """Whether the jobs of rows request no more nodes than there are of the least of their classes, and ``extra``.
