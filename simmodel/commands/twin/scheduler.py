@@ -143,8 +143,7 @@ def install_hooks(options: argparse.Namespace) -> None:
     particular no file of the scheduler. The scripts need sh and Python's standard library.
     """
     from simmodel.foundation.errors import InputError
-    from simmodel.twin.hooks import install_hooks
-    from simmodel.twin.hooks.scripts import install_pbs_hook
+    from simmodel.twin.hooks import install_hooks, install_pbs_hook
     from simmodel.twin.streams import RedisSettings
 
     server = RedisSettings(
