@@ -9,8 +9,7 @@ from simmodel.environment import hook, is_hook
 
 if TYPE_CHECKING:
     from simmodel.resources.data.storage import Storage
-    from simmodel.resources.network.channels import Channel
-    from simmodel.resources.network.flow import Flow
+    from simmodel.resources.network.flow import Channel, Flow
     from simmodel.resources.network.links import Link
     from simmodel.resources.network.shared_channel import Access
     from simmodel.resources.network.transfer import Transfer

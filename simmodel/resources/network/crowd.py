@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.resources.network.channels import Channel, Group
+from simmodel.resources.network.flow import Channel, Group
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Crowd:
 
     Channels are numbered from 1; 0 pads the routes of groups with few channels.
 
-    >>> from simmodel.resources.network.channels import Channel, Group
+    >>> from simmodel.resources.network.flow import Channel, Group
     >>> backbone, access = Channel("backbone", 60.0), Channel("access", 10.0)
     >>> near, far = Group(((backbone, 1.0),), 2.0), Group(((access, 1.0), (backbone, 1.0)), 1.0)
     >>> crowd = Crowd([near, far]); _ = crowd.solve({backbone: None}, {near: None, far: None}, 0.0)

@@ -14,9 +14,8 @@ import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.resources.alarm import Alarm
-from simmodel.resources.network.channels import Channel, Group
 from simmodel.resources.network.crowd import Crowd
-from simmodel.resources.network.flow import KEPT, Bundle, Flow
+from simmodel.resources.network.flow import KEPT, Bundle, Channel, Flow, Group
 from simmodel.resources.network.sharing import Sharing
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class Clocks:
     progress
         the share of a rate that is payload
 
-    >>> from simmodel.resources.network.channels import Channel
+    >>> from simmodel.resources.network.flow import Channel
     >>> bundle = Bundle([(Channel("link", 100.0), 1.0)])
     >>> Clocks(Crowd([bundle]), 1.0).first()
     inf

@@ -10,8 +10,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.platform.network import LinkSpec, SharingModel
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.models import Model, check_model, model_named, read_options
-from simmodel.resources.network.channels import Channel
-from simmodel.resources.network.flow import Bundle
+from simmodel.resources.network.flow import Bundle, Channel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

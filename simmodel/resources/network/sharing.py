@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from math import fsum, inf
 
-from simmodel.resources.network.channels import Channel, Group
 from simmodel.resources.network.crowd import Crowd
+from simmodel.resources.network.flow import Channel, Group
 
 __all__ = ["Sharing", "fill", "level_of_change", "max_min_rates", "spread"]
 

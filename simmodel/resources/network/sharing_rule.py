@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel.foundation.errors import InputError
 from simmodel.resources.models import Model, check_model, model_named, read_options
-from simmodel.resources.network.channels import Channel, Group
+from simmodel.resources.network.flow import Channel, Group
 from simmodel.resources.network.sharing import Sharing
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import parse_quantity
-from simmodel.resources.network.channels import Channel
-from simmodel.resources.network.flow import Bundle, Flow
+from simmodel.resources.network.flow import Bundle, Channel, Flow
 from simmodel.resources.network.fluid import Fluid
 
 __all__ = ["Executed", "Execution", "Host"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel.resources.network.channels import Channel, Group
 from simmodel.resources.network.crowd import fill_levels
+from simmodel.resources.network.flow import Channel, Group
 from simmodel.resources.network.sharing import Sharing, max_min_rates
 from tests.helpers.examples import up_to
 
