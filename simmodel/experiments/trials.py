@@ -128,8 +128,8 @@ class Study(Shown):
             (number,) = database.execute("PRAGMA application_id").fetchone()
             empty = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if (not empty and number != _APPLICATION) or (empty and document is None):
-                found = "an empty file" if empty else "another database"
-                raise InputError(f"must be a study, got {found}", source=str(self.path))
+                instead = "an empty file" if empty else "another database"
+                raise InputError(f"must be a study, got {instead}", source=str(self.path))
             if empty:
                 for statement in _TABLES.split(";"):
                     database.execute(statement)

@@ -97,9 +97,10 @@ class SlurmFolder(Fields):
         spec = self.described.spec
         nodes = sum(node.count for part in spec.partitions for node in part.nodes)
         names = ", ".join(each.name for each in self.site.partitions or ())
+        passed = ", ".join(self.passed_over)
         lines = [
             f"read: {', '.join(self.read)}",
-            *([f"passed over, as not read or told by these already: {', '.join(self.passed_over)}"] if self.passed_over else []),
+            *([f"passed over, as not read or told by these already: {passed}"] if passed else []),
             f"platform: {counted(nodes, 'node')} with {spec.processors:,} CPUs; partitions {names}",
             f"policy: {self.described.policy}",
             f"workload: {self._workload()}",
