@@ -16,9 +16,8 @@ from simmodel.cli import main
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.platform import GridSpec, SiteSpec
 from simmodel.scheduling import Estimate, Load, Place, View
-from simmodel.scheduling.built_in import BUILT_IN
 from simmodel.scheduling.protocol import Decides
-from simmodel.scheduling.registry import policy_names
+from simmodel.scheduling.registry import BUILT_IN, policy_names
 from simmodel.work.taskset import LiveData
 from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.package_imports import MODULES, ROWS

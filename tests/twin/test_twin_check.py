@@ -12,9 +12,9 @@ import pytest
 from simmodel.cli import main
 from simmodel.foundation.errors import InputError
 from simmodel.twin import Demand, JobReport, StateReport
-from simmodel.twin.acting.settings import ActSettings
-from simmodel.twin.checking import check_act, check_config, check_source
+from simmodel.twin.acting.actions import ActSettings
 from simmodel.twin.config import AdviseSettings, read_config
+from simmodel.twin.running import check_act, check_config, check_source
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource

@@ -27,22 +27,23 @@ class SlurmConf(Fields):
 
     Parameters
     ----------
-    default_queue_depth, partition_job_depth, batch_sched_delay, sched_interval
-        of the main loop: jobs tested at an event, jobs of each partition (0: any number), least seconds between two
-        runs, seconds between two runs over the whole queue
+    default_queue_depth, partition_job_depth, sched_max_job_start, batch_sched_delay, sched_interval
+        of the main loop: jobs tested at an event, jobs of each partition (0: any number), jobs started in a run (0: any
+        number), least seconds between two runs, seconds between two runs over the whole queue
     backfill
         whether there is a backfill loop (``SchedulerType``)
     bf_interval, bf_window, bf_resolution
         of the backfill loop: seconds from the end of a cycle to the next; minutes that it plans ahead; seconds
-    bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, bf_max_job_start
-        jobs tested in a cycle, of each partition, of each user, of both; jobs started in a cycle (0: any number)
+    bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, bf_max_job_assoc, bf_max_job_start
+        jobs tested in a cycle, of each partition, of each user, of both, of each association (which takes precedence
+        over users); jobs started in a cycle (0: any number)
     bf_max_time
         seconds after which a cycle ends, if tests take time; 0: ``bf_interval``
     bf_node_space_size
         records of its table of free nodes; 0: ``bf_max_job_test``
     bf_min_age_reserve, bf_min_prio_reserve
         younger (s) or lower jobs neither close their partition nor reserve nodes
-    bf_window_scale
+    bf_window_linear
         seconds by which the window of a test grows in each round; 0: it doubles
     assoc_limit_stop
         whether a job that waits for a licence closes its partition
@@ -59,6 +60,9 @@ class SlurmConf(Fields):
         ``NO_FAIR_TREE``; ``FairShareDampeningFactor``
     enforce_limits
         whether the limits of associations and QOS hold (``AccountingStorageEnforce``)
+    safe_limits
+        whether jobs start only if what is used, and what running jobs and they themselves may use, is within the limits
+        of minutes used; else running jobs are stopped at the scan after a limit is reached (``safe``)
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
     def_mem_per_cpu, def_mem_per_node
@@ -91,6 +95,7 @@ class SlurmConf(Fields):
 
     default_queue_depth: int = 100
     partition_job_depth: int = 0
+    sched_max_job_start: int = 0
     batch_sched_delay: float = 3.0
     sched_interval: float = 60.0
     backfill: bool = True
@@ -101,12 +106,13 @@ class SlurmConf(Fields):
     bf_max_job_part: int = 0
     bf_max_job_user: int = 0
     bf_max_job_user_part: int = 0
+    bf_max_job_assoc: int = 0
     bf_max_job_start: int = 0
     bf_max_time: float = 0.0
     bf_node_space_size: int = 0
     bf_min_age_reserve: float = 0.0
     bf_min_prio_reserve: int = 0
-    bf_window_scale: float = 0.0
+    bf_window_linear: float = 0.0
     assoc_limit_stop: bool = False
     multifactor: bool = False
     weight_age: float = 0.0
@@ -120,6 +126,7 @@ class SlurmConf(Fields):
     fair_tree: bool = True
     damping: float = 1.0
     enforce_limits: bool = False
+    safe_limits: bool = False
     max_age: float = 7 * 86400.0
     calc_period: float = 300.0
     favor_small: bool = False
@@ -168,11 +175,16 @@ class SlurmConf(Fields):
                 given[field] = _value(*named[key], read)
         chosen = named.get("selecttypeparameters", ("", ""))[1].upper()
         given |= {field: True for field, word in (("least_loaded", "LLN"), ("memory", "MEMORY")) if word in chosen}
+        enforced = {*named.get("accountingstorageenforce", ("", ""))[1].lower().split(",")}
+        given |= {"safe_limits": True} if enforced & {"safe", "all"} else {}
         parameters = named.get("schedulerparameters", ("", ""))[1]
         for name, value in _parameters(named.get("preemptparameters", ("", ""))[1]):
             parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
         for name, value in _parameters(parameters):
-            if name in _SCHEDULER:
+            if value == "-1" and name in ("bf_interval", "sched_interval"):
+                unread += ["SchedulerParameters sched_interval=-1"] if name == "sched_interval" else []
+                given |= {"backfill": False} if name == "bf_interval" else {}
+            elif name in _SCHEDULER:
                 given[name] = _value(name, value, _SCHEDULER[name])
             elif name not in _IDLE:
                 unread.append(f"SchedulerParameters {name}{'=' if value else ''}{value}")
@@ -339,9 +351,10 @@ def _yes(text: str) -> bool:
 _SCHEDULER: dict[str, Any] = {
     **dict.fromkeys(("default_queue_depth", "partition_job_depth", "bf_resolution", "bf_max_job_test"), _whole),
     **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), _whole),
+    **dict.fromkeys(("bf_max_job_assoc", "sched_max_job_start"), _whole),
     **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve", "bf_max_job_array_resv"), _whole),
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
-    **dict.fromkeys(("bf_max_time", "bf_min_age_reserve", "bf_window_scale", "max_switch_wait"), _seconds),
+    **dict.fromkeys(("bf_max_time", "bf_min_age_reserve", "bf_window_linear", "max_switch_wait"), _seconds),
     "assoc_limit_stop": lambda text: True,
     "defer": lambda text: True,
     "preempt_youngest_first": lambda text: True,
@@ -356,10 +369,12 @@ _ENDLESS = {"max_age", "decay_half_life", "calc_period", "preempt_exempt_time", 
 """Those that may be ``UNLIMITED``."""
 
 _IDLE = {
-    *("bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
-    *("sched_min_interval", "max_sched_time", "bf_job_part_count_reserve"),
+    *("allow_zero_lic", "correspond_after_task_cnt", "disable_job_shrink", "disable_hetjob_steps"),
+    *("enable_hetjob_steps", "enable_user_top", "ignore_prefer_validation", "max_array_tasks", "max_script_size"),
+    *("no_backup_scheduling", "no_env_cache", "nohold_on_prolog_fail", "requeue_setup_env_fail", "salloc_wait_nodes"),
+    *("sbatch_wait_nodes", "spec_cores_first", "step_retry_count", "step_retry_time", "whole_hetjob", "whole_pack"),
 }
-"""Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
+"""Those that change no start: of submissions, steps, failures, backups, and which cores of a node a job has."""
 
 _ENFORCED = {"limits", "safe", "all"}
 

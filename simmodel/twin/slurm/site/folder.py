@@ -97,10 +97,10 @@ class SlurmFolder(Fields):
         spec = self.described.spec
         nodes = sum(node.count for part in spec.partitions for node in part.nodes)
         names = ", ".join(each.name for each in self.site.partitions or ())
-        passed = ", ".join(self.passed_over)
+        passed_over = f"passed over, as not read or told by these already: {', '.join(self.passed_over)}"
         lines = [
             f"read: {', '.join(self.read)}",
-            *([f"passed over, as not read or told by these already: {passed}"] if passed else []),
+            *([passed_over] if self.passed_over else []),
             f"platform: {counted(nodes, 'node')} with {spec.processors:,} CPUs; partitions {names}",
             f"policy: {self.described.policy}",
             f"workload: {self._workload()}",
@@ -258,7 +258,7 @@ class _Files:
         """Return what the files make."""
         log, submitted = self._accounting(timezone)
         origin = 0.0 if log is None else float(floor(min(log["submit"]) / 3600) * 3600)
-        found = described(self._site, origin=origin, own_loops=True)
+        found = described(self._site, origin=origin, own_loops=True, keeps=True)
         notes = Notes()
         for each in found.unsupported:
             notes.add(each.where, each.what, each.why)
@@ -266,6 +266,9 @@ class _Files:
         jobs: list[RecordedJob] = []
         if log is not None:
             about: Any = {"origin": origin, "memory": memory, "submitted": submitted, "local": self._local}
+            about["kept"] = {each.name for each in self._site.reservations or ()} - {
+                each.name for each in found.spec.reservations
+            }
             jobs = recorded_jobs(log, found.spec, notes, **about)
         return SlurmFolder(
             described=found,

@@ -95,8 +95,8 @@ class Replay(Shown):
     @property
     def _starting(self) -> NDArray[np.bool_]:
         """Which jobs start in the simulation."""
-        found: NDArray[np.bool_] = np.isfinite(self.jobs["simulated"])
-        return found
+        starting: NDArray[np.bool_] = np.isfinite(self.jobs["simulated"])
+        return starting
 
     def report(self) -> str:
         """Return a text: how many starts differ by more than a cycle, the first that does, and why."""
