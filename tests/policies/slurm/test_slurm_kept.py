@@ -165,6 +165,53 @@ def test_plans_go_around_a_reservation() -> None:
     assert found[3][0] >= found[1][0] + 100
 
 
+def test_starts_that_slurmctld_made() -> None:
+    """Four nodes of two cores: n1 is for FLEX jobs from 64 s on, a core of n3 and all of n4 are reserved, n2 is away.
+
+    slurmctld 22.05.8 started both FLEX jobs at once, the second on the core of n3 that is kept for others; the jobs for
+    that at 12 and 32 s, one after another, while their plans kept n3 from job 6; this at 37 s, job 7 behind it at 77 s,
+    and job 5 of ten minutes at 187 s, when the reservations were over. It refused job 8.
+    """
+
+    def asked(id: int, submit: float, cores: int, minutes: float, run: float, options: str) -> Job:
+        limit = 60 * minutes
+        return Job(
+            id=id,
+            submit=submit,
+            run=run + 0.02,
+            requested=limit,
+            nodes=1,
+            cores_per_node=cores,
+            user="ada",
+            options=options,
+        )
+
+    jobs = [
+        asked(0, 2.00, 1, 1, 1, "-w n1"),  # so that the main loop has run at 5 s
+        asked(1, 7.10, 2, 5, 100, "--reservation=flex"),
+        asked(2, 7.11, 1, 1, 5, "--reservation=flex"),
+        asked(3, 7.12, 1, 1, 20, "--reservation=core"),
+        asked(4, 7.13, 1, 1, 5, "--reservation=core"),
+        asked(9, 7.14, 2, 1, 5, "--reservation=core"),
+        asked(8, 7.15, 1, 1, 5, "--reservation=deny"),
+        asked(5, 7.16, 2, 10, 5, ""),
+        asked(6, 7.17, 1, 1, 30, "-w n3"),
+        asked(7, 7.18, 1, 1, 5, "-w n3"),
+    ]
+    rules = Slurm(
+        SlurmConf(bf_interval=10.0, bf_resolution=1),
+        timing=SlurmTiming(main_first=-3.0, backfill_first=-2.34, completing=0.0045),
+        reservations=reservations_of(
+            "flex:nodes=n1:start=64:end=184:users=ada:flex;away:nodes=n2:start=5:end=185:users=bob;"
+            "core:nodes=n3:start=5:end=185:users=ada:cores=1;deny:nodes=n4:start=5:end=185:users=-ada"
+        ),
+    )
+    result = simulate(cluster(4, 2), jobs, rules)
+    found = {row["job"]: (int(row["start"] + 0.9), row["nodes"][0]) for row in result.runs.rows()}
+    assert found.pop(0)[0] < 4
+    assert found == {1: (8, 0), 2: (8, 2), 3: (13, 2), 4: (33, 2), 6: (38, 2), 7: (78, 2), 5: (188, 0)}
+
+
 def test_unknown_reservations_and_nodes_are_told() -> None:
     report = str(simulate(cluster(), [job(1, 0, 1, 1, 10, "other")], kept("course:nodes=n[2-3]:start=0:end=9")).report)
     assert "leaves out --reservation=other of 1 job, such as 1" in report
