@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.slurm.accounts import Accounts, Association
+from simmodel.policies.slurm.clocks import Turn
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.reservations import SlurmReservation, reservations_of
 from simmodel.policies.slurm.settings import SlurmConf
@@ -256,3 +259,59 @@ def test_wrong_reservations_are_refused(text: str, message: str) -> None:
 
 def test_a_reservation_without_end_is_one() -> None:
     assert SlurmReservation(name="a", nodes="n1").text == "a:nodes=n1:start=0"
+
+
+class Eager(Slurm):
+    """It leaves no cycle out."""
+
+    def settled(self, now: float, turn: Turn | None) -> bool:
+        """Return no."""
+        return False
+
+
+@given(st.integers(0, 10**6))
+def test_nobody_has_what_is_kept_for_others(seed: int) -> None:
+    """Of drawn jobs and reservations: starts keep to them, and cycles that are left out would start nothing."""
+    rng = np.random.default_rng(seed)
+    whole = SlurmReservation(name="whole", nodes="n[1-2]", start=float(rng.integers(200)), end=500, flex=seed % 3 == 0)
+    part = SlurmReservation(name="part", nodes="n[3-4]", start=0, end=float(rng.integers(300, 900)), cores=[1, 2])
+    jobs = []
+    for i in range(30):
+        cores, limit = int(rng.integers(1, 4)), int(rng.integers(1, 7))
+        name = str(rng.choice(["", "", "whole", "part"]))
+        jobs.append(
+            Job(
+                id=i,
+                submit=float(rng.integers(400)),
+                run=float(rng.integers(1, 60 * limit + 1)),
+                requested=60 * limit,
+                nodes=int(rng.integers(1, 3)),
+                cores_per_node=cores,
+                options=f"--reservation={name}" if name else "",
+            )
+        )
+    jobs.sort(key=lambda job: job.submit)
+    runs = simulate(cluster(4, 3), jobs, Slurm(timing=TIMING, reservations=[whole, part])).runs
+    again = simulate(cluster(4, 3), jobs, Eager(timing=TIMING, reservations=[whole, part])).runs
+    assert runs["start"].tolist() == again["start"].tolist()
+    by_id = {job.id: job for job in jobs}
+    used: dict[tuple[int, float, int], float] = {}
+    for row in runs.rows():
+        job, start, nodes = by_id[row["job"]], int(row["start"]), set(row["nodes"])
+        end, own = start + (job.requested or 0.0), job.options.rpartition("=")[2]
+        if own == "whole" and not whole.flex:
+            assert whole.start <= start
+            assert end <= whole.end
+            assert nodes <= {0, 1}
+        elif own != "whole":
+            assert end <= whole.start or start >= whole.end or not nodes & {0, 1}
+        if own == "part":
+            assert end <= part.end
+            assert nodes <= {2, 3}
+        if not own and start < part.end:
+            for other in runs.rows():
+                if not by_id[other["job"]].options and other["start"] <= row["start"] < other["end"]:
+                    for node in nodes & {*other["nodes"]} & {2, 3}:
+                        key = node, row["start"], row["job"]
+                        used[key] = used.get(key, 0.0) + by_id[other["job"]].cores_per_node
+    assert all(amount <= {2: 2, 3: 1}[node] for (node, *_), amount in used.items())
