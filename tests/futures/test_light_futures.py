@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from simmodel.environment import Environment
-from simmodel.futures.light import predict
+from simmodel.futures.start_times import predict
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Decision, Policy, Start, View

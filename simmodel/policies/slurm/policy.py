@@ -83,6 +83,10 @@ class SlurmTiming(Fields):
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
 
+    def __attrs_post_init__(self) -> None:
+        if not 0 < self.turn < inf:
+            raise InputError(f"must be > 0 s, got {self.turn:g}", place="turn")
+
 
 class Batch(Protocol):
     """A cluster."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from math import inf
 from typing import Any
 
 import attrs
@@ -83,6 +84,11 @@ class SlurmConf(Fields):
     unread
         the settings that are set and not modelled
 
+    Raises
+    ------
+    InputError
+        a number is negative, infinite or nan, or 0 where a loop would never sleep
+
     >>> SlurmConf.of({"SchedulerParameters": "bf_interval=10,bf_max_time=60", "KillWait": "5 sec"}).bf_interval
     10.0
     """
@@ -144,6 +150,14 @@ class SlurmConf(Fields):
     defer: bool = False
     unread: tuple[str, ...] = ()
 
+    def __attrs_post_init__(self) -> None:
+        for field in attrs.fields(type(self)):
+            value, least = getattr(self, field.name), _LEAST.get(field.name, 0)
+            if isinstance(value, int | float) and not (
+                least <= value < inf or (value == inf and field.name in _ENDLESS)
+            ):
+                raise InputError(f"must be a finite number >= {least}, got {value:g}", place=field.name)
+
     @classmethod
     def of(cls, conf: Mapping[str, str]) -> SlurmConf:
         """Return the settings of the names and values of slurm.conf, or of ``scontrol show config``.
@@ -151,7 +165,7 @@ class SlurmConf(Fields):
         Raises
         ------
         InputError
-            a value is not what Slurm accepts
+            a value is not one that Slurm accepts, or negative
         """
         given: dict[str, Any] = {}
         unread: list[str] = []
@@ -229,7 +243,7 @@ def _value(name: str, text: str, read: Any) -> Any:
     try:
         return read(text)
     except ValueError:
-        raise InputError(f"must be what Slurm accepts, got {shown(text)}", place=name) from None
+        raise InputError(f"must be {_ACCEPTED.get(read, 'a number')}, got {shown(text)}", place=name) from None
 
 
 def _whole(text: str) -> int:
@@ -251,7 +265,7 @@ def _seconds(text: str) -> float:
 def _minutes(text: str) -> float:
     """Return the seconds of a number of minutes, or of days, hours, minutes and seconds."""
     if text.upper() in ("UNLIMITED", "INFINITE"):
-        return float("inf")
+        return inf
     text = text.removesuffix("min").strip()
     return _seconds(text) * (60 if text.isdecimal() else 1)
 
@@ -317,6 +331,19 @@ def _weights(text: str) -> str:
     return text
 
 
+_TIME = "days-hours:minutes:seconds"
+_ACCEPTED: dict[Any, str] = {
+    _whole: "a whole number >= 0",
+    _seconds: f"seconds or {_TIME}",
+    _minutes: f"minutes, {_TIME} or UNLIMITED",
+    _mebibytes: "a number of MiB or UNLIMITED",
+    _preempt_type: "preempt/none, preempt/partition_prio or preempt/qos",
+    preempt_mode_of: "OFF, CANCEL, REQUEUE or SUSPEND",
+    _weights: "weights such as CPU=1000,Mem=0.25G",
+}
+"""Words for the values that the readers of settings accept."""
+
+
 def _yes(text: str) -> bool:
     return text.lower() in ("yes", "1", "true")
 
@@ -335,6 +362,11 @@ _SCHEDULER: dict[str, Any] = {
     "preempt_reorder_count": _whole,
 }
 """The SchedulerParameters that are modelled."""
+
+_LEAST = dict.fromkeys(("sched_interval", "bf_interval", "bf_resolution", "calc_period"), 1)
+"""The least values of settings for which 0 is not one."""
+_ENDLESS = {"max_age", "decay_half_life", "calc_period", "preempt_exempt_time", "over_time_limit"}
+"""Those that may be ``UNLIMITED``."""
 
 _IDLE = {
     *("allow_zero_lic", "correspond_after_task_cnt", "disable_job_shrink", "disable_hetjob_steps"),

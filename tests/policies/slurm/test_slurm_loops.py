@@ -520,12 +520,22 @@ def test_counted_processors_are_nodes_of_one_core() -> None:
     assert starts(jobs, Slurm(timing=TIMING), ClusterSpec.simple(4)) == starts(nodes, Slurm(timing=TIMING))
 
 
+NEVER_ZERO = ("bf_interval", "sched_interval", "bf_resolution", "calc_period")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("slurm(5)", "parameters must be named"),
         ("slurm(bf_intervall=5)", "bf_interval"),
-        ("slurm(bf_interval=soon)", "must be what Slurm accepts"),
+        ("slurm(bf_interval=soon)", "bf_interval: must be a number, got 'soon'"),
+        ("slurm(default_queue_depth=-1)", "default_queue_depth: must be a whole number >= 0, got '-1'"),
+        *((f"slurm({name}=0)", f"{name}: must be a finite number >= 1, got 0") for name in NEVER_ZERO),
+        ("slurm(bf_interval=nan)", "bf_interval: must be a finite number >= 1, got nan"),
+        ("slurm(multifactor=true, weight_age=nan)", "weight_age: must be a finite number >= 0, got nan"),
+        ("slurm(kill_wait=-3)", "kill_wait: must be a finite number >= 0, got -3"),
+        ("slurm(bf_window=inf)", "bf_window: must be a finite number >= 0, got inf"),
+        ("slurm(turn=0)", "turn: must be > 0 s, got 0"),
         ("slurm(partitions=(a:nods=n1))", "unknown key 'nods'"),
         ("slurm(SelectType=select/linear)", "SelectType"),
     ],

@@ -27,7 +27,7 @@ NODES = [{**NODE, "N": f"n{each}"} for each in range(1, 5)]
 MEMORY = "SelectTypeParameters    = CR_CORE_MEMORY"
 
 
-def source_of(folder: Path, job: dict[str, str], config: str = "", *, memory: bool = True) -> SlurmSource:
+def source_of(folder: Path, job: dict[str, str], config: str = "", *, memory: bool | None = None) -> SlurmSource:
     shared = [{**node, "P": "high"} for node in NODES[:2]]
     write_stub(folder, [{**JOB, "D": "1", "C": "1", **job}], [*NODES, *shared], config)
     return SlurmSource("alps", SlurmSettings(folder=str(folder), memory=memory))
@@ -57,10 +57,11 @@ def config_of(folder: Path, commands: Path) -> Path:
         ({}, "PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE", True, ("preemption (REQUEUE)",)),
         ({}, MEMORY, False, ("memory",)),
         ({}, MEMORY, True, ()),
+        ({}, MEMORY, None, ()),
     ],
 )
 def test_what_is_not_modelled_of_a_job(
-    tmp_path: Path, job: dict[str, str], config: str, memory: bool, marks: tuple[str, ...]
+    tmp_path: Path, job: dict[str, str], config: str, memory: bool | None, marks: tuple[str, ...]
 ) -> None:
     source = source_of(tmp_path, job, config, memory=memory)
     report = source.report()

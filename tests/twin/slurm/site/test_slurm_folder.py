@@ -142,6 +142,10 @@ def test_a_folder_without_nodes_is_named_with_what_it_lacks(tmp_path: Path) -> N
     text = f"{tmp_path}: no nodes: give 'scontrol show node' or a slurm.conf with NodeName lines; read here: "
     with pytest.raises(InputError, match=re.escape(text + "no file of Slurm")):
         read_folder(tmp_path)
+    for name in ("tiers", "fast"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=r"no file of Slurm; folders inside are not read: fast, tiers$"):
+        read_folder(tmp_path)
     (tmp_path / "slurm.conf").write_text("ClusterName=c\n")
     with pytest.raises(InputError, match=re.escape(text + "slurm.conf")):
         read_folder(tmp_path)
@@ -247,6 +251,8 @@ def test_what_is_told_by_several_files_is_taken_once(tmp_path: Path) -> None:
     assert [each.name for each in found.described.spec.reservations] == ["course"]
     assert found.read == ("slurm.conf", "b-reservation.txt")
     assert found.passed_over == ("a-partition.txt", "notes.md")
+    told = "passed over, as not read or told by these already: a-partition.txt, notes.md"
+    assert found.report().splitlines()[1] == told
     assert "workload: none; give the output of sacct" in found.report()
 
 
