@@ -304,6 +304,23 @@ def test_data_that_find_no_room_wait_and_so_do_their_readers() -> None:
     assert machine.result().tasks["ready"].tolist() == [0.0, 5.0]
 
 
+def test_data_that_wait_for_room_find_it_in_the_same_order_after_a_snapshot() -> None:
+    def policy(view: Any) -> Any:
+        for task in view.waiting:
+            yield Start(task, view.places[0])
+
+    machine = machine_of({"ram": (10, None)}, {"cpu": ("ram", {"count": 1})}, policy)
+    machine.submit(TaskSet([5.0], memory=[8.0], name="first"))
+    data = {"inputs": [(0,), (1,), (2,)], "outputs": [()] * 3, "sizes": [5.0, 2.0, 3.0]}
+    machine.submit(TaskSet([1.0, 2.0, 3.0], **data, name="second"), at=2)
+    machine.env.run(until=3)
+    rest = Machine.from_snapshot(Environment(3), machine.snapshot(), policy)
+    for each in (machine, rest):
+        each.env.run()
+    assert ends(rest) == ends(machine)
+    assert ends(machine)[0] == 5.0
+
+
 def test_more_data_than_all_pools_hold_are_refused() -> None:
     machine = machine_of({"ram": (10, None)}, {"cpu": ("ram", {})}, to("cpu", "cpu"))
     tasks = TaskSet([1.0, 1.0], inputs=[(0,), (1,)], outputs=[(), ()], sizes=[6.0, 6.0])
