@@ -16,8 +16,8 @@ import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
 from simmodel.futures.executors import stop_workers
-from simmodel.futures.light import predict
 from simmodel.futures.outcomes import Branch, Outcome, Starting
+from simmodel.futures.start_times import predict
 from simmodel.futures.what_if_result import scored
 from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot

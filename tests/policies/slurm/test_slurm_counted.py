@@ -83,7 +83,7 @@ def backfill(seed: int, settings: SlurmConf, *, short: bool) -> Found:
         SlurmConf(),
         SlurmConf(bf_max_job_test=5),
         SlurmConf(bf_max_job_test=4, bf_window=30, bf_node_space_size=9),
-        SlurmConf(bf_node_space_size=6, bf_window_scale=60),
+        SlurmConf(bf_node_space_size=6, bf_window_linear=60),
         SlurmConf(bf_max_job_user=3, bf_max_job_test=7),
         SlurmConf(bf_window=5, bf_resolution=300, bf_max_job_start=2),
     ],
