@@ -142,6 +142,11 @@ def test_a_core_that_is_its_own_moves_data_where_no_other_can() -> None:
     assert run(machine, TaskSet([1.0], inputs=[(0,)], outputs=[()], sizes=[3.0])) == [4.0]
 
 
+def test_a_set_is_expected_to_take_its_cores_in_turn() -> None:
+    machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"cores": 4})}, to("cpu"))
+    assert machine.estimate(TaskSet([10.0] * 3, cores=[2, 2, 2])) == (0.0, 0.0, 0.0, 20.0)
+
+
 def test_parts_of_cores_add_up_again() -> None:
     machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"cores": 2})}, to(*["cpu"] * 4))
     tasks = TaskSet([1.0, 2.0, 3.0, 1.0], cores=[0.1, 0.7, 0.2, 2], submit=[0, 0, 0, 0])
