@@ -959,9 +959,10 @@ class LiveJob(LiveWork):
         if past._whole is None:
             past._whole = self.planned, self.expected, self._duration
         done = elapsed * speed
-        self.planned = self._planned = max(0.0, self.planned - done) * longer
-        self.expected = self._expected = max(0.0, self.expected - done) * longer
-        self._duration = max(0.0, self._duration - done) * longer
+        planned, expected, left = self.planned - done, self.expected - done, self._duration - done
+        self.planned = self._planned = planned * longer if planned > 0.0 else 0.0
+        self.expected = self._expected = expected * longer if expected > 0.0 else 0.0
+        self._duration = left * longer if left > 0.0 else 0.0
 
 
 class Brokered(LiveJob):
