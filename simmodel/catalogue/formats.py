@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.loading import decode, in_memory, one_sentence, peek, read_blocks, source_name
+from simmodel.foundation.loading import Source, decode, held, in_memory, one_sentence, peek, read_blocks, source_name
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import COLUMNS, Workload
+
+if TYPE_CHECKING:
+    from simmodel.work.workflow import Workflow
 
 __all__ = [
     "FORMATS",
@@ -24,6 +27,7 @@ __all__ = [
     "check_format",
     "format_of",
     "is_workflow",
+    "load_workflow",
     "looks_like",
     "read_file",
 ]
@@ -322,3 +326,35 @@ def _first_lines(file: Path | IO[bytes]) -> list[str]:
     if b"\0" in data:
         raise InputError("must be text, got binary data", source=source_name(file))
     return [line for line in decode(data).splitlines() if line.strip()]
+
+
+def load_workflow(path: Source, *, format: str | None = None, **options: Any) -> Workflow:
+    """Read a workflow from a file.
+
+    Parameters
+    ----------
+    path
+        the file, ``-`` (standard input) or an open file; its format is detected from its ending (``.dax``, ``.dot``,
+        ``.xml.gz`` and so on), else its content
+    format
+        a name of :data:`WORKFLOW_FORMATS`, if it cannot be detected
+    options
+        passed to the reader: ``repair=True``, ``memory_unit=...``
+
+    Raises
+    ------
+    InputError
+        the file is missing, the format is unknown, or the reader rejects the file or an option
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "two.dot")
+    ...     _ = file.write_text('digraph { 1 [size="2e9"] 2 [size="3e9"] 1 -> 2 [size="800"] }')
+    ...     load_workflow(file)
+    <Workflow two: 2 tasks, 1 edges, 1 data objects>
+    """
+    check_format(format, WORKFLOW_FORMATS)
+    if str(path) == "":
+        raise InputError("must be the path of a workflow, got ''", place="path")
+    workflow: Workflow = read_file(held(path), "workflow", WORKFLOW_FORMATS, format, options)
+    return workflow

@@ -6,12 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.options import ELSEWHERE
-from simmodel.commands.outputs import database, files, live, page, picture, plot, watched, write_and_say
-from simmodel.commands.progress import PROGRESS
-from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
-from simmodel.commands.values import output, source
+from simmodel.commands.outputs import PROGRESS, database, files, live, page, picture, plot, watched, write_and_say
+from simmodel.commands.shared import ELSEWHERE, SEED, TRUST, UNTIL, see_working_folder
+from simmodel.commands.values import argument, command, group, output, source
 
 if TYPE_CHECKING:
     from simmodel.platform.grid import GridSpec

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.shared import TRUST, TWIN
-from simmodel.commands.values import source
+from simmodel.commands.values import argument, command, group, source
 
 __all__ = ["check", "release", "run", "status", "watchdog"]
 

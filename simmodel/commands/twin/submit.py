@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, command
-from simmodel.commands.values import source
+from simmodel.commands.values import argument, command, source
 
 
 @command(

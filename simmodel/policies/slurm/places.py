@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simmodel.platform.node_lists import node_names
-from simmodel.policies.slurm.board import Board, Held, Site
+from simmodel.policies.slurm.board import Board, Held, Kept, Site
 from simmodel.policies.slurm.layout import Layout, SlurmSwitch
-from simmodel.policies.slurm.reservations import Kept, SlurmReservation
 from simmodel.policies.slurm.settings import YEAR, SlurmPartition
 from simmodel.policies.slurm.wishes import wishes_of
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
@@ -19,6 +18,7 @@ from simmodel.resources.pools.nodes import NodePool
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import SlurmNodes
+    from simmodel.policies.slurm.reservations import SlurmReservation
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
