@@ -158,7 +158,7 @@ _GWF, _SACCT = _reader("simmodel.formats.gwf:read_gwf"), _reader("simmodel.forma
 _CGSIM, _PBS = _reader("simmodel.formats.cgsim_jobs:read_cgsim_jobs"), _reader("simmodel.formats.pbs:read_pbs")
 _SETTINGS = _reader("simmodel.generators.settings:read_settings")
 _CSV = _reader("simmodel.formats.named_columns:read_columns")
-_BATSIM = _reader("simmodel.formats.batsim.workloads:read_batsim")
+_BATSIM = _reader("simmodel.formats.batsim:read_batsim")
 
 FORMATS: Mapping[str, Format] = {
     "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, _SWF, _SWF_IN_CHUNKS),

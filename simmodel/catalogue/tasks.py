@@ -30,7 +30,7 @@ import numpy as np
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.formats import looks_like
-from simmodel.catalogue.workflows import load_workflow
+from simmodel.catalogue.workloads import load_workflow
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.foundation.errors import InputError, Plain, shown, unknown
 from simmodel.foundation.loading import check_count, held, one_sentence, parse_toml, read_bytes, source_name
@@ -44,6 +44,7 @@ from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
 __all__ = ["load_tasks", "make_work", "parameters_in", "task_names"]
+
 
 _FAMILIES = ("families", "types", "partial", "reconfiguration")
 _ARRIVALS = ("rate", "gap", "max_delay", "start")

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_batsim(result: JobRecord, path: Path, work: str | Workload) -> None:
-    from simmodel.formats.batsim.jobs_csv import write_batsim_jobs
+    from simmodel.formats.batsim import write_batsim_jobs
 
     write_batsim_jobs(result, path, None if isinstance(work, str) else work)
 
@@ -116,7 +116,7 @@ def _work(options: argparse.Namespace) -> tuple[str | Workload, ClusterSpec | No
     path = Path(options.log)
     if not path.is_file() or not looks_like(path, "batsim"):
         return options.log, None
-    from simmodel.formats.batsim.workloads import read_batsim, read_batsim_run
+    from simmodel.formats.batsim import read_batsim, read_batsim_run
 
     if str(options.platform).lower().endswith((".xml", ".xml.gz")):
         return read_batsim_run(path, options.platform)

@@ -204,7 +204,7 @@ def _data_set(options: argparse.Namespace, grid: Any, broker: str) -> Any:
     """Return the writer of a run's data set, which observes the grid from now on; ``None`` if none was requested."""
     from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSIM_STATES, CGSimEvents, CGSimStates
     from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
-    from simmodel.results.data_set import DataSet
+    from simmodel.results.streams import DataSet
 
     if options.db is None and options.csv is None:
         return None

@@ -90,6 +90,10 @@ def _optional_id(job: int | str | None) -> int | str | None:
     return None if job is None else job_id(job)
 
 
+ON_HOLD = "--hold"
+"""The last of the options of a request: its scheduler has put the job on hold, and releases it behind all others."""
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Demand(Fields):
     """The request of a job: the fields of :class:`~simmodel.work.job.Job` that a scheduler knows.
@@ -135,6 +139,15 @@ class Demand(Fields):
     unmodelled: tuple[str, ...] = ()
     options: str = ""
     expressed: tuple[str, ...] = ()
+
+    @property
+    def on_hold(self) -> bool:
+        """Whether its scheduler has put it on hold, and has it go last once it is released.
+
+        >>> Demand(options="-w n1 --hold").on_hold
+        True
+        """
+        return self.options.rpartition(" ")[2] == ON_HOLD
 
     def job(self, id: int | str, submit: float, *, unlimited: float = 365 * 86400.0) -> Job:
         """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""
@@ -315,7 +328,8 @@ class JobReport(Fields):
     """A job in a full report: its request and state, once it has started where and when, and when it has ended.
 
     ``foretold``: the instant (s) at which the scheduler expects to start it, if it says so; ``reason``: why it waits,
-    in the word of the scheduler.
+    in the word of the scheduler; ``optional``: it is held by what its options tell, which a policy that reads them
+    models.
     """
 
     job: int | str = attrs.field(converter=job_id)
@@ -328,6 +342,7 @@ class JobReport(Fields):
     nodes: tuple[tuple[str, int], ...] = ()
     foretold: float | None = attrs.field(default=None, validator=_instant)
     reason: str = ""
+    optional: bool = False
 
 
 @attrs.frozen(kw_only=True, repr=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from simmodel.scheduling.built_in import BUILT_IN
+from simmodel.scheduling.registry import BUILT_IN
 from tests.helpers.package_imports import MODULES, ROWS, STUBS, imported_modules, imports, modules_in_strings
 
 UPWARD: dict[tuple[str, str], str] = {}
@@ -20,8 +20,10 @@ NAMED_UPWARD = {
         "referee",
     ): "the explanation of a result, which repeats its run, loaded when asked for",
     ("simmodel.platform.topology", "formats"): "the reader of SimGrid's files, loaded when a network is in one",
-    ("simmodel.scheduling.built_in", "policies"): "the table of policies, loaded by name when one is asked for",
-    ("simmodel.scheduling.registry", "policies"): "the group of entry points of policies",
+    (
+        "simmodel.scheduling.registry",
+        "policies",
+    ): "the table of policies, loaded by name when one is asked for, and the group of entry points of policies",
 }
 """Module and the later row that its strings name, and why."""
 

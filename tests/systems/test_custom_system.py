@@ -14,7 +14,7 @@ from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.simulation import Simulation
-from simmodel.snapshots.job_system import JobSystemSnapshot
+from simmodel.snapshots.jobs import JobSystemSnapshot
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.jobs import JobSystem

@@ -6,6 +6,7 @@ import argparse
 
 from simmodel.commands.arguments import argument, arguments, command, group
 from simmodel.commands.outputs import files, write_and_say
+from simmodel.commands.progress import PROGRESS
 from simmodel.commands.values import number, output, source
 
 __all__ = ["read", "replayed"]
@@ -64,7 +65,7 @@ def read(options: argparse.Namespace) -> None:
         number("a whole number from 2 on", lambda value: value >= 2 and value == int(value)),
         default=10,
     ),
-    _DISPLAY,
+    PROGRESS,
     files(argument("--table OUT.csv", "one line a job: recorded and simulated start, or the effects of --set", output)),
     examples=("simmodel slurm replay site", "simmodel slurm replay site --set bf_interval=60 --set bf_window=2880"),
 )
@@ -80,10 +81,10 @@ def replayed(options: argparse.Namespace) -> None:
 
     folder = read_folder(options.folder, timezone=options.timezone)
     if options.changes:
-        changed = change(folder, options.changes, phases=int(options.phases))
+        changed = change(folder, options.changes, phases=int(options.phases), progress=options.progress)
         report, table = changed.report(), changed.table.to_csv
     else:
-        found = replay(folder)
+        found = replay(folder, progress=options.progress)
         report, table = found.report(), found.jobs.to_csv
     said = [printable(line) for line in [*report.splitlines(), *folder.not_expressed()]]
     write_and_say(options, said, indent="", table=table)

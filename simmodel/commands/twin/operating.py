@@ -27,8 +27,8 @@ def check(options: argparse.Namespace) -> None:
 
     A full report of the source, if it gives one, is taken into a mirror of the platform: mismatches are listed.
     """
-    from simmodel.twin.checking import check_config
     from simmodel.twin.config import read_config
+    from simmodel.twin.running import check_config
 
     for line in check_config(read_config(options.config, trust=options.trust), trust=options.trust):
         print(line)

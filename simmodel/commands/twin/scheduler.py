@@ -9,7 +9,7 @@ from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.values import number, one_of, source
 
 if TYPE_CHECKING:
-    from simmodel.twin.acting.settings import ActSettings
+    from simmodel.twin.acting.actions import ActSettings
     from simmodel.twin.described import Described
 
 __all__ = ["describe", "install_hooks"]
@@ -145,8 +145,8 @@ def install_hooks(options: argparse.Namespace) -> None:
     """
     from simmodel.foundation.errors import InputError
     from simmodel.twin.hooks import install_hooks
-    from simmodel.twin.hooks.pbs import install_pbs_hook
-    from simmodel.twin.redis_settings import RedisSettings
+    from simmodel.twin.hooks.scripts import install_pbs_hook
+    from simmodel.twin.streams import RedisSettings
 
     server = RedisSettings(
         url=options.stream,

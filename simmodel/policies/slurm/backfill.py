@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import MISSED, Array, Board, Hetero, Pending
+from simmodel.policies.slurm.board import Array, Board, Hetero, Pending
 from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
@@ -227,6 +227,7 @@ class BackfillCycle:
         self._width = 0  # their processors
         self._taken = 0  # the nodes that have been reserved
         skips = settings.bf_max_job_user or settings.bf_max_job_part or settings.bf_max_job_user_part
+        skips = skips or settings.bf_max_job_assoc
         if self._left is not None and not skips and len(queue) > settings.bf_max_job_test and queue[0].quotas is None:
             self._near = Counter([kind_of(job) for job in queue[: settings.bf_max_job_test]])
             self._width = sum([kind[0] * number for kind, number in self._near.items()])
@@ -326,8 +327,8 @@ class BackfillCycle:
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
                 self._near = None
                 continue
-            if job.late:
-                yield job, MISSED
+            if (missed := job.missed) is not None:
+                yield job, missed
                 continue
             plan, tries = self._plan(job) if self._left is None else self._plan_alike(job)
             self.tested += tries
@@ -344,7 +345,7 @@ class BackfillCycle:
                     return
                 continue
             if plan.start <= self._now:
-                allocation = job.board.select(job, plan.nodes)
+                allocation = job.board.seen_by(job, self._now)[0].select(job, plan.nodes)
                 if allocation is None and self._preemption is not None:
                     board, nodes = job.board, plan.nodes & ~job.board.completing
                     kept = self._preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
@@ -401,11 +402,16 @@ class BackfillCycle:
                 return True
             self._tested[array] = 1
         settings, partition = self._settings, job.site.spec.name
-        limits = {
+        limits: dict[tuple[int | str | None, ...], int] = {
             ("both", job.user, partition): settings.bf_max_job_user_part,
             ("partition", partition): settings.bf_max_job_part,
             ("user", job.user): settings.bf_max_job_user,
         }
+        if settings.bf_max_job_assoc:
+            del limits["user", job.user]
+            of = None if job.counted is None else job.counted.association
+            if of is not None:
+                limits["association", of.account, of.user, of.partition] = settings.bf_max_job_assoc
         if any(limit and self._tested[key] >= limit for key, limit in limits.items()):
             return False
         self._tested.update(limits.keys())
@@ -433,21 +439,28 @@ class BackfillCycle:
         table = self._table(board)
         reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
-        later, tested, seen = now, False, board
+        later, tested = now, False
+        base = seen = board
         if job.hetero is not None:  # not before the components in front of it
             later = max([now, *(plan.start for plan in self._components.get(job.hetero, ()))])
         wanted = job.request.processors if board.alike(job.shape) else job.request.nodes or 0
-        by_count = wanted and job.where is ANYWHERE and not job.wishes.switches
+        by_count = wanted and job.where is ANYWHERE and not job.wishes.switches and board.kept is None
+        if board.kept is not None:
+            later = max(later, int(board.kept.opens(job)))
         known = self._able.setdefault((board, job.shape.each), {})
         window = Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
             free, later = window.move(at, at + job.limit)
+            if board.kept is not None:
+                base, barred, again = board.seen_by(job, at)
+                seen, free = base, free & ~barred
+                later = min(filter(None, (later, int(again))), default=0)
             plan = None
             if free.bit_count() >= least:
                 tested = True
                 if self._preemption is not None:
-                    seen = self._preemption.seen_by(board, job, free)
+                    seen = self._preemption.seen_by(base, job, free)
                 elif not (later and reserving):
                     pass
                 elif by_count:  # most jobs end here, most often
@@ -456,7 +469,7 @@ class BackfillCycle:
                         able = known[later] = board.able_by(job.shape, later)
                     if (able & free).bit_count() < wanted:
                         continue
-                elif board.later_than(later, job, free):
+                elif base.later_than(later, job, free):
                     continue
                 plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:
@@ -475,6 +488,9 @@ class BackfillCycle:
             if not reserving:
                 return None, tested
             begin, end = start // step * step, (start + job.limit) // step * step
+            if board.kept is not None and start > at and chosen & board.seen_by(job, start)[1]:
+                later = start
+                continue
             if start > horizon or not table.overlaps(begin, end, chosen):
                 return Planned(job, start, chosen, start <= horizon), tested
             later = start

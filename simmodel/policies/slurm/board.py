@@ -31,6 +31,7 @@ from simmodel.resources.pools.allocation import AWAY, Allocation, Request
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Qos
     from simmodel.policies.slurm.limits import Counted, Quotas
+    from simmodel.policies.slurm.reservations import Kept, SlurmReservation
     from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import NodeTable
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["MISSED", "Array", "Board", "Held", "Hetero", "Pending", "Plan", "Site", "Stake"]
 
 MISSED = "its deadline cannot be met"
-"""In place of the nodes of a job: it is cancelled."""
+OVER = "its reservation is over"
+"""In place of the nodes of a job: it is cancelled, and why."""
 
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
@@ -74,18 +76,29 @@ class Stake(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits; ``stake``: if preemptible."""
+    """What a running job holds until the end of its limit (s, whole).
+
+    ``nodes`` as bits; ``stake``: if preemptible; ``reservation``: the one that it is for.
+    """
 
     end: int
     seq: int
     allocation: Allocation
     nodes: int
     stake: Stake | None = None
+    reservation: SlurmReservation | None = None
 
     @classmethod
-    def of(cls, end: int, seq: int, allocation: Allocation, stake: Stake | None = None) -> Held:
+    def of(
+        cls,
+        end: int,
+        seq: int,
+        allocation: Allocation,
+        stake: Stake | None = None,
+        reservation: SlurmReservation | None = None,
+    ) -> Held:
         """Return what a job holds by its allocation."""
-        return cls(end, seq, allocation, bits_of(allocation.nodes), stake)
+        return cls(end, seq, allocation, bits_of(allocation.nodes), stake, reservation)
 
 
 @attrs.define(eq=False)
@@ -142,6 +155,8 @@ class Pending:
         its QOS, if QOS are known
     counted, quotas
         what limits count of it, and these limits, if there are any
+    reservation
+        the reservation that it is for
     """
 
     job: LiveJob
@@ -164,6 +179,7 @@ class Pending:
     qos: Qos | None = None
     counted: Counted | None = None
     quotas: Quotas | None = None
+    reservation: SlurmReservation | None = None
     shape: Shape = attrs.field(init=False)
     where: Where = ANYWHERE
 
@@ -180,10 +196,12 @@ class Pending:
         return self.held or self.begin > self.board.now
 
     @property
-    def late(self) -> bool:
-        """Whether it could not end by its deadline any more if it started now."""
-        deadline = self.wishes.deadline
-        return deadline < inf and self.board.now + self.limit > int(self.job.submit) + deadline
+    def missed(self) -> str | None:
+        """Why it is cancelled: it could not end by its deadline any more, or its reservation is over."""
+        deadline, own = self.wishes.deadline, self.reservation
+        if deadline < inf and self.board.now + self.limit > int(self.job.submit) + deadline:
+            return MISSED
+        return OVER if own is not None and own.end <= self.board.now else None
 
     @property
     def allowed(self) -> bool:
@@ -205,9 +223,9 @@ class Pending:
         """Whether it still waits: a start can have others held, or be that of another entry of the same job."""
         return not self.over and self.job.state == "waiting"
 
-    def key(self) -> tuple[float, float, float, int]:
-        """Return the sort key of both loops: tier, priority, submission."""
-        return (-self.site.spec.tier, -self.priority, self.submitted, self.number)
+    def key(self) -> tuple[bool, float, float, float, int]:
+        """Return the sort key of both loops: jobs of reservations first, tier, priority, submission."""
+        return (self.reservation is None, -self.site.spec.tier, -self.priority, self.submitted, self.number)
 
 
 class Plan(NamedTuple):
@@ -237,6 +255,8 @@ class Board:
         the weights, features and switches of its nodes
     closures
         the spans of time (s) for which nodes are kept for something else, from a future instant on: reservations
+    kept
+        the reservations of the policy on its nodes, if there are any
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
@@ -249,6 +269,7 @@ class Board:
         self.running: list[Held] = []
         self.completing = self.up = 0
         self.closures: list[tuple[int, int, int]] = []
+        self.kept: Kept | None = None
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._totals: dict[int, dict[str, float]] = {}
         self._busy: int | None = None
@@ -323,6 +344,13 @@ class Board:
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._changed()
         self._idle, self._ended = None, [0]
+
+    def seen_by(self, job: Pending, begin: float) -> tuple[Board, int, float]:
+        """Return the nodes as a job sees them that would start at an instant (s), those kept from it, and its next one.
+
+        See :meth:`~simmodel.policies.slurm.reservations.Kept.seen_by`.
+        """
+        return (self, 0, 0.0) if self.kept is None else self.kept.seen_by(self, job, begin)
 
     def closed(self, until: int) -> int:
         """Return the nodes that are kept for something else before an instant (s), as bits."""
@@ -519,7 +547,7 @@ class Board:
 
     def _wider(self, window: float, first: int, released: int) -> int:
         """Return the next window: it takes in the next end."""
-        step = self.settings.bf_window_scale
+        step = self.settings.bf_window_linear
         while True:
             window = window + step if step else window * 2
             if released >= len(self.running) or self.running[released].end <= first + window:

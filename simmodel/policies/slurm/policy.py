@@ -8,7 +8,7 @@ what is known to :class:`Running`, which nodes are not free yet to :class:`Compl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf
+from math import gcd, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -25,6 +25,7 @@ from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.places import SlurmPlaces
 from simmodel.policies.slurm.preemption import Preemption, Stops, Victims
 from simmodel.policies.slurm.priority import Priorities, Queue
+from simmodel.policies.slurm.reservations import Calendar, SlurmReservation, reservations_of
 from simmodel.policies.slurm.running import Completing, Running
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition, partitions_of
 from simmodel.resources.pools.nodes import NodePool
@@ -78,6 +79,10 @@ class SlurmTiming(Fields):
     main: Sequence[float] = ()
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 < self.turn < inf:
+            raise InputError(f"must be > 0 s, got {self.turn:g}", place="turn")
 
 
 class Batch(Protocol):
@@ -145,6 +150,8 @@ class Slurm(Policy):
         the tree of switches, for ``TopologyPlugin=topology/tree``; default: the switches of the platform, below one
     accounts
         the accounts, users and QOS, as slurmdbd has them; default: there are none
+    reservations
+        reservations that the loops keep, beside those of the platform: with flags, accounts or cores of nodes
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -165,6 +172,7 @@ class Slurm(Policy):
         nodes: Sequence[SlurmNodes] = (),
         switches: Sequence[SlurmSwitch] = (),
         accounts: Accounts | None = None,
+        reservations: Sequence[SlurmReservation] = (),
     ) -> None:
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
@@ -172,16 +180,22 @@ class Slurm(Policy):
         self.nodes = tuple(nodes)
         self.switches = tuple(switches)
         self.accounts = accounts
+        self.reservations = tuple(reservations)
+        self._calendar = Calendar(self.reservations)
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
         self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._main, self._backfill = self._clocks()
-        self._places = SlurmPlaces(self.settings, self.partitions, self.nodes, self.switches)
+        self._places = SlurmPlaces(self.settings, self.partitions, self.nodes, self.switches, self.reservations)
         self._records = Records()
         self._priorities = Priorities(
             self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards
         )
-        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
+        self._quotas = (
+            Quotas(accounts, self.settings, self.timing.main_first)
+            if accounts is not None and self.settings.enforce_limits
+            else None
+        )
         self._running = Running(
             self._places, self._records, accounts, self._quotas, self._priorities.charges, preempts=self.preempts
         )
@@ -197,7 +211,7 @@ class Slurm(Policy):
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
-        self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
+        self._settled: dict[bool, float] = {}  # the loops (main: True) that started nothing since a change, and when
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
         self._noted = False  # whether the last run of the main loop changed jobs
@@ -216,21 +230,22 @@ class Slurm(Policy):
         options = {name: str(value) for name, value in given.items()}
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
-        partitions, nodes, switches = (
-            options.pop(name, "").removeprefix("(").removesuffix(")") for name in ("partitions", "nodes", "switches")
+        partitions, nodes, switches, reservations = (
+            options.pop(name, "").removeprefix("(").removesuffix(")") for name in _LISTS
         )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
         settings = SlurmConf.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
-            raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
+            raise unknown("parameter", name, [*sorted(known), *_LISTS, *_TIMES])
         return cls(
             attrs.evolve(settings, **fields),
             partitions_of(partitions),
             SlurmTiming(**timing),
             nodes_of(nodes),
             switches_of(switches),
+            reservations=reservations_of(reservations),
         )
 
     def evolve(
@@ -251,6 +266,7 @@ class Slurm(Policy):
             self.nodes,
             self.switches,
             self.accounts if accounts is None else accounts,
+            self.reservations,
         )
 
     def asked_at(self, instants: Sequence[float]) -> Slurm:
@@ -271,9 +287,13 @@ class Slurm(Policy):
             value = getattr(self.timing, name)
             if value != getattr(usual, name):
                 parts.append(f"{name}={value}")
-        for name, several in (("partitions", self.partitions), ("nodes", self.nodes), ("switches", self.switches)):
-            if several:
-                parts.append(f"{name}=({';'.join(each.text for each in several)})")
+        lists = (
+            [each.text for each in self.partitions],
+            [each.text for each in self.nodes],
+            [each.text for each in self.switches],
+            [each.text for each in self.reservations],
+        )
+        parts += [f"{name}=({';'.join(texts)})" for name, texts in zip(_LISTS, lists, strict=True) if texts]
         return f"slurm({', '.join(parts)})" if parts else "slurm"
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
@@ -283,9 +303,9 @@ class Slurm(Policy):
             for name, what in _NEED_ACCOUNTS.items():
                 if getattr(self.settings, name):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
-        elif self.settings.enforce_limits:
-            found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
-        found += [f"policy slurm {each}" for each in self._queue.notes()]
+        if self._quotas is not None:
+            found += [f"policy slurm {each}" for each in self._quotas.notes()]
+        found += [f"policy slurm {each}" for each in (*self._places.notes(), *self._queue.notes())]
         return tuple(found)
 
     # ------------------------------------------------------------------ the system
@@ -317,8 +337,10 @@ class Slurm(Policy):
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
-        for each in (self._records, self._completing, self._priorities):
+        for each in (self._records, self._completing, self._priorities, self._running):
             found |= each.state()
+        if self._quotas is not None:
+            found |= self._quotas.state()
         return found | self._stops.state(self._queue.jobs)
 
     def _all(self) -> list[LoopClock]:
@@ -332,8 +354,10 @@ class Slurm(Policy):
                 (-inf if was == -inf else inf) if (each := next(given)) is None else float(each) for was in clock.values
             ]
         self._idle = bool(values["idle"])
-        for each in (self._records, self._completing, self._priorities, self._stops):
+        for each in (self._records, self._completing, self._priorities, self._running, self._stops):
             each.restore(values)
+        if self._quotas is not None:
+            self._quotas.restore(values)
 
     # ------------------------------------------------------------------ decisions
 
@@ -377,6 +401,8 @@ class Slurm(Policy):
             scans.ran(turn)
             for run in [run for run, end in self._running.limits(self.settings.over_time_limit) if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
+            for run, reason in self._running.exhausted(now):
+                yield Preempt(run.work, "timeout", reason)
             yield from self._stops.end_graces(now)
 
     def _next(self, waiting: bool, now: float) -> float:
@@ -384,10 +410,12 @@ class Slurm(Policy):
         found = (
             min(self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run) if waiting else inf
         )
-        found = min(found, self._records.next_turn)
+        found = min(found, self._records.next_turn, self._calendar.next(now) if waiting else inf)
         if self._scans is not None:
             ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
             first = min(*ends, self._stops.next_end, inf)
+            if self._quotas is not None:
+                first = min(first, now if any(self._running.exhausted(now)) else self._quotas.next_calculation)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -433,6 +461,10 @@ class Slurm(Policy):
         if away != self._away:
             self._away = away
             self._backfill.ask(now)
+        if self._calendar.pass_to(now):
+            self._queue.stay(now)
+            self._settled.clear()
+            self._backfill.ask(now)
         for turn in self._records.turns_by(now):
             self._queue.hold(turn)
             self._settled.clear()
@@ -449,6 +481,8 @@ class Slurm(Policy):
             return
         if self.settings.multifactor:
             self._calculate(now)
+        if self._quotas is not None and self._quotas.pass_to(now):
+            self._settled.clear()
         versions = [place.version for place in view.places]
         begins = not waiting.plain and any(0 < job.begin <= now for job in waiting.jobs)
         if versions != self._versions or self._stops.some or begins:
@@ -457,9 +491,6 @@ class Slurm(Policy):
             return
         if self._running.renew(now, self._completing, plain=waiting.plain):
             waiting.renew(self._running.held)
-        if self._quotas is not None and self.settings.multifactor:  # minutes are counted when usage is
-            period, origin = self.settings.calc_period, self.timing.main_first
-            self._quotas.taken_off = origin + (now - origin) // period * period
         reason = "backfill" if turn is None else "main loop"
         queue = waiting.jobs
         if not waiting.plain:
@@ -470,7 +501,7 @@ class Slurm(Policy):
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
         kinds = None
-        usual = waiting.plain and not any(place.windows for place in view.places)
+        usual = waiting.plain and not self.reservations and not any(place.windows for place in view.places)
         if usual and self._preemption is None and not self.timing.test and len(self._places.boards) == 1:
             kinds = waiting.kinds
         cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
@@ -510,8 +541,8 @@ class Slurm(Policy):
         after = [place.version for place in view.places]
         if after != versions or self._completing.some:
             self._settled.clear()
-        else:
-            self._settled.add(turn is not None)
+        elif turn is None or not turn.full:
+            self._settled[turn is not None] = now
         self._versions = after
 
     def _calculate(self, now: float) -> None:
@@ -527,8 +558,10 @@ class Slurm(Policy):
     def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
 
-        Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
-        a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
+        What runs holds its nodes until it ends, and plans depend on the ends of limits. Once a limit has passed they
+        move, so that later jobs may start. Plans begin and end at multiples of ``bf_resolution``, and limits last whole
+        minutes: once time has passed such an instant, a job may no longer end before a plan, move, and leave its room
+        to a later one. Full runs of the main loop are not left out.
         """
         if turn is None and self._preemption is None and self._places.counted:
             if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
@@ -541,16 +574,23 @@ class Slurm(Policy):
             not self._queue.plain and any(job.wishes.timed for job in self._queue.jobs)
         ):
             return False
-        return not (turn is not None and turn.full) and (turn is not None) in self._settled
+        if turn is not None:
+            return not turn.full and True in self._settled
+        step = gcd(60, self.settings.bf_resolution)
+        return False in self._settled and int(now) // step == int(self._settled[False]) // step
 
 
 _NEED_ACCOUNTS = {
     "weight_fair_share": "PriorityWeightFairshare",
     "weight_assoc": "PriorityWeightAssoc",
     "weight_qos": "PriorityWeightQOS",
+    "bf_max_job_assoc": "bf_max_job_assoc",
     "enforce_limits": "the limits of AccountingStorageEnforce",
 }
 """The settings that change nothing without accounts."""
+
+_LISTS = ("partitions", "nodes", "switches", "reservations")
+"""The lists that a name may have."""
 
 _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""

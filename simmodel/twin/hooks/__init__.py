@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
 
-from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.acting.actions import ActSettings
 from simmodel.twin.hooks.scripts import SETTINGS, check_paths, lua, stream_settings, template, write_scripts
-from simmodel.twin.redis_settings import RedisSettings
+from simmodel.twin.streams import RedisSettings
 
 __all__ = ["CALLS", "install_hooks"]
 

@@ -9,24 +9,232 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ctypes import CDLL
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from simmodel.foundation.errors import InputError, SimmodelError, shown
-from simmodel.twin.routing.asking import Submission
-from simmodel.twin.routing.settings import RoutedCluster, RouteSettings
+import attrs
 
-__all__ = ["Choice", "Submitted", "Unclear", "choose", "new_token", "submit"]
+from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, SimmodelError, clipped, shown, unknown
+from simmodel.foundation.loading import parse_toml, read_bytes
+from simmodel.platform.strict import strict_converter
+from simmodel.twin.slurm.site.sbatch import IDLE, read_words
+from simmodel.twin.slurm.values import memory, seconds
+
+__all__ = [
+    "Choice",
+    "RouteSettings",
+    "RoutedCluster",
+    "Submission",
+    "Submitted",
+    "Unclear",
+    "choose",
+    "new_token",
+    "read_route",
+    "read_submission",
+    "script_file",
+    "submit",
+]
+
+
+_READ = frozenset(("ntasks", "nodes", "cpus-per-task", "time", "partition", "ntasks-per-node", "mem"))
+_SCRIPT_LINE = re.compile(r"#SBATCH\s+(.*)")
+
+
+class Submission(NamedTuple):
+    """A submission: the options and the script with its arguments, as given, and the options by their long names.
+
+    The names are those of the command line and of the script; ``unknown``: options that are none of sbatch 22.05.
+    """
+
+    given: tuple[str, ...]
+    script: tuple[str, ...]
+    options: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+
+    def with_comment(self, comment: str) -> list[str]:
+        """Return all words with a comment that comes after, and so replaces, any other.
+
+        >>> read_submission(["-n", "4", "--comm=x", "job.sh", "--comment=y"]).with_comment("mine")
+        ['-n', '4', '--comm=x', '--comment=mine', 'job.sh', '--comment=y']
+        """
+        return [*self.given, f"--comment={comment}", *self.script]
+
+    @property
+    def comment(self) -> str:
+        """The comment that its user gave it."""
+        return self.options.get("comment", "")
+
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """The options that Slurm heeds and :meth:`request` does not.
+
+        >>> read_submission(["-w", "n1", "-Hn4", "--constraint=ib", "-o", "out", "--mem=2G", "job.sh"]).unmodelled
+        ('--constraint ib', '--hold', '--mem 2G', '--nodelist n1')
+        """
+        read = self.request()
+        left = {name: value for name, value in self.options.items() if name not in _READ | IDLE}
+        if "memory_per_node" not in read and self.options.get("mem", "0") != "0":
+            left["mem"] = self.options["mem"]
+        if "-" in self.options.get("nodes", ""):
+            left["nodes"] = self.options["nodes"]
+        told = [f"--{name} {left[name]}".strip() for name in sorted(left)]
+        return tuple(clipped(each, 100) for each in (*told, *self.unknown))
+
+    def request(self) -> dict[str, Any]:
+        """Return the fields of a request (see :class:`~simmodel.twin.events.Demand`) that it says.
+
+        >>> read_submission(["-N2", "--ntasks-per-node=8", "-t", "1:00:00", "job.sh"]).request()
+        {'processors': 16, 'nodes': 2, 'cores_per_node': 8, 'requested': 3600.0}
+        """
+        found = self.options
+        each = _whole(found.get("cpus-per-task"), 1)
+        nodes = _whole(found.get("nodes", "").partition("-")[0], 0)
+        per_node = _whole(found.get("ntasks-per-node"), 0)
+        tasks = _whole(found.get("ntasks"), max(nodes, 1) * max(per_node, 1))
+        asked: dict[str, Any] = {"processors": tasks * each}
+        if nodes:
+            asked |= {"nodes": nodes, "cores_per_node": -(-tasks * each // nodes)}
+            asked["processors"] = nodes * asked["cores_per_node"]
+        time = found.get("time", "")
+        with suppress(SimmodelError):
+            if (limit := 60.0 * int(time) if time.isdecimal() else seconds(time)) is not None:
+                asked["requested"] = limit
+        with suppress(SimmodelError):
+            if nodes and (bytes_there := memory(found.get("mem", ""))):
+                asked["memory_per_node"] = bytes_there
+        if found.get("partition"):
+            asked["partition"] = found["partition"]
+        return asked
+
+
+def read_submission(words: Sequence[str], script: str = "") -> Submission:
+    """Return the submission in the arguments of ``sbatch``, without the command, and in the text of its script.
+
+    Options of the command line come before those of the script. Options that are not understood are left to Slurm.
+
+    >>> found = read_submission(["--comment", "two words"], "#!/bin/sh\\n#SBATCH -n 4 --time=10\\n")
+    >>> found.comment, found.request()
+    ('two words', {'processors': 4, 'requested': 600.0})
+    """
+    own = read_words(words)
+    there: dict[str, str] = {}
+    unknown = own.unknown
+    for line in script.splitlines():
+        match = _SCRIPT_LINE.match(line)
+        if match:
+            with suppress(ValueError):
+                found = read_words(shlex.split(match[1], comments=True))
+                there |= found.values
+                unknown += found.unknown
+        elif line and not line.startswith("#"):
+            break
+    return Submission(tuple(words[: own.taken]), tuple(words[own.taken :]), {**there, **own.values}, unknown)
+
+
+def script_file(submission: Submission) -> str | None:
+    """Return the path of the script; ``None``: it comes from the standard input."""
+    words = [word for word in submission.script if word != "--"]
+    return words[0] if words else None
+
+
+def _whole(text: str | None, default: int) -> int:
+    return int(text) if text is not None and text.isdecimal() and int(text) < 10**7 else default
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class RoutedCluster(Fields):
+    """A cluster that takes submissions.
+
+    Parameters
+    ----------
+    name
+        its name
+    conf
+        path of its slurm.conf
+    port
+        the port on this machine at which its twin serves; default: its twin is never asked
+    commands
+        the folder of its ``sbatch``; default: on the path
+    """
+
+    name: str
+    conf: str
+    port: int | None = None
+    commands: str | None = None
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class RouteSettings(Fields):
+    """Clusters among which submissions are routed.
+
+    Parameters
+    ----------
+    default
+        the name of the cluster that takes the jobs for which no twin has an answer
+    clusters
+        the clusters; of equal ones the first is chosen
+    patience
+        the longest time (s) that the twins have for their answers
+    timeout
+        the longest time (s) of a command of Slurm
+
+    Raises
+    ------
+    InputError
+        there is no cluster, two have the same name, or the default is none of them
+
+    >>> RouteSettings(default="b", clusters=(RoutedCluster(name="a", conf="/etc/slurm/slurm.conf"),))
+    Traceback (most recent call last):
+    ...
+    simmodel.foundation.errors.InputError: default: unknown cluster 'b'; known clusters: a
+    """
+
+    default: str
+    clusters: tuple[RoutedCluster, ...]
+    patience: float = 0.1
+    timeout: float = 30.0
+
+    def __attrs_post_init__(self) -> None:
+        names = [cluster.name for cluster in self.clusters]
+        if len(set(names)) < len(names):
+            raise InputError(f"must have different names, got {', '.join(names)}", place="clusters")
+        if self.default not in names:
+            raise InputError(unknown("cluster", self.default, names).message, place="default")
+        for name in ("patience", "timeout"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"must be a number > 0 (s), got {getattr(self, name)!r}", place=name)
+
+
+def read_route(path: str | Path) -> RouteSettings:
+    """Return the configuration in a TOML file; relative paths in it are those of its folder.
+
+    Raises
+    ------
+    InputError
+        the file is missing or no TOML, a key is unknown or missing, or a value is invalid
+    """
+    values, source = parse_toml(*read_bytes(path)), str(path)
+    try:
+        found: RouteSettings = strict_converter().structure(values, RouteSettings)
+    except InputError as error:
+        raise InputError(error.message, source, error.place) from None
+    folder = Path(path).parent
+    clusters = tuple(attrs.evolve(each, conf=str(folder / each.conf)) for each in found.clusters)
+    return attrs.evolve(found, clusters=clusters)
+
 
 MARK = "simmodel-token:"
 _TOKEN = re.compile(r"[0-9a-f]{8,64}", re.ASCII)

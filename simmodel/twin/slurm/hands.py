@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from simmodel.foundation.errors import shown
 from simmodel.twin.acting.actions import PREFERRED, RELEASED, Command, HandsError, JobNow, Mode
-from simmodel.twin.acting.hands import CommandHands
+from simmodel.twin.acting.performing import CommandHands
 from simmodel.twin.slurm.commands import UNKNOWN_JOB, SlurmCommands, check_id
 
 __all__ = ["WRITES", "SlurmHands"]
@@ -44,7 +44,7 @@ class SlurmHands(CommandHands):
     commands
         how Slurm's commands are run; default: those on the path
     mode, allowed, clock
-        as of :class:`~simmodel.twin.acting.hands.CommandHands`
+        as of :class:`~simmodel.twin.acting.performing.CommandHands`
 
     >>> hands = SlurmHands(mode="priority")
     >>> hands.send("release", 7)

@@ -53,7 +53,8 @@ class SlurmSettings(PolledSettings):
     requested
         where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
     memory
-        whether Slurm allocates memory to jobs (``SelectTypeParameters`` names it)
+        whether Slurm allocates memory to jobs; default: if its ``SelectTypeParameters`` names memory, which slurmrestd
+        does not tell
     priorities
         whether Slurm's priorities come before the order of the mirrored policy
     ask
@@ -65,7 +66,7 @@ class SlurmSettings(PolledSettings):
     """
 
     requested: LimitFrom = "limit"
-    memory: bool = False
+    memory: bool | None = None
     priorities: bool = False
     ask: Ask = "squeue"
     marks: bool = False
@@ -144,7 +145,7 @@ class SlurmSource(PolledSource):
             records,
             sizes,
             limit_from=self.settings.requested,
-            memory=self.settings.memory,
+            memory=self._rules.memory if self.settings.memory is None else self.settings.memory,
             priorities=self.settings.priorities,
             rules=self._rules,
             refused=self.refused,
@@ -231,7 +232,7 @@ class SlurmSource(PolledSource):
         if hidden:
             yield f"PrivateData hides the {' and '.join(hidden)} of others from users who are no operators"
         allocated = "MEMORY" in settings.get("SelectTypeParameters", "").upper()
-        if settings and allocated != self.settings.memory:
+        if settings and self.settings.memory not in (None, allocated):
             told = "allocates memory" if allocated else "does not allocate memory"
             yield f"Slurm {told}: the source should have memory = {str(allocated).lower()}"
 

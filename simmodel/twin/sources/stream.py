@@ -14,9 +14,8 @@ import attrs
 
 from simmodel.foundation.errors import InputError, SimmodelError, clipped, optional_imports, shown
 from simmodel.twin.logs import Log
-from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.sources import Refused
-from simmodel.twin.streams import event_of_entry, stream_key
+from simmodel.twin.streams import RedisSettings, event_of_entry, stream_key
 
 if TYPE_CHECKING:
     from types import TracebackType

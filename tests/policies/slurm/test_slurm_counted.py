@@ -18,6 +18,7 @@ from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.selection import Shape, choose, choose_alike, nodes_in
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from tests.helpers.examples import up_to
 
 NOW = 6000
 
@@ -82,14 +83,14 @@ def backfill(seed: int, settings: SlurmConf, *, short: bool) -> Found:
         SlurmConf(),
         SlurmConf(bf_max_job_test=5),
         SlurmConf(bf_max_job_test=4, bf_window=30, bf_node_space_size=9),
-        SlurmConf(bf_node_space_size=6, bf_window_scale=60),
+        SlurmConf(bf_node_space_size=6, bf_window_linear=60),
         SlurmConf(bf_max_job_user=3, bf_max_job_test=7),
         SlurmConf(bf_window=5, bf_resolution=300, bf_max_job_start=2),
     ],
     ids=lambda settings: str(settings.changed()),
 )
 def test_a_cycle_that_ends_early_starts_the_same_jobs(settings: SlurmConf) -> None:
-    for seed in range(120):
+    for seed in range(up_to(120, 30)):
         assert backfill(seed, settings, short=True) == backfill(seed, settings, short=False), seed
 
 
@@ -193,7 +194,7 @@ def test_the_main_loop_ends_once_all_partitions_are_closed() -> None:
         assert len(noted) == times
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 8))])
 def test_counted_processors_are_nodes_of_one_core(seed: int) -> None:
     """Their board follows starts and ends, that of nodes takes over the state in each cycle."""
     rng = np.random.default_rng(seed)

@@ -14,9 +14,16 @@ from simmodel import Cluster, Environment, Job
 from simmodel.cli import main
 from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
-from simmodel.twin.routing.asking import read_submission
-from simmodel.twin.routing.settings import RoutedCluster, RouteSettings, read_route
-from simmodel.twin.routing.submitting import MARK, Unclear, choose, submit
+from simmodel.twin.routing.submitting import (
+    MARK,
+    RoutedCluster,
+    RouteSettings,
+    Unclear,
+    choose,
+    read_route,
+    read_submission,
+    submit,
+)
 from simmodel.twin.routing.turnaround import Turnarounds
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.status import Status
@@ -244,7 +251,7 @@ def test_a_submission_loads_little() -> None:
     program = """
 import sys
 import simmodel.commands.twin.submit
-from simmodel.twin.routing import asking, settings, submitting
+from simmodel.twin.routing import submitting
 slow = {"numpy", "simpy", "networkx", "pandas", "http", "email", "secrets", "concurrent"}
 print(sorted(slow & {name.partition(".")[0] for name in sys.modules}))
 """

@@ -10,8 +10,7 @@ import pytest
 from simmodel import Job, load_workload, simulate, start
 from simmodel.cli import main
 from simmodel.formats import read_schedule
-from simmodel.formats.batsim.jobs_csv import JOBS_CSV, write_batsim_jobs
-from simmodel.formats.batsim.workloads import read_batsim, read_batsim_run
+from simmodel.formats.batsim import JOBS_CSV, read_batsim, read_batsim_run, write_batsim_jobs
 from simmodel.foundation.errors import InputError
 from simmodel.snapshots import Snapshot
 from simmodel.snapshots.codec import read_state, write_fields
