@@ -60,8 +60,14 @@ def _is_gwf(lines: list[str]) -> bool:
     return any(len(line.split("\t")) in (28, 29, 30) for line in lines)
 
 
+_COMPLETED = "JobId="  # how each line of jobcomp/filetxt begins
+
+
 def _is_sacct(lines: list[str]) -> bool:
-    return bool(lines) and "|" in lines[0] and "jobid" in lines[0].lower().split("|")
+    first = lines[0] if lines else ""
+    return ("|" in first and "jobid" in first.lower().split("|")) or (
+        first.startswith(_COMPLETED) and " UserId=" in first
+    )
 
 
 def _is_pbs(lines: list[str]) -> bool:
@@ -90,7 +96,7 @@ _ON_A_LINE = re.compile(r"line (\d+)")
 
 
 def by_blocks(
-    read: Callable[..., Workload], *, head: bool = False, quotes: bool = False
+    read: Callable[..., Workload], *, head: bool = False, unless: str = "", quotes: bool = False
 ) -> Callable[..., ChunkedWorkload]:
     """Return a function of a file and options that reads a log in chunks.
 
@@ -100,6 +106,8 @@ def by_blocks(
         the reader of whole files
     head
         whether the first line that is not blank names the columns
+    unless
+        how a file begins that has no such line
     quotes
         whether a line may go on inside quotation marks
 
@@ -117,8 +125,9 @@ def by_blocks(
             names, lines, empty = b"", 0, True
             for block in read_blocks(file, quotes=quotes):
                 if head and not names:
-                    names = re.match(rb"\s*[^\n]*\n?", block)[0]  # type: ignore[index] # it matches anything
                     first = block
+                    if not (unless and block.startswith(unless.encode())):
+                        names = re.match(rb"\s*[^\n]*\n?", block)[0]  # type: ignore[index] # it matches anything
                 else:
                     first = names + block
                     lines -= names.count(b"\n")
@@ -168,7 +177,11 @@ FORMATS: Mapping[str, Format] = {
     "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, _SWF, _SWF_IN_CHUNKS),
     "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, _GWF, by_blocks(_GWF)),
     "sacct": Format(
-        "Slurm accounting: output of sacct --parsable2", (".sacct",), _is_sacct, _SACCT, by_blocks(_SACCT, head=True)
+        "Slurm accounting: output of sacct --parsable2, or file of jobcomp/filetxt",
+        (".sacct",),
+        _is_sacct,
+        _SACCT,
+        by_blocks(_SACCT, head=True, unless=_COMPLETED),
     ),
     "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
     "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from simmodel.systems.kinds import Kind
 
 __all__ = [
+    "ELSEWHERE",
     "FORCE",
     "HETSIM",
     "HORIZON",
@@ -75,7 +76,8 @@ __all__ = [
 
 Runs = Literal["jobs", "tasks"]
 _EXPECTED = {"jobs": "a platform that runs jobs", "tasks": "a platform that runs tasks"}
-_ELSEWHERE = {"jobs": "'simmodel batch' replays logs on it", "tasks": "'simmodel machine' runs tasks on it"}
+ELSEWHERE = {"jobs": "'simmodel batch' replays logs on it", "tasks": "'simmodel machine' runs tasks on it"}
+"""Where a platform is of use, by what runs on it."""
 _READ_AS = {int: (whole, "N"), float: (number("a number", lambda value: True), "X"), str: (str, "TEXT")}
 
 
@@ -174,7 +176,7 @@ def platform_for(runs: Runs, name: str, *, trust: bool = False) -> tuple[Any, Ki
     spec = load_platform(name, trust=trust, machine=runs == "tasks")
     kind, found = kind_of_platform(spec), work_of(spec)
     if found != runs:
-        raise InputError(f"must be {_EXPECTED[runs]}, got a {kind.name}: {_ELSEWHERE[found]}", name)
+        raise InputError(f"must be {_EXPECTED[runs]}, got a {kind.name}: {ELSEWHERE[found]}", name)
     return spec, kind
 
 

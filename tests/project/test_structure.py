@@ -103,13 +103,16 @@ def questions(name: str, nodes: list[ast.AST]) -> Iterator[str]:
 
 def asks_kind(node: ast.AST) -> bool:
     """Whether an expression asks for the class of a system, or compares its kind with a word."""
-    if not isinstance(node, ast.Call | ast.MatchClass | ast.Compare):
+    if isinstance(node, ast.MatchClass):
+        return ast.unparse(node.cls) in KINDS
+    asks = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass")
+    )
+    if not asks and not isinstance(node, ast.Compare):
         return False
     named = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} & KINDS
     if isinstance(node, ast.Call):
-        return ast.unparse(node.func) in ("isinstance", "issubclass") and bool(named)
-    if isinstance(node, ast.MatchClass):
-        return ast.unparse(node.cls) in KINDS
+        return bool(named)
     words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)} & WORDS
     kinds = any(
         isinstance(side, ast.Attribute) and side.attr in ("kind", "system") for side in (node.left, *node.comparators)
@@ -128,7 +131,7 @@ def parameters(nodes: list[ast.AST]) -> Iterator[tuple[str, bool]]:
 
 def is_loose(annotation: ast.expr) -> bool:
     """Whether a type says nothing: ``object``, or ``Any`` somewhere in it."""
-    return ast.unparse(annotation) == "object" or any(
+    return (isinstance(annotation, ast.Name) and annotation.id == "object") or any(
         isinstance(each, ast.Name) and each.id == "Any" for each in ast.walk(annotation)
     )
 

@@ -290,21 +290,25 @@ class Kept:
 
     @staticmethod
     def _without(board: Board, job: Pending, parts: Iterable[tuple[SlurmReservation, dict[int, int]]]) -> Board:
-        """Return a board whose kept cores are taken: those of others, or all but those of a job's own reservation."""
+        """Return a board whose kept cores are taken: those of others, or all but those of a job's own reservation.
+
+        Jobs of other reservations, to which those cores are open, have taken them first: cores go from the lowest on.
+        """
         table, running = board.table.copy(), board.running
         for each, cores in parts:
-            inside = [held for held in board.running if held.reservation is each]
+            inside = [held for held in board.running if held.reservation is not None]
             used = dict.fromkeys(cores, 0.0)
             for held in inside:
                 for node, amount in zip(held.allocation.numbers, held.allocation.amounts[0].tolist(), strict=True):
                     used[node] = used.get(node, 0.0) + amount
             free = {node: float(table.free[0][node]) for node in cores}
+            left = {node: min(max(count - used[node], 0.0), free[node]) for node, count in cores.items()}
             if each is job.reservation:
-                taken = {node: free[node] - max(count - used[node], 0.0) for node, count in cores.items()}
+                taken = {node: free[node] - left[node] for node in cores}
                 running = inside
             else:
-                taken = {node: min(max(count - used[node], 0.0), free[node]) for node, count in cores.items()}
-                running = [held for held in running if held.reservation is not each]
+                taken = left
+                running = [held for held in running if held.reservation is None]
             rows = [(node, amount, 0.0, 0.0) for node, amount in taken.items() if amount > 0]
             if rows:
                 table.take(Allocation.of(rows))
