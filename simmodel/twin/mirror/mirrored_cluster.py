@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from math import ceil
+from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
@@ -248,9 +248,12 @@ class MirroredCluster:
 
     @staticmethod
     def _with_release(entry: Entry, options: str) -> str:
-        """Return the options of a job that was on hold: from and until when, so that it goes behind all before that."""
+        """Return the options of a job that was on hold: from and until when, so that it goes behind all before that.
+
+        Jobs that were submitted in the second of its release count as later.
+        """
         state = entry.state
-        until = max((state.released or 0.0) - entry.submit, 0.001)
+        until = max(floor(state.released or 0.0) - entry.submit - 0.001, 0.001)  # submissions are in whole seconds
         begin = 0.0 if state.held_from is None else state.held_from - entry.submit
         told = f"now+{begin:.3f},now+{until:.3f}" if 0.001 <= begin < until - 0.001 else f"now+{until:.3f}"
         return f"{options.removesuffix(ON_HOLD)} {ON_HOLD}={told}".strip()

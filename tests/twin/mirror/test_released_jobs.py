@@ -57,6 +57,15 @@ def test_a_job_that_is_released_goes_behind_those_that_were_submitted_until_then
     assert order(mirror.copy()) == expected
 
 
+def test_a_job_of_the_second_of_a_release_counts_as_later() -> None:
+    """The report of 60.9 s tells the release of job 1; job 3 comes right after it, in the second 60."""
+    mirror = Mirror(SPEC, "alps", "slurm")
+    told(mirror, 20.0, pending(1, 1.0, "JobHeldUser"), pending(2, 2.0))
+    told(mirror, 60.9, pending(1, 1.0), pending(2, 2.0))
+    told(mirror, 62.0, pending(1, 1.0), pending(2, 2.0), pending(3, 60.0))
+    assert order(mirror) == [2, 1, 3]
+
+
 def test_a_job_at_a_limit_keeps_its_place() -> None:
     """It is held in the mirror, which does not know when the limit is over, but nobody releases it."""
     mirror = Mirror(SPEC, "alps", "slurm")
