@@ -227,3 +227,10 @@ def test_unknown_names(name, sentence):
     with pytest.raises(InputError) as error:
         policy(name)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("size", [0, 9])
+def test_a_window_has_one_to_eight_jobs(size: int) -> None:
+    assert [Window(size=each).size for each in (1, 8)] == [1, 8]
+    with pytest.raises(ValueError, match="size: must be from 1 to 8, got "):
+        Window(size=size)
