@@ -22,8 +22,8 @@ __all__ = ["pytest_generate_tests", "pytest_make_parametrize_id"]
 # the time. By default only _garbage_goes_once_it_is_much looks; with all examples, in CI, the collector works as usual.
 gc.set_threshold(50_000, 20, 20)
 gc.disable()
-MUCH = 2_000_000
-"""Blocks of memory, some 150 MB, that tests may leave behind before the collector looks."""
+MUCH = 3_000_000
+"""Blocks of memory, some 200 MB, that tests may leave behind before the collector looks."""
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in the processes that tests start
 # Tests interrupt processes, which inherit that a shell ignores SIGINT in what it starts in the background.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""Workloads by name or by file, and workflows by file."""
+"""Workloads by name or by file."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
-from simmodel.catalogue.formats import FORMATS, WORKFLOW_FORMATS, check_format, read_file
+from simmodel.catalogue.formats import FORMATS, check_format, read_file
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.loading import Source, held
+from simmodel.foundation.loading import held
 
 if TYPE_CHECKING:
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.workflow import Workflow
     from simmodel.work.workload import Workload
 
-__all__ = ["is_generator", "load_workflow", "load_workload", "workload_in_chunks"]
+__all__ = ["is_generator", "load_workload", "workload_in_chunks"]
 
 
 def load_workload(name_or_path: str | Path, *, format: str | None = None, **options: Any) -> Workload:
@@ -112,35 +111,3 @@ def _loaded(name_or_path: str | Path, format: str | None, options: dict[str, Any
     if bundled:
         workload.name = name
     return workload
-
-
-def load_workflow(path: Source, *, format: str | None = None, **options: Any) -> Workflow:
-    """Read a workflow from a file.
-
-    Parameters
-    ----------
-    path
-        the file, ``-`` (standard input) or an open file; its format is detected from its ending (``.dax``, ``.dot``,
-        ``.xml.gz`` and so on), else its content
-    format
-        a name of :data:`WORKFLOW_FORMATS`, if it cannot be detected
-    options
-        passed to the reader: ``repair=True``, ``memory_unit=...``
-
-    Raises
-    ------
-    InputError
-        the file is missing, the format is unknown, or the reader rejects the file or an option
-
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "two.dot")
-    ...     _ = file.write_text('digraph { 1 [size="2e9"] 2 [size="3e9"] 1 -> 2 [size="800"] }')
-    ...     load_workflow(file)
-    <Workflow two: 2 tasks, 1 edges, 1 data objects>
-    """
-    check_format(format, WORKFLOW_FORMATS)
-    if str(path) == "":
-        raise InputError("must be the path of a workflow, got ''", place="path")
-    workflow: Workflow = read_file(held(path), "workflow", WORKFLOW_FORMATS, format, options)
-    return workflow

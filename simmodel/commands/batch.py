@@ -6,10 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import argument, command
 from simmodel.commands.outputs import database, files, label, live, page, picture, plot, watched, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
-from simmodel.commands.values import output, seconds
+from simmodel.commands.values import argument, command, output, seconds
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec

@@ -187,11 +187,15 @@ def site_lines(table: Table, states: Mapping[str, int]) -> list[str]:
         moved = "".join(f"{show_quantity(float(f'{row[name]:.3g}'), 'B'):>10}" for name in ("bytes_in", "bytes_out"))
         lines.append(
             f"  {row['site'][:23]:<24}{row['cores']:>9,}{row['jobs']:>9,}{row['failed']:>8,}"
-            f"{duration(row['queue_time']):>14}{row['utilisation']:>8.1%}{moved}"
+            f"{duration(row['queue_time']):>14}{_share(row['utilisation']):>8}{moved}"
         )
     if len(rows) - 1 > _SHOWN:
         lines.insert(-1, f"  and {len(rows) - 1 - _SHOWN:,} more")
     return lines
+
+
+def _share(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.1%}"
 
 
 _SHOWN = 12  # sites in a summary

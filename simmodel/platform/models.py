@@ -92,11 +92,11 @@ PLACEMENTS = Entries[Any](
 
 EVICTIONS = Entries[Any](
     {
-        "lru": "simmodel.policies.eviction:LeastRecentlyUsed",
-        "lfu": "simmodel.policies.eviction:LeastFrequentlyUsed",
-        "size": "simmodel.policies.eviction:LargestFirst",
-        "fifo": "simmodel.policies.eviction:FirstIn",
-        "none": "simmodel.policies.eviction:NoEviction",
+        "lru": "simmodel.resources.data.eviction:LeastRecentlyUsed",
+        "lfu": "simmodel.resources.data.eviction:LeastFrequentlyUsed",
+        "size": "simmodel.resources.data.eviction:LargestFirst",
+        "fifo": "simmodel.resources.data.eviction:FirstIn",
+        "none": "simmodel.resources.data.eviction:NoEviction",
     },
     group="simmodel.evictions",
 )

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping
 from math import inf, isfinite
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -428,10 +428,55 @@ def event_of(document: Mapping[str, Any] | str | bytes, source: str | None = Non
         made = KINDS.get(kind) if isinstance(kind, str) else None
         if made is None:
             raise unknown("event", kind if isinstance(kind, str) else shown(kind), KINDS)
-        return _converter.structure(values, made)
+        return _at_once(made, values) or _converter.structure(values, made)
     except InputError as error:
         where = ", ".join(part for part in (place, error.place) if part)
         raise InputError(error.message, source, where or None) from None
+
+
+_AS_THEY_ARE: Mapping[Any, tuple[type, ...]] = {
+    **{kind: (kind,) for kind in (str, bool, int, float)},
+    **{kind | None: (kind, type(None)) for kind in (str, int, float)},
+    int | str: (int, str),
+    int | str | None: (int, str, type(None)),
+    Demand: (dict,),
+}
+"""The types of which values of a field need no conversion, by the type of the field."""
+_KINDS: tuple[type, ...] = (Demand, *KINDS.values())
+_FIELDS: Mapping[type, Mapping[str, tuple[type, ...]]] = {
+    kind: {
+        name: (str,) if get_origin(hint) is Literal else _AS_THEY_ARE.get(hint, ())
+        for name, hint in get_type_hints(kind).items()
+    }
+    for kind in _KINDS
+}
+_WORDS: Mapping[type, Mapping[str, tuple[str, ...]]] = {
+    kind: {name: get_args(hint) for name, hint in get_type_hints(kind).items() if get_origin(hint) is Literal}
+    for kind in _KINDS
+}
+_WIDEST = 2**63
+
+
+def _at_once(kind: type[Value], values: dict[str, Any]) -> Value | None:
+    """Return the attrs value of a kind if no field needs a conversion, as of nearly all events; else ``None``.
+
+    It is also ``None`` where a field is wrong: the converter says how.
+    """
+    fields = _FIELDS[kind]
+    for name, value in values.items():
+        made = type(value)
+        if made not in fields.get(name, ()) or (made is int and not -_WIDEST < value < _WIDEST):
+            return None
+    for name, words in _WORDS[kind].items():
+        if values.get(name, words[0]) not in words:
+            return None
+    try:
+        if "request" in values:
+            request = _at_once(Demand, values["request"])
+            return None if request is None else kind(**{**values, "request": request})
+        return kind(**values)
+    except (TypeError, ValueError):
+        return None
 
 
 def read_fields(values: Mapping[str, Any], kind: type[Value]) -> Value:

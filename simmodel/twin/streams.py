@@ -237,6 +237,7 @@ def _credentials(user: str | None, password: Callable[[], str | None]) -> Any:
     return Credentials()
 
 
+_decode = json.JSONDecoder().raw_decode
 _TEXTS = frozenset({"kind", "cluster", "job", "status", "partition", "state", "what"})
 
 
@@ -295,7 +296,12 @@ def event_of_entry(fields: Mapping[bytes, bytes], source: str | None = None, pla
 def _json(text: str) -> Any:
     """Return the value of a JSON text, and any other text as it is: the check of its field refuses it."""
     try:
-        return json.loads(text)
+        value, end = _decode(text)
+        return value if end == len(text) else json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(text)  # with spaces before it
     except (ValueError, RecursionError):
         return text
 

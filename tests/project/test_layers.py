@@ -12,7 +12,6 @@ from tests.helpers.package_imports import MODULES, ROWS, STUBS, imported_modules
 UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
 NAMED_UPWARD = {
-    ("simmodel.platform.models", "policies"): "the table of eviction rules, loaded by name when a storage is built",
     ("simmodel.platform.models", "resources"): "the tables of models and placements, loaded by name when one is built",
     ("simmodel.platform.models", "predictors"): "the table of predictors, loaded by name when a cluster is built",
     (

@@ -48,11 +48,16 @@ def test_the_public_names_of_a_package_exist_and_are_listed(package: str) -> Non
         _ = module.simulated
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_each_public_name_of_a_package_stands_in_a_page(package: str) -> None:
+@pytest.fixture(scope="module")
+def words() -> set[str]:
+    """Return the words of all pages and notebooks."""
     notebooks = [path.read_text("utf-8") for path in (ROOT / "notebooks").glob("*.ipynb")]
     pages = [page.text for page in PAGES.values()] + notebooks
-    words = {word for page in pages for word in re.findall(r"\w+", page)}
+    return {word for page in pages for word in re.findall(r"\w+", page)}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_public_name_of_a_package_stands_in_a_page(package: str, words: set[str]) -> None:
     assert {name.rpartition(".")[2] for name in imports(STUBS[package])} - words == set()
 
 

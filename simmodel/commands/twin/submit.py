@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, command
-from simmodel.commands.values import source
+from simmodel.commands.values import argument, command, source
 
 
 @command(
@@ -31,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
     from pathlib import Path
 
     from simmodel.foundation.errors import InputError, printable
-    from simmodel.twin.routing.submitting import (
+    from simmodel.twin.submitting import (
         Unclear,
         choose,
         new_token,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simmodel.foundation.errors import InputError
 from simmodel.platform.node_lists import node_names
-from simmodel.policies.slurm.board import Board, Held, Site
+from simmodel.policies.slurm.board import Board, Held, Kept, Site
 from simmodel.policies.slurm.layout import Layout, SlurmSwitch
-from simmodel.policies.slurm.reservations import Kept, SlurmReservation
 from simmodel.policies.slurm.settings import YEAR, SlurmPartition
 from simmodel.policies.slurm.wishes import wishes_of
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
@@ -19,6 +19,7 @@ from simmodel.resources.pools.nodes import NodePool
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import SlurmNodes
+    from simmodel.policies.slurm.reservations import SlurmReservation
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
@@ -33,6 +34,11 @@ class SlurmPlaces:
     ----------
     settings, partitions, nodes, switches, reservations
         those of the policy
+
+    Raises
+    ------
+    InputError
+        two reservations have one name
 
     Attributes
     ----------
@@ -51,6 +57,8 @@ class SlurmPlaces:
         reservations: Sequence[SlurmReservation] = (),
     ) -> None:
         self.reservations = {each.name: each for each in reservations}
+        if len(self.reservations) < len(reservations):
+            raise InputError("a name is given twice", place="reservations")
         self._settings = settings
         self._partitions = partitions
         self._nodes = nodes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from simmodel.foundation.display import Fields
+from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.backfill import BackfillCycle
@@ -42,6 +42,9 @@ __all__ = ["Slurm", "SlurmTiming"]
 
 SCAN = 30.0
 """Seconds between two scans of limits."""
+
+YIELD = 2.0
+"""Seconds after which a cycle of the backfill loop lets others in."""
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -215,6 +218,7 @@ class Slurm(Policy):
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
         self._noted = False  # whether the last run of the main loop changed jobs
+        self._long = 0  # how many cycles of the backfill loop have taken longer than slurmctld lets them
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -305,6 +309,9 @@ class Slurm(Policy):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
         if self._quotas is not None:
             found += [f"policy slurm {each}" for each in self._quotas.notes()]
+        if self._long:
+            told = f"{counted(self._long, 'backfill cycle')} of more than {YIELD:g} s"
+            found.append(f"policy slurm leaves out that others interrupt {told} (bf_yield_interval, bf_continue)")
         found += [f"policy slurm {each}" for each in (*self._places.notes(), *self._queue.notes())]
         return tuple(found)
 
@@ -537,6 +544,7 @@ class Slurm(Policy):
             self._noted = self._noted or changed
         else:
             self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
+            self._long += self._last_cycle[0] > YIELD
         waiting.drop_begun()
         after = [place.version for place in view.places]
         if after != versions or self._completing.some:

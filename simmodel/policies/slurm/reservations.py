@@ -8,19 +8,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.platform.node_lists import node_names
-from simmodel.resources.pools.allocation import Allocation
 
-if TYPE_CHECKING:
-    from simmodel.policies.slurm.board import Board, Pending
-
-__all__ = ["Kept", "SlurmReservation", "reservations_of"]
+__all__ = ["Calendar", "SlurmReservation", "reservations_of"]
 
 
 def _names(value: Iterable[str]) -> tuple[str, ...]:
@@ -134,82 +130,7 @@ _READ: Mapping[str, Any] = {
 }
 
 
-class Kept:
-    """The reservations on the nodes of a board.
-
-    Parameters
-    ----------
-    reservations
-        those of the policy
-    names
-        the names of the nodes of the board
-    cores
-        the cores of each
-    """
-
-    def __init__(self, reservations: Sequence[SlurmReservation], names: Sequence[str], cores: Sequence[float]) -> None:
-        number = {name: i for i, name in enumerate(names)}
-        self._cores: dict[SlurmReservation, dict[int, int]] = {}  # of nodes that are reserved in part
-        self._nodes: dict[SlurmReservation, int] = {}
-        for each in reservations:
-            listed = list(node_names(each.nodes))
-            counts = each.cores * len(listed) if len(each.cores) == 1 else each.cores
-            own = {number[name]: i for i, name in enumerate(listed) if name in number}
-            self._nodes[each] = sum(1 << node for node in own)
-            self._cores[each] = {node: counts[i] for node, i in own.items() if counts and counts[i] < cores[node]}
-
-    def opens(self, job: Pending) -> float:
-        """Return from when on a job may start (s, whole), as far as its own reservation tells."""
-        own = job.reservation
-        return 0.0 if own is None or own.flex else own.start
-
-    def seen_by(self, board: Board, job: Pending, begin: float) -> tuple[Board, int, float]:
-        """Return the nodes as a job sees them that would start at an instant (s).
-
-        These are the board, with the cores that are kept for others taken; the nodes that it cannot have, as bits; and
-        the next instant (s) at which others may be free, at the end of a reservation; 0: there is none.
-        """
-        end, own = begin + job.limit, job.reservation
-        barred, again = 0, inf
-        parts: list[tuple[SlurmReservation, dict[int, int]]] = []
-        for each, nodes in self._nodes.items():
-            if each is own:
-                continue
-            if each.start < end and begin < each.end:
-                cores = self._cores[each]
-                barred |= nodes & ~sum(1 << node for node in cores)
-                parts += [(each, cores)] if cores and own is None else []
-                again = min(again, each.end)
-        if own is not None and not own.flex:
-            barred |= ~self._nodes[own] if own.start <= begin and end <= own.end else -1
-            parts += [(own, self._cores[own])] if self._cores[own] else []
-        later = 0.0 if again == inf else float(int(again) + 1)
-        return (self._without(board, job, parts) if parts else board), barred, later
-
-    @staticmethod
-    def _without(board: Board, job: Pending, parts: Iterable[tuple[SlurmReservation, dict[int, int]]]) -> Board:
-        """Return a board whose kept cores are taken: those of others, or all but those of a job's own reservation."""
-        table, running = board.table.copy(), board.running
-        for each, cores in parts:
-            inside = [held for held in board.running if held.reservation is each]
-            used = dict.fromkeys(cores, 0.0)
-            for held in inside:
-                for node, amount in zip(held.allocation.numbers, held.allocation.amounts[0].tolist(), strict=True):
-                    used[node] = used.get(node, 0.0) + amount
-            free = {node: float(table.free[0][node]) for node in cores}
-            if each is job.reservation:
-                taken = {node: free[node] - max(count - used[node], 0.0) for node, count in cores.items()}
-                running = inside
-            else:
-                taken = {node: min(max(count - used[node], 0.0), free[node]) for node, count in cores.items()}
-                running = [held for held in running if held.reservation is not each]
-            rows = [(node, amount, 0.0, 0.0) for node, amount in taken.items() if amount > 0]
-            if rows:
-                table.take(Allocation.of(rows))
-        return board.like(table, running)
-
-
-def turns_of(reservations: Iterable[SlurmReservation]) -> Iterator[float]:
+def _turns_of(reservations: Iterable[SlurmReservation]) -> Iterator[float]:
     """Yield the instants (s) at which reservations begin and end."""
     for each in reservations:
         yield each.start
@@ -231,7 +152,7 @@ class Calendar:
     """
 
     def __init__(self, reservations: Sequence[SlurmReservation]) -> None:
-        self._turns = sorted({*turns_of(reservations)})
+        self._turns = sorted({*_turns_of(reservations)})
         self._passed = 0
 
     def next(self, now: float) -> float:

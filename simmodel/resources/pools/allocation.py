@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.platform.switches import switch_numbers
+from simmodel.platform.node_lists import switch_numbers
 from simmodel.resources.pools.placements import (
     Request,
     fewest,

@@ -216,7 +216,10 @@ def _nodes(record: dict[str, str]) -> list[NodeRecord]:
 def _cpus(record: dict[str, str]) -> int:
     given = record.get("cpus") or record.get("procs")
     if given:
-        return whole(given) or 1
+        count = whole(given)
+        if count is None or count < 1:
+            raise InputError(f"CPUs must be >= 1, got {shown(given)}")
+        return count
     return prod(whole(record.get(name.lower(), "1")) or 1 for name in _CPUS)
 
 

@@ -20,8 +20,16 @@ from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.conf import includes_of, is_conf, is_gres, read_conf, read_gres
-from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes, with_gres
-from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, switches_of
+from simmodel.twin.slurm.partitions import (
+    Group,
+    groups_of,
+    note_nodes,
+    partition_of,
+    qos_queues,
+    queues_of,
+    switches_of,
+    with_gres,
+)
 from simmodel.twin.slurm.policies import policy_of, slurm_of
 from simmodel.twin.slurm.records import NodeRecord, ReservationRecord, Site
 from simmodel.twin.slurm.rest import SlurmRest

@@ -197,16 +197,16 @@ def test_the_main_loop_ends_once_all_partitions_are_closed() -> None:
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 8))])
 def test_counted_processors_are_nodes_of_one_core(seed: int) -> None:
     """Their board follows starts and ends, that of nodes takes over the state in each cycle."""
-    rng = np.random.default_rng(seed)
-    limits = rng.choice([60, 300, 3600, 86400], 60)
+    count, rng = up_to(60, 40), np.random.default_rng(seed)
+    limits = rng.choice([60, 300, 3600, 86400], count)
     jobs = [
         Job(id=i + 1, submit=int(at), run=float(limit * part), requested=float(limit), processors=int(width))
         for i, (at, limit, part, width) in enumerate(
             zip(
-                np.cumsum(rng.exponential(200, 60)),
+                np.cumsum(rng.exponential(200, count)),
                 limits,
-                rng.uniform(0, 1, 60),
-                rng.choice([1, 1, 2, 8, 20], 60),
+                rng.uniform(0, 1, count),
+                rng.choice([1, 1, 2, 8, 20], count),
                 strict=True,
             )
         )

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.slurm.accounts import Accounts, Association
+from simmodel.policies.slurm.clocks import Turn
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.reservations import SlurmReservation, reservations_of
 from simmodel.policies.slurm.settings import SlurmConf
@@ -165,6 +168,53 @@ def test_plans_go_around_a_reservation() -> None:
     assert found[3][0] >= found[1][0] + 100
 
 
+def test_starts_that_slurmctld_made() -> None:
+    """Four nodes of two cores: n1 is for FLEX jobs from 64 s on, a core of n3 and all of n4 are reserved, n2 is away.
+
+    slurmctld 22.05.8 started both FLEX jobs at once, the second on the core of n3 that is kept for others; the jobs for
+    that at 12 and 32 s, one after another, while their plans kept n3 from job 6; this at 37 s, job 7 behind it at 77 s,
+    and job 5 of ten minutes at 187 s, when the reservations were over. It refused job 8.
+    """
+
+    def asked(id: int, submit: float, cores: int, minutes: float, run: float, options: str) -> Job:
+        limit = 60 * minutes
+        return Job(
+            id=id,
+            submit=submit,
+            run=run + 0.02,
+            requested=limit,
+            nodes=1,
+            cores_per_node=cores,
+            user="ada",
+            options=options,
+        )
+
+    jobs = [
+        asked(0, 2.00, 1, 1, 1, "-w n1"),  # so that the main loop has run at 5 s
+        asked(1, 7.10, 2, 5, 100, "--reservation=flex"),
+        asked(2, 7.11, 1, 1, 5, "--reservation=flex"),
+        asked(3, 7.12, 1, 1, 20, "--reservation=core"),
+        asked(4, 7.13, 1, 1, 5, "--reservation=core"),
+        asked(9, 7.14, 2, 1, 5, "--reservation=core"),
+        asked(8, 7.15, 1, 1, 5, "--reservation=deny"),
+        asked(5, 7.16, 2, 10, 5, ""),
+        asked(6, 7.17, 1, 1, 30, "-w n3"),
+        asked(7, 7.18, 1, 1, 5, "-w n3"),
+    ]
+    rules = Slurm(
+        SlurmConf(bf_interval=10.0, bf_resolution=1),
+        timing=SlurmTiming(main_first=-3.0, backfill_first=-2.34, completing=0.0045),
+        reservations=reservations_of(
+            "flex:nodes=n1:start=64:end=184:users=ada:flex;away:nodes=n2:start=5:end=185:users=bob;"
+            "core:nodes=n3:start=5:end=185:users=ada:cores=1;deny:nodes=n4:start=5:end=185:users=-ada"
+        ),
+    )
+    result = simulate(cluster(4, 2), jobs, rules)
+    found = {row["job"]: (int(row["start"] + 0.9), row["nodes"][0]) for row in result.runs.rows()}
+    assert found.pop(0)[0] < 4
+    assert found == {1: (8, 0), 2: (8, 2), 3: (13, 2), 4: (33, 2), 6: (38, 2), 7: (78, 2), 5: (188, 0)}
+
+
 def test_unknown_reservations_and_nodes_are_told() -> None:
     report = str(simulate(cluster(), [job(1, 0, 1, 1, 10, "other")], kept("course:nodes=n[2-3]:start=0:end=9")).report)
     assert "leaves out --reservation=other of 1 job, such as 1" in report
@@ -207,5 +257,66 @@ def test_wrong_reservations_are_refused(text: str, message: str) -> None:
         reservations_of(text)
 
 
+def test_two_reservations_of_one_name_are_refused() -> None:
+    with pytest.raises(InputError, match="reservations: a name is given twice"):
+        kept("a:nodes=n1;a:nodes=n2")
+
+
 def test_a_reservation_without_end_is_one() -> None:
     assert SlurmReservation(name="a", nodes="n1").text == "a:nodes=n1:start=0"
+
+
+class Eager(Slurm):
+    """It leaves no cycle out."""
+
+    def settled(self, now: float, turn: Turn | None) -> bool:
+        """Return no."""
+        return False
+
+
+@given(st.integers(0, 10**6))
+def test_nobody_has_what_is_kept_for_others(seed: int) -> None:
+    """Of drawn jobs and reservations: starts keep to them, and cycles that are left out would start nothing."""
+    rng = np.random.default_rng(seed)
+    whole = SlurmReservation(name="whole", nodes="n[1-2]", start=float(rng.integers(200)), end=500, flex=seed % 3 == 0)
+    part = SlurmReservation(name="part", nodes="n[3-4]", start=0, end=float(rng.integers(300, 900)), cores=[1, 2])
+    jobs = []
+    for i in range(30):
+        cores, limit = int(rng.integers(1, 4)), int(rng.integers(1, 7))
+        name = str(rng.choice(["", "", "whole", "part"]))
+        jobs.append(
+            Job(
+                id=i,
+                submit=float(rng.integers(400)),
+                run=float(rng.integers(1, 60 * limit + 1)),
+                requested=60 * limit,
+                nodes=int(rng.integers(1, 3)),
+                cores_per_node=cores,
+                options=f"--reservation={name}" if name else "",
+            )
+        )
+    jobs.sort(key=lambda job: job.submit)
+    runs = simulate(cluster(4, 3), jobs, Slurm(timing=TIMING, reservations=[whole, part])).runs
+    again = simulate(cluster(4, 3), jobs, Eager(timing=TIMING, reservations=[whole, part])).runs
+    assert runs["start"].tolist() == again["start"].tolist()
+    by_id = {job.id: job for job in jobs}
+    used: dict[tuple[int, float, int], float] = {}
+    for row in runs.rows():
+        job, start, nodes = by_id[row["job"]], int(row["start"]), set(row["nodes"])
+        end, own = start + (job.requested or 0.0), job.options.rpartition("=")[2]
+        if own == "whole" and not whole.flex:
+            assert whole.start <= start
+            assert end <= whole.end
+            assert nodes <= {0, 1}
+        elif own != "whole":
+            assert end <= whole.start or start >= whole.end or not nodes & {0, 1}
+        if own == "part":
+            assert end <= part.end
+            assert nodes <= {2, 3}
+        if not own and start < part.end:
+            for other in runs.rows():
+                if not by_id[other["job"]].options and other["start"] <= row["start"] < other["end"]:
+                    for node in nodes & {*other["nodes"]} & {2, 3}:
+                        key = node, row["start"], row["job"]
+                        used[key] = used.get(key, 0.0) + by_id[other["job"]].cores_per_node
+    assert all(amount <= {2: 2, 3: 1}[node] for (node, *_), amount in used.items())

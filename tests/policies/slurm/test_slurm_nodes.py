@@ -110,6 +110,12 @@ def test_nodes_of_trees_that_do_not_meet_are_not_mixed() -> None:
     assert choose(free(1, 1, 1), Shape(Request(3, nodes=3)), 0b111, layout=layout) is None
 
 
+def test_of_trees_alike_that_with_the_lowest_weight_is_taken() -> None:
+    nodes = [SlurmNodes(names="n[3-4]", weight=9)]
+    layout = Layout(["n1", "n2", "n3", "n4"], 4, nodes, switches_of("s:nodes=n[1-2];t:nodes=n[3-4]"))
+    assert choose(free(1, 1, 1, 1), Shape(Request(2, nodes=2)), 0b1111, layout=layout) == [(0, 1), (1, 1)]
+
+
 def test_switches_below_themselves_are_refused() -> None:
     with pytest.raises(InputError, match="switch s is below itself"):
         Layout(["a"], 1, (), [SlurmSwitch(name="s", switches="t"), SlurmSwitch(name="t", switches="s")])

@@ -194,7 +194,9 @@ class _Reader:
                 return None
             run = limit or _ENDLESS
             if not isfinite(cancel):
-                self._count("still running", "as long as their limit")
+                ended = last.get("status", -1) != -1
+                what = "ended, but with a run time that is negative or not told" if ended else "still running"
+                self._count(what, "as long as their limit")
         _, plus, component = str(name).rpartition("+")
         line = SubmitLine.of(first.get("submit_line") or self._line_of(name), int(component) if plus else None)
         where = self._where(name, first, line)

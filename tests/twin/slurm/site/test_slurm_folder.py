@@ -195,9 +195,11 @@ def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:
         "4|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T12:02:00|00:10:00|1|PREEMPTED|ann|batch||sbatch run.sh",
         "4|2024-05-01T12:02:00|2024-05-01T12:06:00|2024-05-01T12:09:00|00:10:00|1|COMPLETED|ann|batch||sbatch run.sh",
         sacct_line(5, more="old|"),
+        sacct_line(6, run=-60),
     ]
     found = read_folder(site_folder(tmp_path, lines))
-    one, two, four = found.recorded
+    one, two, four, six = found.recorded
+    assert six.job.run == 600.0
     assert (one.job.cancel, one.start) == (300.0, inf)
     assert (two.job.run, two.start) == (600.0, 60.0)
     assert (four.job.submit, four.start, four.job.run) == (0.0, 60.0, 180.0)
@@ -206,6 +208,7 @@ def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:
         "jobs: still running: 1 (as long as their limit)",
         "jobs: still waiting: 1 (left out: when they run is not known)",
         "jobs: requeued: 1 (one job each: as first submitted, with the run time of the last start)",
+        "jobs: ended, but with a run time that is negative or not told: 1 (as long as their limit)",
     ]
 
 

@@ -1,15 +1,15 @@
-"""``simmodel slurm read`` and ``replay``: a site's Slurm from its own files, and its schedule as simulated."""
+"""Schedule as a site's Slurm does: read its files, simulate its schedule, and change its settings."""
 
 from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, arguments, command, group
-from simmodel.commands.outputs import files, write_and_say
-from simmodel.commands.progress import PROGRESS
-from simmodel.commands.values import number, output, source
+from simmodel.commands.outputs import PROGRESS, files, write_and_say
+from simmodel.commands.values import argument, arguments, command, group, number, output, source
 
-__all__ = ["read", "replayed"]
+__all__ = ["EXAMPLES", "read", "replayed"]
+
+EXAMPLES = ("simmodel slurm read site", "simmodel slurm replay site --set bf_interval=60")
 
 _SITE = arguments(
     argument(

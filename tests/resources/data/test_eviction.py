@@ -257,11 +257,11 @@ def test_rules_of_ones_own() -> None:
 
 
 def test_packages_offer_rules_as_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    offered = [SimpleNamespace(name="mine", value="tests.policies.test_eviction:SmallestFirst")]
+    offered = [SimpleNamespace(name="mine", value="tests.resources.data.test_eviction:SmallestFirst")]
     monkeypatch.setattr(
         "importlib.metadata.entry_points", lambda group: offered if group == "simmodel.evictions" else []
     )
-    table = Entries[Any]({"own": "simmodel.policies.eviction:FirstIn"}, group="simmodel.evictions")
+    table = Entries[Any]({"own": "simmodel.resources.data.eviction:FirstIn"}, group="simmodel.evictions")
     assert table["own"].__name__ == "FirstIn"
     assert sorted(table) == ["mine", "own"]
     assert table["mine"].__name__ == "SmallestFirst"
