@@ -37,6 +37,7 @@ __all__ = ["Forecast"]
 
 INFINITY = float("inf")
 _ON_TIME = ("completed", "timeout")
+_UNASKED = 500  # starts after which a queue that nobody asks for is no longer followed
 
 
 class Forecast(Observer, Shown):
@@ -306,6 +307,8 @@ class Forecast(Observer, Shown):
         if run.place is self._pool and (not self._stale or self._queue_known):
             self._started.append((run.job, run.started))
             self._changes += 1
+            if self._stale and len(self._started) > _UNASKED:
+                self._discard()
 
     def job_ended(self, run: Run, status: str) -> None:
         """Compare an end with the projection."""
@@ -330,6 +333,7 @@ class Forecast(Observer, Shown):
     def _discard(self) -> None:
         self._stale = True
         self._queue_known = False
+        self._started = []
 
     def __repr__(self) -> str:
         return f"<Forecast of {self.cluster.name} at {self.cluster.env.now:g} s by {self.by} times>"

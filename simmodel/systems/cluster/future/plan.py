@@ -277,7 +277,7 @@ class ProjectedEasy:
         self._free_now = free
         self._ends = sorted([each[:3] for each in running])
         self._past = 0  # ends that have come
-        self._head = self._waiting_from(0)  # number of the first that waits
+        self._head = self._true.index(None) if None in self._true else len(self._true)  # number of the first that waits
         self._promised: float | None = None  # start promised to the head (s); none: not known
         self._extra_then = 0  # processors left over then
         # What has brought it about, in order.
@@ -295,12 +295,6 @@ class ProjectedEasy:
         self._asked: tuple[Any, float, int] | None = None  # job, instant and decision of the last answer
         self._simulate(-INFINITY, INFINITY, 0.0, now)
         self._supposed = bool(self._begun)  # whether a decision was assumed that starts work
-
-    def _waiting_from(self, number: int) -> int:
-        starts = self._starts
-        while number < len(starts) and starts[number] is not None:
-            number += 1
-        return number
 
     def _simulate(self, before: float, width: float, planned: float, now: float | None = None) -> int:
         """Simulate decisions up to an instant, or up to one that could also start a job (hot path).

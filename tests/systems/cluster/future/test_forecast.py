@@ -314,6 +314,21 @@ def test_the_cost_does_not_grow_with_what_happened_before() -> None:
     assert kept[1][1] <= kept[0][1] + 40
 
 
+def test_a_queue_that_nobody_asks_for_is_not_followed_for_long() -> None:
+    env = Environment()
+    cluster = Cluster(env, 4, "easy", name="a")
+    broker = Broker(env, [cluster], "sgs-t")
+    forecast = cluster.forecast()
+    for i in range(1500):
+        broker.submit(Job(id=i, processors=4, run=1, requested=2), at=i)
+    env.run(until=2)
+    assert forecast.of(Job(processors=1, run=1)).start == 3
+    env.run()
+    assert len(forecast._started) <= 501
+    assert not forecast._queue_known
+    assert forecast.of(Job(processors=4, run=1)).start == env.now
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
 def test_runs_past_their_expected_end_are_seen_by_kept_futures_too(policy: str) -> None:
     env = Environment()
