@@ -231,6 +231,8 @@ def loaded(mutant: Mutant, folder: Path, limit: int, tests: list[str], seconds: 
     if not some:
         return "(not run)"
     found = killed_by(mutant, folder, 2 * limit, some)
+    if found == "time" or found.startswith("exit -"):
+        return "(cut)"
     return found or ("(survived)" if len(some) == len(tests) else "(cut)")
 
 

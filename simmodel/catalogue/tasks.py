@@ -34,7 +34,7 @@ from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.foundation.errors import InputError, Plain, shown, unknown
 from simmodel.foundation.loading import check_count, held, one_sentence, parse_toml, read_bytes, source_name
 from simmodel.generators.arrivals import arrive, works_over_time
-from simmodel.generators.draws import Streams
+from simmodel.generators.distributions import Streams
 from simmodel.generators.families import only_possible, with_families
 from simmodel.generators.settings import GENERATORS
 from simmodel.generators.task_kinds import TASK_KINDS, Work

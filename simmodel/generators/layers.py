@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.errors import InputError
-from simmodel.generators.draws import Amount, Count, Streams, amounts, counts, streams
+from simmodel.generators.distributions import Amount, Count, Streams, amounts, counts, streams
 from simmodel.work.task import DataObject, Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow

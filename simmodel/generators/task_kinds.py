@@ -11,7 +11,7 @@ import numpy as np
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, Plain, unknown
 from simmodel.foundation.units import parse_quantity
-from simmodel.generators.draws import Amount, Count, Streams
+from simmodel.generators.distributions import Amount, Count, Streams
 from simmodel.generators.layers import layered, layered_with_costs, with_costs
 from simmodel.generators.tasksets import changed, database, mix, mixture, random_tasks
 from simmodel.work.task import DataObject, Task
@@ -37,7 +37,7 @@ class TaskKind(Fields):
     count
         the parameter that is the number of tasks
     streams
-        whether ``rng`` is :class:`~simmodel.generators.draws.Streams`
+        whether ``rng`` is :class:`~simmodel.generators.distributions.Streams`
     in_text
         whether text can specify its parameters; otherwise they need a file
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simmodel.foundation.errors import InputError
-from simmodel.generators.draws import Amount, Count, Streams, amounts, counts, streams, whole, whole_counts
+from simmodel.generators.distributions import Amount, Count, Streams, amounts, counts, streams, whole, whole_counts
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report

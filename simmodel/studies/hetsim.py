@@ -24,7 +24,7 @@ from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
-    from simmodel.generators.draws import Amount
+    from simmodel.generators.distributions import Amount
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.twin.advisor import Advice
     from simmodel.twin.config import TwinConfig
-    from simmodel.twin.routing.turnaround import Turnarounds
     from simmodel.twin.sources import Source
+    from simmodel.twin.turnaround import Turnarounds
 
 __all__ = ["check_act", "check_config", "check_source", "follow", "opened"]
 

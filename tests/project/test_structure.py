@@ -16,14 +16,14 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 134_030, "files": 546}
+SIZES = {"lines": 134_030, "files": 493}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {
     "private names of others": 39,
     "questions after the kind": 0,
-    "loose parameters, per mille": 47,
-    "loose roles": 26,
+    "loose parameters, per mille": 46,
+    "loose roles": 15,
     "files in the largest folder": 20,
     "exported names": 400,
     "names at the top": 45,

@@ -66,9 +66,9 @@ def run(options: argparse.Namespace) -> None:
     from contextlib import ExitStack
 
     from simmodel.twin.config import read_config
-    from simmodel.twin.routing.turnaround import Turnarounds
     from simmodel.twin.running import follow, opened
     from simmodel.twin.serving import StatusServer
+    from simmodel.twin.turnaround import Turnarounds
 
     config = read_config(options.config, trust=options.trust)
     with ExitStack() as stack:

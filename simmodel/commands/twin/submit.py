@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
     from pathlib import Path
 
     from simmodel.foundation.errors import InputError, printable
-    from simmodel.twin.routing.submitting import (
+    from simmodel.twin.submitting import (
         Unclear,
         choose,
         new_token,

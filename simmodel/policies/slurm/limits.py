@@ -241,7 +241,10 @@ class Quotas:
         last = first + (now - first) // period * period
         if last <= self._counted:
             return False
-        at = max(self._counted, first - period)
+        at = self._counted
+        if at == -inf:  # a twin's time is that since 1970
+            begin = min([job.started for job in self._running.values()], default=last)
+            at = max(first + ((begin - first) // period - 1) * period, first - period)
         while self._spends and at < last:
             before, at = at, at + period if self._running else last
             for each in self._spent.values():

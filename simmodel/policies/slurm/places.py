@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simmodel.foundation.errors import InputError
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.board import Board, Held, Kept, Site
 from simmodel.policies.slurm.layout import Layout, SlurmSwitch
@@ -34,6 +35,11 @@ class SlurmPlaces:
     settings, partitions, nodes, switches, reservations
         those of the policy
 
+    Raises
+    ------
+    InputError
+        two reservations have one name
+
     Attributes
     ----------
     boards
@@ -51,6 +57,8 @@ class SlurmPlaces:
         reservations: Sequence[SlurmReservation] = (),
     ) -> None:
         self.reservations = {each.name: each for each in reservations}
+        if len(self.reservations) < len(reservations):
+            raise InputError("a name is given twice", place="reservations")
         self._settings = settings
         self._partitions = partitions
         self._nodes = nodes

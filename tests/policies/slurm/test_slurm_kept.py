@@ -257,6 +257,11 @@ def test_wrong_reservations_are_refused(text: str, message: str) -> None:
         reservations_of(text)
 
 
+def test_two_reservations_of_one_name_are_refused() -> None:
+    with pytest.raises(InputError, match="reservations: a name is given twice"):
+        kept("a:nodes=n1;a:nodes=n2")
+
+
 def test_a_reservation_without_end_is_one() -> None:
     assert SlurmReservation(name="a", nodes="n1").text == "a:nodes=n1:start=0"
 

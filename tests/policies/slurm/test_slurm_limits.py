@@ -164,6 +164,17 @@ def test_safe_limits_count_what_jobs_may_use() -> None:
     assert not list(site.quotas.exhausted())
 
 
+def test_minutes_are_counted_from_the_first_job_on_in_the_time_of_a_twin() -> None:
+    """Half a minute of four CPUs in 2026: two CPU minutes are used."""
+    site = Site(Qos(name="two", limits=Limits(grp_tres_mins={"cpu": 2})), settings=MINUTELY)
+    job = site.job("cy", 4, qos="two")._replace(started=1.795e9)
+    site.quotas.started(job)
+    site.quotas.ended(job.number, 1.795e9 + 33)
+    assert site.reason("cy", qos="two") == "QOSGrpCPUMinutesLimit"
+    site.quotas.ended(site.runs("cy", 1), 1.795e9 + 34)
+    assert site.quotas.state()["minutes"]["counted"] > 1.79e9
+
+
 def test_without_priority_multifactor_nothing_is_used_up() -> None:
     site = Site(Qos(name="one", limits=Limits(grp_tres_mins={"cpu": 1}, grp_wall=60.0)))
     site.quotas.ended(site.runs("cy", 8, qos="one"), 1000.0)

@@ -206,9 +206,9 @@ def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:
     assert listed(tmp_path) == [
         "job 5: partition=old (left out: the site has no such partition)",
         "jobs: still running: 1 (as long as their limit)",
-        "jobs: ended, but with a run time that is negative or not told: 1 (as long as their limit)",
         "jobs: still waiting: 1 (left out: when they run is not known)",
         "jobs: requeued: 1 (one job each: as first submitted, with the run time of the last start)",
+        "jobs: ended, but with a run time that is negative or not told: 1 (as long as their limit)",
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simmodel.twin.routing.submitting import read_submission, script_file
+from simmodel.twin.submitting import read_submission, script_file
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.toml import write_toml
-from simmodel.twin.routing.submitting import new_token
+from simmodel.twin.submitting import new_token
 from tests.helpers.paths import ROOT
 from tests.helpers.slurm_cluster import PROGRAMS, SlurmCluster, require, running, wait_until
 

@@ -14,7 +14,9 @@ from simmodel import Cluster, Environment, Job
 from simmodel.cli import main
 from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
-from simmodel.twin.routing.submitting import (
+from simmodel.twin.serving import StatusServer
+from simmodel.twin.status import Status
+from simmodel.twin.submitting import (
     MARK,
     RoutedCluster,
     RouteSettings,
@@ -24,9 +26,7 @@ from simmodel.twin.routing.submitting import (
     read_submission,
     submit,
 )
-from simmodel.twin.routing.turnaround import Turnarounds
-from simmodel.twin.serving import StatusServer
-from simmodel.twin.status import Status
+from simmodel.twin.turnaround import Turnarounds
 from tests.helpers.new_process import printed
 
 TOKEN = "0123456789abcdef"
@@ -115,7 +115,7 @@ def test_after_a_lost_answer_the_token_is_looked_up(tmp_path: Path) -> None:
 def test_while_a_cluster_may_have_the_job_it_is_not_submitted_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simmodel.twin.routing.submitting.sleep", lambda _: None)
+    monkeypatch.setattr("simmodel.twin.submitting.sleep", lambda _: None)
     first, second = Commands(tmp_path / "a", LATE), Commands(tmp_path / "b", ACCEPTS)
     (first.folder / "silent").touch()
     settings, submission = settings_of(first, second), read_submission([])
@@ -251,7 +251,7 @@ def test_a_submission_loads_little() -> None:
     program = """
 import sys
 import simmodel.commands.twin.submit
-from simmodel.twin.routing import submitting
+from simmodel.twin import submitting
 slow = {"numpy", "simpy", "networkx", "pandas", "http", "email", "secrets", "concurrent"}
 print(sorted(slow & {name.partition(".")[0] for name in sys.modules}))
 """
