@@ -209,9 +209,7 @@ class JobExecution:
         if self.talks and self.traffic.runs(former):
             self.traffic.resize(former, run)
         elif self.plans:
-            run._end = end = now + job._duration / speed
-            run.callbacks = self._ends
-            run._number = env.plan(run, end, self._priority)  # as plan_end does, without a call
+            self.plan_end(run, now + job._duration / speed)
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)
         self._core.tell("job_resized", run, before, former.grant)

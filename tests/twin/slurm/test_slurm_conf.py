@@ -164,6 +164,7 @@ def test_age_counts_nothing_without_the_database() -> None:
         ("ClusterName=c\nNodeName=n1 CPUs=many", "NodeName=n1: must be a number"),
         ("ClusterName=c\nNodeName=n1 CPUs=-4", "NodeName=n1: CPUs must be >= 1, got '-4'"),
         ("ClusterName=c\nNodeName=n1\nPartitionName=a Nodes=n1 MaxTime=soon", "PartitionName=a: must be a duration"),
+        ("NodeName=n[1-3] CPUs=4\nNodeName=n[3-4] CPUs=8", r"NodeName: must be of one line each, got n3 in several"),
     ],
 )
 def test_malformed_lines_are_refused(text: str, message: str) -> None:
