@@ -441,7 +441,7 @@ _AS_THEY_ARE: Mapping[Any, tuple[type, ...]] = {
     int | str | None: (int, str, type(None)),
     Demand: (dict,),
 }
-"""The types of which values of a field need no conversion, by the type of the field."""
+"""The types of which values of a field need no conversion, or that of a whole number, by the type of the field."""
 _KINDS: tuple[type, ...] = (Demand, *KINDS.values())
 _FIELDS: Mapping[type, Mapping[str, tuple[type, ...]]] = {
     kind: {
@@ -455,6 +455,8 @@ _WORDS: Mapping[type, Mapping[str, tuple[str, ...]]] = {
     for kind in _KINDS
 }
 _WIDEST = 2**63
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_DEFAULTS: dict[type, tuple[tuple[str, Any], ...]] = {}
 
 
 def _at_once(kind: type[Value], values: dict[str, Any]) -> Value | None:
@@ -464,15 +466,19 @@ def _at_once(kind: type[Value], values: dict[str, Any]) -> Value | None:
     """
     fields = _FIELDS[kind]
     for name, value in values.items():
-        made = type(value)
-        if made not in fields.get(name, ()) or (made is int and not -_WIDEST < value < _WIDEST):
+        made, taken = type(value), fields.get(name, ())
+        if made is int and not -_WIDEST < value < _WIDEST:
             return None
+        if made not in taken:
+            if made is not int or float not in taken:
+                return None
+            values[name] = float(value)
     for name, words in _WORDS[kind].items():
         if values.get(name, words[0]) not in words:
             return None
     try:
         if "request" in values:
-            request = _at_once(Demand, values["request"])
+            request = _at_once(Demand, dict(values["request"]))
             return None if request is None else kind(**{**values, "request": request})
         return kind(**values)
     except (TypeError, ValueError):
@@ -494,13 +500,22 @@ def read_fields(values: Mapping[str, Any], kind: type[Value]) -> Value:
 def plain_fields(value: Any) -> dict[str, Plain]:
     """Return the fields of a value that differ from their defaults, as plain values."""
     found = {}
-    for field in attrs.fields(type(value)):
-        given = getattr(value, field.name)
-        default = field.default
-        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-            default = default.factory()
+    for name, default in _defaults(type(value)):
+        given = getattr(value, name)
         if given != default:
-            found[field.name] = _plain_value(given)
+            found[name] = given if type(given) in _PLAIN else _plain_value(given)
+    return found
+
+
+def _defaults(kind: type[attrs.AttrsInstance]) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a kind with their defaults."""
+    found = _DEFAULTS.get(kind)
+    if found is None:
+        made = [(each.name, each.default) for each in attrs.fields(kind)]
+        found = _DEFAULTS[kind] = tuple(
+            (name, default.factory() if isinstance(default, attrs.Factory) else default)  # type: ignore[arg-type]
+            for name, default in made
+        )
     return found
 
 

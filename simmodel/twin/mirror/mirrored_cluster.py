@@ -149,8 +149,6 @@ class MirroredCluster:
         Otherwise the cluster has to be built from scratch.
         """
         dependents = self.ledger.dependents(entry)
-        if not dependents:
-            return self._follow(entry)
         for each in dependents:
             if self.ledger.wish(each) == "out":
                 self._take_out(each, "cancelled")
