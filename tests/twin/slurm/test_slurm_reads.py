@@ -15,7 +15,7 @@ from tests.helpers.paths import PACKAGE
 from tests.helpers.slurm_stub import ALL, JOB, READERS, calls, write_stub
 
 TWIN = sorted((PACKAGE / "twin").rglob("*.py"))
-STARTS_PROGRAMS = {"programs.py", "embedded.py", "routing/submitting.py", "hooks/pbs_hook.py"}
+STARTS_PROGRAMS = {"programs.py", "embedded.py", "submitting.py", "hooks/pbs_hook.py"}
 
 
 def test_the_stand_ins_fail_on_what_writes(tmp_path: Path) -> None:
