@@ -16,6 +16,7 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.slurm.accounts import Accounts
+from simmodel.policies.slurm.alike import AlikeCycle
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.holds import Records
@@ -35,6 +36,8 @@ from simmodel.work.job import OVER
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.options import ClusterOptions
+    from simmodel.policies.slurm.board import Pending
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["Slurm", "SlurmTiming"]
@@ -200,6 +203,7 @@ class Slurm(Policy):
         self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
+        self._kept: AlikeCycle | None = None  # the last cycle of the backfill loop, if another may go on from it
         self._noted = False  # whether the last run of the main loop changed jobs
 
     @classmethod
@@ -469,12 +473,10 @@ class Slurm(Policy):
             queue = [job for job in queue if job.job.past is None or not job.job.past.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
-        kinds = None
-        usual = waiting.plain and not any(place.windows for place in view.places)
-        if usual and self._preemption is None and not self.timing.test and len(self._places.boards) == 1:
-            kinds = waiting.kinds
-        cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
+        cycle: BackfillCycle | AlikeCycle | None = None
+        loop: Iterator[tuple[Pending, Allocation | Victims | str]]
         if turn is None:
+            cycle = self._backfill_cycle(view, queue)
             loop = cycle.starts()
         else:
             self._noted = False
@@ -502,7 +504,7 @@ class Slurm(Policy):
             waiting.started(job, runs=first.run is not None)
             if first.run is not None:
                 self._running.started(job, first.run, now, allocation)
-        if turn is not None:
+        if cycle is None:
             self._noted = self._noted or changed
         else:
             self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
@@ -513,6 +515,23 @@ class Slurm(Policy):
         else:
             self._settled.add(turn is not None)
         self._versions = after
+
+    def _backfill_cycle(self, view: View, queue: Sequence[Pending]) -> BackfillCycle | AlikeCycle:
+        """Return a cycle of the backfill loop: the last one, if it can go on."""
+        waiting, now, kept = self._queue, view.now, self._kept
+        self._kept = None
+        usual = waiting.plain and waiting.alike and len(self._places.boards) == 1 and not self.timing.test
+        usual = usual and self._preemption is None and self.accounts is None
+        settings = self.settings
+        if settings.bf_min_age_reserve or settings.bf_min_prio_reserve or not usual:
+            return BackfillCycle(queue, settings, now, self._preemption, self.timing.test)
+        up = queue[0].board.up
+        if any(place.windows for place in view.places) or any(up & nodes != up for nodes in waiting.nodes):
+            return BackfillCycle(queue, settings, now, self._preemption, self.timing.test)
+        if kept is None or not kept.goes_on(queue, now, waiting.kinds):
+            kept = AlikeCycle(queue, settings, now, waiting.kinds)
+        self._kept = kept
+        return kept
 
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of priority/multifactor again, if it is time."""

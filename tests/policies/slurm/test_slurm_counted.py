@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 
 from simmodel import Job, simulate
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.policies.slurm.alike import AlikeCycle
 from simmodel.policies.slurm.backfill import BackfillCycle, kind_of
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.main_loop import main_cycle
@@ -65,8 +66,8 @@ def cluster(seed: int, settings: SlurmConf) -> tuple[Board, list[Pending], list[
 
 def backfill(seed: int, settings: SlurmConf, *, short: bool) -> Found:
     board, queue, running = cluster(seed, settings)
-    kinds = Counter([kind_of(job) for job in queue]) if short else None
-    cycle = BackfillCycle(queue, settings, NOW, None, kinds)
+    kinds = Counter([kind_of(job) for job in queue])
+    cycle = AlikeCycle(queue, settings, NOW, kinds) if short else BackfillCycle(queue, settings, NOW)
     starts = []
     for job, given_nodes in cycle.starts():
         allocation = cast(Allocation, given_nodes)
@@ -103,7 +104,7 @@ def test_a_cycle_ends_once_none_left_can_start() -> None:
     site = Site(SlurmPartition(name="batch"), 0b1111)
     job = cast(Any, SimpleNamespace(state="waiting"))
     queue = [Pending(job, Request(4 if not i else 1), board, site, 3600, 0.0, 0.0, i) for i in range(400)]
-    cycle = BackfillCycle(queue, settings, NOW, None, Counter([kind_of(each) for each in queue]))
+    cycle = AlikeCycle(queue, settings, NOW, Counter([kind_of(each) for each in queue]))
     assert not list(cycle.starts())
     assert (cycle.tested, cycle.marked) == (1, True)
 
@@ -120,7 +121,7 @@ def test_jobs_for_which_no_node_is_left_are_not_counted_as_tested() -> None:
     for number, (width, limit) in enumerate([(2, 2 * 86400), (1, 3600), (1, 3600), (1, 300)]):
         job = cast(Any, SimpleNamespace(state="waiting"))
         queue.append(Pending(job, Request(width), board, site, limit, 0.0, 0.0, number))
-    cycle = BackfillCycle(queue, settings, NOW, None, Counter([kind_of(each) for each in queue]))
+    cycle = AlikeCycle(queue, settings, NOW, Counter([kind_of(each) for each in queue]))
     assert [job.number for job, _ in cycle.starts()] == [3]
 
 
