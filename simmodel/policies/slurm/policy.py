@@ -108,6 +108,11 @@ class _Events(Observer):
         self.submitted: list[LiveJob] = []  # the jobs that were: all, or those with options
         self.cancelled: list[LiveJob] = []
 
+    @property
+    def now(self) -> float:
+        """The present instant (s)."""
+        return float(self._env.now)
+
     def job_submitted(self, job: LiveJob, /) -> None:
         """Note when a job was submitted, and its place in the order of submissions."""
         self.events.append((float(self._env.now), None))
@@ -200,11 +205,13 @@ class Slurm(Policy):
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
-        self._settled: set[bool] = set()  # the loops (main: True) that started nothing since a change
+        self._settled: set[str] = set()  # the loops that started nothing since a change: main, full, backfill
+        self._cut = False  # whether the last run of the main loop would end for its depth
+        self._quiet = False  # whether the coming runs of both loops change nothing until something happens
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
         self._kept: AlikeCycle | None = None  # the last cycle of the backfill loop, if another may go on from it
-        self._noted = False  # whether the last run of the main loop changed jobs
+        self._noted = self._full_noted = False  # whether the last run, and full run, of the main loop changed jobs
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -318,6 +325,8 @@ class Slurm(Policy):
 
     def state(self) -> Any:
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
+        if self._events is not None:
+            self._pass_to(self._events.now, self._events.events)
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
@@ -365,6 +374,7 @@ class Slurm(Policy):
             yield from self._cycle(view, None)
             self._backfill.over(*self._last_cycle)
         self._idle = not view.waiting.count
+        self._quiet = self._rests(view)
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
 
@@ -385,20 +395,61 @@ class Slurm(Policy):
 
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
-        found = (
-            min(self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run) if waiting else inf
-        )
-        found = min(found, self._records.next_turn)
+        found = self._records.next_turn
+        if self._quiet:
+            found = min([found, *(board.ends[0] for board in self._places.boards.values() if board.ends)])
+        elif waiting:
+            found = min(found, self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run)
         if self._scans is not None:
             ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
             first = min(*ends, self._stops.next_end, inf)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
+    def _rests(self, view: View) -> bool:
+        """Whether no run of a loop changes anything until a job is submitted or ends, or the limit of one has passed.
+
+        Time alone starts nothing here: there are no options of jobs, accounts, windows, preemption or scans.
+        """
+        if self._idle or len(self._settled) < 3 or not (self._queue.plain and self._places.counted):
+            return False
+        if self._preemption is not None or self._scans is not None or self.accounts is not None:
+            return False
+        if self.settings.multifactor or self.settings.bf_min_age_reserve > 0:
+            return False
+        if self._completing.some or self._completing.next_run < inf or self._stops.some:
+            return False
+        if [place.version for place in view.places] != self._versions or any(place.windows for place in view.places):
+            return False
+        return all(not board.ends or board.ends[0] > view.now for board in self._places.boards.values())
+
+    def _pass_to(self, now: float, events: list[tuple[float, Run | None]]) -> None:
+        """Pass over the runs before an instant (s) that changed nothing, and the submissions that woke no loop."""
+        while self._quiet:
+            main, backfill = self._main.next(True), self._backfill.next(True)
+            at = min(main.at, backfill.at)
+            if at >= now or (events and events[0][0] <= at and events[0][1] is not None):
+                return
+            if events and events[0][0] <= at:
+                submitted, _ = events.pop(0)
+                for clock in (self._main, self._backfill):
+                    clock.ask(submitted)
+                    clock.pass_to(at)
+            elif main.at <= at:
+                self._main.ran(main)
+                if main.full:
+                    self._noted = self._full_noted
+                if self._noted:
+                    self._backfill.ask(at)
+            else:
+                self._backfill.ran(backfill)
+                self._backfill.over(*self._last_cycle)
+
     def _note(self, view: View, now: float) -> None:
         """Note what has happened since the last decision, in order."""
         clocks = (self._main, self._backfill)
         events = self._events.events if self._events is not None else []
+        self._pass_to(now, events)
         idle = self._idle
         for at, run in events:
             for clock in clocks:
@@ -458,6 +509,8 @@ class Slurm(Policy):
         if versions != self._versions or self._stops.some or begins:
             self._settled.clear()
         if self.settled(now, turn):
+            if turn is not None and turn.full:
+                self._noted = self._full_noted
             return
         if self._running.renew(now, self._completing, plain=waiting.plain):
             waiting.renew(self._running.held)
@@ -479,7 +532,7 @@ class Slurm(Policy):
             cycle = self._backfill_cycle(view, queue)
             loop = cycle.starts()
         else:
-            self._noted = False
+            self._noted = self._cut = False
             loop = main_cycle(
                 queue,
                 self.settings,
@@ -487,6 +540,7 @@ class Slurm(Policy):
                 preemption=self._preemption,
                 note=self._note_reason,
                 partitions=self._places.names,
+                cut=self._note_cut,
             )
         changed = False
         for job, given in loop:
@@ -512,8 +566,12 @@ class Slurm(Policy):
         after = [place.version for place in view.places]
         if after != versions or self._completing.some:
             self._settled.clear()
+        elif turn is None:
+            self._settled.add("backfill")
         else:
-            self._settled.add(turn is not None)
+            self._settled.update(["full" if turn.full else "main"] if self._cut else ["full", "main"])
+            if turn.full or not self._cut:
+                self._full_noted = self._noted
         self._versions = after
 
     def _backfill_cycle(self, view: View, queue: Sequence[Pending]) -> BackfillCycle | AlikeCycle:
@@ -539,6 +597,10 @@ class Slurm(Policy):
             self._settled.clear()
             self._backfill.ask(now)
 
+    def _note_cut(self) -> None:
+        """Note that a run of the main loop ends for its depth, unless it is full."""
+        self._cut = True
+
     def _note_reason(self) -> None:
         """Note that the main loop has noted why a job waits."""
         self._noted = True
@@ -547,7 +609,7 @@ class Slurm(Policy):
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
 
         Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
-        a limit has passed they move, so that later jobs may start. The first full run after others is not left out.
+        a limit has passed they move, so that later jobs may start. A full run after others that were cut is not left out.
         """
         if turn is None and self._preemption is None and self._places.counted:
             if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
@@ -560,7 +622,7 @@ class Slurm(Policy):
             not self._queue.plain and any(job.wishes.timed for job in self._queue.jobs)
         ):
             return False
-        return not (turn is not None and turn.full) and (turn is not None) in self._settled
+        return ("backfill" if turn is None else "full" if turn.full else "main") in self._settled
 
 
 _NEED_ACCOUNTS = {
