@@ -415,13 +415,12 @@ class Slurm(Policy):
             return False
         if self._preemption is not None or self._scans is not None or self.accounts is not None:
             return False
-        if self.settings.multifactor or self.settings.bf_min_age_reserve > 0:
-            return False
-        if self._completing.some or self._completing.next_run < inf or self._stops.some:
+        if self.settings.multifactor or self._completing.some or self._completing.next_run < inf or self._stops.some:
             return False
         if [place.version for place in view.places] != self._versions or any(place.windows for place in view.places):
             return False
-        return all(not board.ends or board.ends[0] > view.now for board in self._places.boards.values())
+        now = view.now
+        return all(self.settled(now, turn) for turn in (None, Turn(now), Turn(now, full=True)))
 
     def _pass_to(self, now: float, events: list[tuple[float, Run | None]]) -> None:
         """Pass over the runs before an instant (s) that changed nothing, and the submissions that woke no loop."""
@@ -609,7 +608,7 @@ class Slurm(Policy):
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
 
         Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
-        a limit has passed they move, so that later jobs may start. A full run after others that were cut is not left out.
+        a limit has passed they move, so that later jobs may start. A full run is not left out after one that was cut.
         """
         if turn is None and self._preemption is None and self._places.counted:
             if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
