@@ -22,7 +22,7 @@ import numpy as np
 from simmodel import simulate, start
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, RouteSpec, SiteSpec
 from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
-from simmodel.results.data_set import DataSet
+from simmodel.results.streams import DataSet
 from simmodel.work import ChunkedWorkload, File, Job, Workload
 
 CORES = 64  # of a host

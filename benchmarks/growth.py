@@ -34,7 +34,7 @@ from machine import many_processors
 
 from simmodel import Environment, Network, TaskSet, Workload, simulate, start, what_if
 from simmodel.environment import quiet_garbage_collector
-from simmodel.futures.light import predict
+from simmodel.futures.start_times import predict
 from simmodel.generators import grid_jobs, layered_with_costs, tiered_grid
 from simmodel.platform import BrokerSpec, ClusterSpec, LinkSpec, PartitionSpec
 from simmodel.scheduling.registry import policy_names

@@ -15,7 +15,7 @@ import simpy
 
 from simmodel.catalogue import load_platform
 from simmodel.environment import Environment, quiet_garbage_collector
-from simmodel.generators.costs import layered_with_costs
+from simmodel.generators.layers import layered_with_costs
 from simmodel.generators.tasksets import database
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec

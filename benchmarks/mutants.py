@@ -10,6 +10,13 @@ or by using up the CPU time (``--limit``), and survives if all pass.
 With ``--against REVISION`` the survivors also run with the tests of another commit: one that these kill is a lost kill.
 ``--long`` gives lost kills the tests with the marker ``long`` and all examples of Hypothesis, as in CI. Each row of the
 printed CSV is one mutant. The checkout is never changed, only clones of its HEAD in a temporary folder.
+
+Far cheaper with a map of which tests run which lines. ``--make-map FILE`` writes it: it runs the tests of the packages
+and the recorded figures once under coverage (``pip install coverage``), with ``--against`` those of another commit.
+``--map FILE`` (and ``--against-map`` beside ``--against``) then tries each mutant in a fork of one process that has
+collected these tests: only those that run its line, fastest first, until one fails or ``--limit`` is used up. Then the
+mutant survived all tests that ran, which is printed as ``(cut)``; one on a line that no test runs is ``(not run)``. See
+``tests_of_lines.py``.
 """
 
 from __future__ import annotations
@@ -18,11 +25,14 @@ import argparse
 import ast
 import copy
 import csv
+import importlib.util
+import json
 import os
 import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -47,6 +57,7 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Mult: ast.Div,
     ast.Div: ast.Mult,
 }
+PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no")
 LONG = ("-m", "not exhaustive and not live and not notebooks", "--hypothesis-profile=thorough")
 
 
@@ -140,15 +151,14 @@ def near(file: str, folder: Path) -> list[str]:
     return first if inner == package else [*first, package]
 
 
-def killed_by(mutant: Mutant, folder: Path, limit: int, options: tuple[str, ...] = ()) -> str:
-    """Return the first test that fails on a mutant in a clone, or an empty text if it survives."""
+def killed_by(mutant: Mutant, folder: Path, limit: int, tests: list[str], options: tuple[str, ...] = ()) -> str:
+    """Return the first of some tests that fails on a mutant in a clone, or an empty text if it survives."""
     path = folder / mutant.file
     source = path.read_bytes()
     path.write_bytes(source[: mutant.begin] + mutant.new.encode() + source[mutant.end :])
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", *options]
     try:
         done = subprocess.run(
-            [*command, *near(mutant.file, folder)],
+            [*PYTEST, "-x", *options, *tests],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5)),
@@ -164,6 +174,68 @@ def killed_by(mutant: Mutant, folder: Path, limit: int, options: tuple[str, ...]
     return "" if done.returncode == 0 else (failed or [f"exit {done.returncode}"])[0]
 
 
+def with_plugin(folder: Path, packages: list[str], *fds: int, **variables: str) -> subprocess.Popen[str]:
+    """Start the tests of a map in a clone, with the plugin."""
+    paths = os.pathsep.join([str(folder), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [*PYTEST, "-p", "tests_of_lines", *(f"tests/{package}" for package in packages), "tests/project/test_lock.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        pass_fds=fds,
+    )
+
+
+def commit(folder: Path) -> str:
+    """Return the commit at HEAD."""
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def make_map(file: Path, folder: Path, packages: list[str]) -> None:
+    """Write the map of the tests of a clone."""
+    said, _ = with_plugin(folder, packages, MUTANTS_MAP=str(file)).communicate()
+    print(said.strip().splitlines()[-1])
+    file.write_text(json.dumps({"commit": commit(folder), **json.loads(file.read_text())}))
+
+
+def by_map(numbered: dict[int, Mutant], file: Path, folder: Path, packages: list[str], limit: int) -> Iterator[Any]:
+    """Yield the number of each mutant and what kills it in a clone, or a text in brackets if nothing does."""
+    known = json.loads(file.read_text())
+    if subprocess.run(["git", "diff", "--quiet", known["commit"], "HEAD", "--", "simmodel"], cwd=folder).returncode:
+        sys.exit(f"{file}: simmodel has changed since the map was made, at {known['commit'][:8]}; make it again")
+    reading, writing = os.pipe()
+    mutants = [{"number": number, **mutant._asdict()} for number, mutant in numbered.items()]
+    todo = folder / "mutants.todo"
+    todo.write_text(json.dumps({"mutants": mutants, "out": writing, "limit": limit}))
+    process = with_plugin(folder, packages, writing, MUTANTS_MAP=str(file.resolve()), MUTANTS_TODO=str(todo))
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        for answer in map(json.loads, lines):
+            found = answer["by"] if answer["state"] == "killed" else f"({answer['state']})"
+            if answer["state"] == "load":
+                seconds = dict(zip(known["tests"], known["seconds"], strict=True))
+                found = loaded(numbered[answer["number"]], folder, limit, answer["of"], seconds)
+            yield answer["number"], found
+    said, _ = process.communicate()
+    if process.returncode:
+        sys.exit(f"the tests of the map ended with status {process.returncode}:\n{said}")
+
+
+def loaded(mutant: Mutant, folder: Path, limit: int, tests: list[str], seconds: dict[str, float]) -> str:
+    """Return what kills a mutant of code that runs while its module loads, of as many tests as the limit allows."""
+    spent = accumulate(seconds[test] for test in tests)
+    some = [test for test, until in zip(tests, spent, strict=True) if until < limit]
+    if not some:
+        return "(not run)"
+    found = killed_by(mutant, folder, 2 * limit, some)
+    if found == "time" or found.startswith("exit -"):
+        return "(cut)"
+    return found or ("(survived)" if len(some) == len(tests) else "(cut)")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--packages", nargs="+", default=["systems", "policies", "resources"])
@@ -173,22 +245,57 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=240, help="CPU seconds of the tests of a mutant")
     parser.add_argument("--against", help="a commit, whose tests survivors run too")
     parser.add_argument("--long", action="store_true", help="lost kills run with the long tests as well")
+    parser.add_argument("--make-map", type=Path, metavar="FILE", help="write which tests run which lines, and end")
+    parser.add_argument("--map", type=Path, metavar="FILE", help="only the tests that run the line of a mutant")
+    parser.add_argument("--against-map", type=Path, metavar="FILE", help="the map of the tests of --against")
     options = parser.parse_args()
-    mutants = drawn(options.packages, options.seed)[options.first : options.first + options.number]
+    if options.make_map and importlib.util.find_spec("coverage") is None:
+        parser.error("--make-map: needs the package coverage: pip install coverage")
+    if options.map and bool(options.against) != bool(options.against_map):
+        parser.error("--map: needs --against-map beside --against")
+    with TemporaryDirectory() as top:
+        if options.make_map:
+            make_map(options.make_map.resolve(), clone(Path(top, "now"), options.against), options.packages)
+        else:
+            judge(options, Path(top))
+
+
+def judge(options: argparse.Namespace, top: Path) -> None:
+    """Print what kills each mutant."""
+    last = options.first + options.number
+    mutants = dict(enumerate(drawn(options.packages, options.seed)))
+    mutants = {number: mutants[number] for number in range(options.first, min(last, len(mutants)))}
+    now = clone(top / "now", None)
+    before = clone(top / "before", options.against) if options.against else None
     out = csv.writer(sys.stdout)
     out.writerow(["number", "place", "old", "new", "killed by", "before", "long"])
-    with TemporaryDirectory() as top:
-        now = clone(Path(top, "now"), None)
-        before = clone(Path(top, "before"), options.against) if options.against else None
-        for number, mutant in enumerate(mutants, options.first):
-            old = (ROOT / mutant.file).read_bytes()[mutant.begin : mutant.end].decode()
-            found, was, long = killed_by(mutant, now, options.limit), "", ""
-            if not found and before is not None:
-                was = killed_by(mutant, before, options.limit)
-                if was and options.long:
-                    long = killed_by(mutant, now, 4 * options.limit, LONG)
-            out.writerow([number, f"{mutant.file}:{mutant.line}", old[:80], mutant.new[:80], found, was, long])
-            sys.stdout.flush()
+
+    def killers(numbered: dict[int, Mutant], folder: Path, file: Path | None) -> Iterator[tuple[int, str]]:
+        if file is not None:
+            yield from by_map(numbered, file, folder, options.packages, options.limit)
+        else:
+            for number, mutant in numbered.items():
+                yield number, killed_by(mutant, folder, options.limit, near(mutant.file, folder)) or "(survived)"
+
+    def write(number: int, *found: str) -> None:
+        mutant = mutants[number]
+        old = (ROOT / mutant.file).read_bytes()[mutant.begin : mutant.end].decode()
+        out.writerow([number, f"{mutant.file}:{mutant.line}", old[:80], mutant.new[:80], *found])
+        sys.stdout.flush()
+
+    survivors = {}
+    for number, found in killers(mutants, now, options.map):
+        if found.startswith("(") and before is not None:
+            survivors[number] = found
+        else:
+            write(number, found, "", "")
+    if before is not None:
+        left = {number: mutants[number] for number in survivors}
+        for number, was in killers(left, before, options.against_map):
+            long = ""
+            if not was.startswith("(") and options.long:
+                long = killed_by(mutants[number], now, 4 * options.limit, near(mutants[number].file, now), LONG)
+            write(number, survivors[number], was, long)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import numpy as np
 from simmodel.formats.swf import read_swf
 from simmodel.futures import predict_starts
 from simmodel.predictors import Learning, SimilarJobs
-from simmodel.predictors.recent import RecentTwo, Request
+from simmodel.predictors.similar import RecentTwo, Request
 from simmodel.runs.scenario import simulate, start
 from simmodel.scheduling import Observer, Predictor
 from simmodel.work import LiveJob, Run, Workload

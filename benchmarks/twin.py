@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from simmodel import Policy, Portfolio
-from simmodel.futures import light, worker_pool
+from simmodel.futures import start_times, worker_pool
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.twin import Advisor, AuditLog, Demand, Ended, Event, Mirror, Started, Submitted, Twin
 from simmodel.twin.sources import Refused
@@ -127,13 +127,13 @@ class Endless(Policy):
 def missed() -> None:
     """The time from a missed deadline to the advice of the fallback, by the clock."""
     deadline = 0.5
-    run_all, begun = light.run_all, [0.0]
+    run_all, begun = start_times.run_all, [0.0]
 
     def noting(*arguments: Any, **options: Any) -> Any:
         begun[0] = time.perf_counter()
         return run_all(*arguments, **options)
 
-    light.run_all = noting
+    start_times.run_all = noting
     for what, mirror in (
         ("1,000 nodes, 250 running, 500 waiting", busy_mirror(250, 500, 1000)),
         ("counts, 5,000 running, 10,000 waiting", busy_mirror(5000, 10_000)),
@@ -149,7 +149,7 @@ def missed() -> None:
             show(f"{what}: from the deadline to the advice", 1e3 * over, "ms", "at most 50")
             for process in list(pool._processes.values()):
                 process.terminate()
-    light.run_all = run_all
+    start_times.run_all = run_all
 
 
 PARTS: dict[str, Callable[[], None]] = {"cycles": cycles, "missed": missed}

@@ -20,7 +20,7 @@ import numpy as np
 from simmodel import Cluster, Environment, Workload
 from simmodel.environment import quiet_garbage_collector
 from simmodel.formats.swf import read_swf
-from simmodel.futures.light import predict
+from simmodel.futures.start_times import predict
 from simmodel.futures.whatif import what_if
 from simmodel.runs.scenario import simulate
 from simmodel.snapshots.cluster import ClusterSnapshot

@@ -102,7 +102,7 @@ def _run(words: list[str]) -> int:
         options = parser.read(arguments)
     except SystemExit as end:  # of argparse: after the help, or an error
         return int(end.code or 0)
-    from simmodel.commands.progress import bar_settled
+    from simmodel.commands.outputs import bar_settled
     from simmodel.foundation.loading import limits
 
     if getattr(options, "trust", False):

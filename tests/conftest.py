@@ -14,10 +14,16 @@ from tests.helpers import few_cases, stable_ids
 from tests.helpers.examples import FEW
 from tests.helpers.stable_ids import pytest_generate_tests, pytest_make_parametrize_id
 
+BLOCKS = pytest.StashKey[int]()
+
 __all__ = ["pytest_generate_tests", "pytest_make_parametrize_id"]
 
-# Thousands of tests stay in memory: each look for garbage among all of it takes a second.
+# Thousands of tests stay in memory: each look for garbage among all of it takes a second, and all looks took a third of
+# the time. By default only _garbage_goes_once_it_is_much looks; with all examples, in CI, the collector works as usual.
 gc.set_threshold(50_000, 20, 20)
+gc.disable()
+MUCH = 3_000_000
+"""Blocks of memory, some 200 MB, that tests may leave behind before the collector looks."""
 os.environ["MPLBACKEND"] = "agg"  # no windows, here and in the processes that tests start
 # Tests interrupt processes, which inherit that a shell ignores SIGINT in what it starts in the background.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -41,6 +47,33 @@ def _no_figure_is_left() -> Iterator[None]:
     yield
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close("all")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Turn the collector on if all examples of Hypothesis run."""
+    session.stash[BLOCKS] = sys.getallocatedblocks()
+    if settings.default.max_examples > FEW:
+        gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _garbage_goes_once_it_is_much(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the collector look once tests have left much behind."""
+    yield
+    stash = request.session.stash
+    if sys.getallocatedblocks() > stash[BLOCKS] + MUCH:
+        gc.collect()
+        stash[BLOCKS] = sys.getallocatedblocks()
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    """Have the collector of garbage work in a test as it does for users."""
+    before = gc.isenabled()
+    gc.enable()
+    yield
+    if not before:
+        gc.disable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -305,7 +305,7 @@ def test_a_long_report_is_cut_in_print_and_whole_in_the_error(env: Environment) 
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def alone(monkeypatch: pytest.MonkeyPatch, collector: None) -> Iterator[None]:
     """No other test's unfinished simulation keeps the collector quiet meanwhile."""
     before = gc.get_threshold()
     monkeypatch.setattr(environment, "_quiet", environment._Quiet())

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.loading import decode, in_memory, one_sentence, peek, read_blocks, source_name
+from simmodel.foundation.loading import Source, decode, held, in_memory, one_sentence, peek, read_blocks, source_name
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import COLUMNS, Workload
+
+if TYPE_CHECKING:
+    from simmodel.work.workflow import Workflow
 
 __all__ = [
     "FORMATS",
@@ -24,6 +27,7 @@ __all__ = [
     "check_format",
     "format_of",
     "is_workflow",
+    "load_workflow",
     "looks_like",
     "read_file",
 ]
@@ -56,8 +60,14 @@ def _is_gwf(lines: list[str]) -> bool:
     return any(len(line.split("\t")) in (28, 29, 30) for line in lines)
 
 
+_COMPLETED = "JobId="  # how each line of jobcomp/filetxt begins
+
+
 def _is_sacct(lines: list[str]) -> bool:
-    return bool(lines) and "|" in lines[0] and "jobid" in lines[0].lower().split("|")
+    first = lines[0] if lines else ""
+    return ("|" in first and "jobid" in first.lower().split("|")) or (
+        first.startswith(_COMPLETED) and " UserId=" in first
+    )
 
 
 def _is_pbs(lines: list[str]) -> bool:
@@ -86,7 +96,7 @@ _ON_A_LINE = re.compile(r"line (\d+)")
 
 
 def by_blocks(
-    read: Callable[..., Workload], *, head: bool = False, quotes: bool = False
+    read: Callable[..., Workload], *, head: bool = False, unless: str = "", quotes: bool = False
 ) -> Callable[..., ChunkedWorkload]:
     """Return a function of a file and options that reads a log in chunks.
 
@@ -96,6 +106,8 @@ def by_blocks(
         the reader of whole files
     head
         whether the first line that is not blank names the columns
+    unless
+        how a file begins that has no such line
     quotes
         whether a line may go on inside quotation marks
 
@@ -113,8 +125,9 @@ def by_blocks(
             names, lines, empty = b"", 0, True
             for block in read_blocks(file, quotes=quotes):
                 if head and not names:
-                    names = re.match(rb"\s*[^\n]*\n?", block)[0]  # type: ignore[index] # it matches anything
                     first = block
+                    if not (unless and block.startswith(unless.encode())):
+                        names = re.match(rb"\s*[^\n]*\n?", block)[0]  # type: ignore[index] # it matches anything
                 else:
                     first = names + block
                     lines -= names.count(b"\n")
@@ -158,13 +171,17 @@ _GWF, _SACCT = _reader("simmodel.formats.gwf:read_gwf"), _reader("simmodel.forma
 _CGSIM, _PBS = _reader("simmodel.formats.cgsim_jobs:read_cgsim_jobs"), _reader("simmodel.formats.pbs:read_pbs")
 _SETTINGS = _reader("simmodel.generators.settings:read_settings")
 _CSV = _reader("simmodel.formats.named_columns:read_columns")
-_BATSIM = _reader("simmodel.formats.batsim.workloads:read_batsim")
+_BATSIM = _reader("simmodel.formats.batsim:read_batsim")
 
 FORMATS: Mapping[str, Format] = {
     "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, _SWF, _SWF_IN_CHUNKS),
     "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, _GWF, by_blocks(_GWF)),
     "sacct": Format(
-        "Slurm accounting: output of sacct --parsable2", (".sacct",), _is_sacct, _SACCT, by_blocks(_SACCT, head=True)
+        "Slurm accounting: output of sacct --parsable2, or file of jobcomp/filetxt",
+        (".sacct",),
+        _is_sacct,
+        _SACCT,
+        by_blocks(_SACCT, head=True, unless=_COMPLETED),
     ),
     "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
     "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),
@@ -309,3 +326,35 @@ def _first_lines(file: Path | IO[bytes]) -> list[str]:
     if b"\0" in data:
         raise InputError("must be text, got binary data", source=source_name(file))
     return [line for line in decode(data).splitlines() if line.strip()]
+
+
+def load_workflow(path: Source, *, format: str | None = None, **options: Any) -> Workflow:
+    """Read a workflow from a file.
+
+    Parameters
+    ----------
+    path
+        the file, ``-`` (standard input) or an open file; its format is detected from its ending (``.dax``, ``.dot``,
+        ``.xml.gz`` and so on), else its content
+    format
+        a name of :data:`WORKFLOW_FORMATS`, if it cannot be detected
+    options
+        passed to the reader: ``repair=True``, ``memory_unit=...``
+
+    Raises
+    ------
+    InputError
+        the file is missing, the format is unknown, or the reader rejects the file or an option
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "two.dot")
+    ...     _ = file.write_text('digraph { 1 [size="2e9"] 2 [size="3e9"] 1 -> 2 [size="800"] }')
+    ...     load_workflow(file)
+    <Workflow two: 2 tasks, 1 edges, 1 data objects>
+    """
+    check_format(format, WORKFLOW_FORMATS)
+    if str(path) == "":
+        raise InputError("must be the path of a workflow, got ''", place="path")
+    workflow: Workflow = read_file(held(path), "workflow", WORKFLOW_FORMATS, format, options)
+    return workflow

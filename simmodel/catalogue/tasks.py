@@ -29,13 +29,12 @@ import attrs
 import numpy as np
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
-from simmodel.catalogue.formats import looks_like
-from simmodel.catalogue.workflows import load_workflow
+from simmodel.catalogue.formats import load_workflow, looks_like
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.foundation.errors import InputError, Plain, shown, unknown
 from simmodel.foundation.loading import check_count, held, one_sentence, parse_toml, read_bytes, source_name
 from simmodel.generators.arrivals import arrive, works_over_time
-from simmodel.generators.draws import Streams
+from simmodel.generators.distributions import Streams
 from simmodel.generators.families import only_possible, with_families
 from simmodel.generators.settings import GENERATORS
 from simmodel.generators.task_kinds import TASK_KINDS, Work
@@ -44,6 +43,7 @@ from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
 __all__ = ["load_tasks", "make_work", "parameters_in", "task_names"]
+
 
 _FAMILIES = ("families", "types", "partial", "reconfiguration")
 _ARRIVALS = ("rate", "gap", "max_delay", "start")

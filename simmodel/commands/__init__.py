@@ -1,6 +1,6 @@
 """The commands of the command line.
 
-A command is a function that :func:`~simmodel.commands.arguments.command` declares, with its arguments and examples; its
+A command is a function that :func:`~simmodel.commands.values.command` declares, with its arguments and examples; its
 docstring is the description in the help, and it may return an exit status. Only the module of the chosen command is
 imported, and modules imported only to run it are imported in the function: help is shown without numpy.
 """
@@ -58,10 +58,10 @@ ACTIONS = {
 _SEVERAL = {
     "compare": ("portfolio",),
     "experiments": ("calibrate", "optimise", "resume", "sensitivity"),
-    "judging": ("identify", "verify"),
-    "slurm sites": ("slurm read", "slurm replay"),
+    "judging": ("explain", "identify", "verify"),
+    "slurm": ("slurm read", "slurm replay"),
     "twin operating": ("twin check", "twin release", "twin run", "twin status", "twin watchdog"),
-    "twin replay": ("twin replay-audit",),
+    "twin replay": ("twin replay-audit", "twin shadow"),
     "twin scheduler": ("twin describe", "twin install-hooks"),
     "twin waiting": ("twin explain", "twin predict"),
 }

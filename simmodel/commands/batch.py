@@ -6,10 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import argument, command
 from simmodel.commands.outputs import database, files, label, live, page, picture, plot, watched, write_and_say
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
-from simmodel.commands.values import output, seconds
+from simmodel.commands.values import argument, command, output, seconds
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
@@ -104,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_batsim(result: JobRecord, path: Path, work: str | Workload) -> None:
-    from simmodel.formats.batsim.jobs_csv import write_batsim_jobs
+    from simmodel.formats.batsim import write_batsim_jobs
 
     write_batsim_jobs(result, path, None if isinstance(work, str) else work)
 
@@ -116,7 +115,7 @@ def _work(options: argparse.Namespace) -> tuple[str | Workload, ClusterSpec | No
     path = Path(options.log)
     if not path.is_file() or not looks_like(path, "batsim"):
         return options.log, None
-    from simmodel.formats.batsim.workloads import read_batsim, read_batsim_run
+    from simmodel.formats.batsim import read_batsim, read_batsim_run
 
     if str(options.platform).lower().endswith((".xml", ".xml.gz")):
         return read_batsim_run(path, options.platform)

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.outputs import database, files, label, page, picture, plot, write_and_say
 from simmodel.commands.shared import (
     HORIZON,
@@ -22,7 +21,7 @@ from simmodel.commands.shared import (
     see_working_folder,
     split_names,
 )
-from simmodel.commands.values import number, output, seconds
+from simmodel.commands.values import argument, command, group, number, output, seconds
 from simmodel.foundation.errors import InputError
 
 if TYPE_CHECKING:

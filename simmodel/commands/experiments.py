@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.commands.arguments import Declared, argument, arguments, command
-from simmodel.commands.outputs import files, picture, plot, write_and_say
-from simmodel.commands.progress import PROGRESS
+from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
 from simmodel.commands.shared import FORCE, TRUST, WORKERS, kept_runs, kept_study, process_pool
-from simmodel.commands.values import output, source
+from simmodel.commands.values import Declared, argument, arguments, command, output, source
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -6,10 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.options import kind_arguments, kind_options
-from simmodel.commands.outputs import files, picture, plot, write_and_say
-from simmodel.commands.progress import PROGRESS
+from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
 from simmodel.commands.shared import (
     HETSIM,
     POLICIES,
@@ -19,10 +16,12 @@ from simmodel.commands.shared import (
     WORKLOAD,
     kept_runs,
     kept_study,
+    kind_arguments,
+    kind_options,
     process_pool,
     split_names,
 )
-from simmodel.commands.values import output, share, source
+from simmodel.commands.values import argument, command, group, output, share, source
 
 
 def _seeds(text: str) -> int | list[int]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.shared import SEED
-from simmodel.commands.values import at_least_one, output, positive, seconds, source
+from simmodel.commands.values import argument, at_least_one, command, group, output, positive, seconds, source
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.writing import STDOUT
 

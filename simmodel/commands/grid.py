@@ -6,11 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.outputs import database, files, live, page, picture, plot, watched, write_and_say
-from simmodel.commands.progress import PROGRESS
-from simmodel.commands.shared import SEED, TRUST, UNTIL, see_working_folder
-from simmodel.commands.values import output, source
+from simmodel.commands.outputs import PROGRESS, database, files, live, page, picture, plot, watched, write_and_say
+from simmodel.commands.shared import ELSEWHERE, SEED, TRUST, UNTIL, see_working_folder
+from simmodel.commands.values import argument, command, group, output, source
 
 if TYPE_CHECKING:
     from simmodel.platform.grid import GridSpec
@@ -140,6 +138,7 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
     from simmodel.formats.cgsim_jobs import read_cgsim_jobs
     from simmodel.foundation.errors import InputError, of_class
     from simmodel.platform.grid import GridSpec
+    from simmodel.systems.kinds import kind_named, kind_of_platform, work_of
 
     name = options.config
     if name.removesuffix(".gz").endswith(".json"):
@@ -151,7 +150,11 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
             skip_bad_rows=options.skip_bad_rows,
         )
         return study.grid, study.workload, study.plugin
-    grid = of_class(load_platform(name, trust=options.trust), GridSpec, "a grid", name)
+    spec = load_platform(name, trust=options.trust)
+    if kind_of_platform(spec) is not kind_named("grid"):
+        elsewhere = ELSEWHERE[work_of(spec)]
+        raise InputError(f"must be a grid, got a {kind_of_platform(spec).name}: {elsewhere}", name)
+    grid = of_class(spec, GridSpec, "a grid", name)
     for part in ("sites", "connections"):
         if getattr(options, part) is not None:
             raise InputError(f"--{part} needs a configuration of CGSim (JSON), got {name}")
@@ -204,7 +207,7 @@ def _data_set(options: argparse.Namespace, grid: Any, broker: str) -> Any:
     """Return the writer of a run's data set, which observes the grid from now on; ``None`` if none was requested."""
     from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSIM_STATES, CGSimEvents, CGSimStates
     from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
-    from simmodel.results.data_set import DataSet
+    from simmodel.results.streams import DataSet
 
     if options.db is None and options.csv is None:
         return None

@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from simmodel.commands.arguments import argument, command
-from simmodel.commands.values import one_of
+from simmodel.commands.values import argument, command, one_of
 
 COLUMNS = 100
 """Lines are at most this long."""

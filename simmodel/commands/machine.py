@@ -6,12 +6,19 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.options import kind_arguments, kind_options, platform_for
-from simmodel.commands.outputs import database, files, label, page, picture, plot, write_and_say
-from simmodel.commands.progress import DISPLAY
-from simmodel.commands.shared import HETSIM, SEED, TRUST, UNTIL, WORKLOAD, see_working_folder
-from simmodel.commands.values import output, source
+from simmodel.commands.outputs import DISPLAY, database, files, label, page, picture, plot, write_and_say
+from simmodel.commands.shared import (
+    HETSIM,
+    SEED,
+    TRUST,
+    UNTIL,
+    WORKLOAD,
+    kind_arguments,
+    kind_options,
+    platform_for,
+    see_working_folder,
+)
+from simmodel.commands.values import argument, command, group, output, source
 
 if TYPE_CHECKING:
     from simmodel.results.machine import MachineResult

@@ -5,11 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, command
-from simmodel.commands.options import kind_arguments, kind_options
 from simmodel.commands.outputs import files, label, page, picture, plot, write_and_say
-from simmodel.commands.shared import POLICY, RULES, WORKERS, chosen_policy, process_pool, split_names
-from simmodel.commands.values import at_least_one, output, seed, source
+from simmodel.commands.shared import (
+    POLICY,
+    RULES,
+    WORKERS,
+    chosen_policy,
+    kind_arguments,
+    kind_options,
+    process_pool,
+    split_names,
+)
+from simmodel.commands.values import argument, at_least_one, command, output, seed, source
 from simmodel.foundation.errors import InputError
 from simmodel.platform.options import BrokerOptions
 

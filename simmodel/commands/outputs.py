@@ -1,4 +1,4 @@
-"""The output of a command: which files can be written, standard output as one of them, and the summary."""
+"""The output of a command: its files, standard output as one of them, its summary, and its progress bar."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.arguments import Declared, argument, arguments, group
-from simmodel.commands.values import number, output, source
+from simmodel.commands.values import Declared, argument, arguments, group, number, output, source
 from simmodel.foundation.errors import InputError, missing_extra
 from simmodel.foundation.loading import files_named_in
 from simmodel.foundation.writing import STDOUT, check_output, holds_parquet, replacing
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from simmodel.runs.simulation import Simulation
 
 __all__ = [
+    "DISPLAY",
+    "PROGRESS",
+    "bar_settled",
     "check_outputs",
     "database",
     "files",
@@ -34,6 +37,40 @@ __all__ = [
     "watched",
     "write_and_say",
 ]
+
+
+LASTING = 1.0
+"""Seconds after which a bar appears that was not requested."""
+
+DISPLAY = arguments(
+    argument(
+        "--progress",
+        "show a progress bar (default: in a terminal, if the run takes longer than a second)",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+    ),
+    argument("-q --quiet", "print neither summary nor progress bar"),
+)
+"""The options of the terminal."""
+
+PROGRESS = group("display", DISPLAY)
+
+
+@contextmanager
+def bar_settled(options: argparse.Namespace) -> Iterator[None]:
+    """Set ``options.progress`` to whether the run shows a bar, which appears late if it was not requested."""
+    wanted: bool | None = getattr(options, "progress", False)
+    if wanted is not None:
+        yield
+        return
+    options.progress = not options.quiet and sys.stderr.isatty() and find_spec("tqdm") is not None
+    if not options.progress:
+        yield
+        return
+    from simmodel.records.observers import bars_appear_after
+
+    with bars_appear_after(LASTING):
+        yield
 
 
 def files(*declared: Declared) -> Declared:

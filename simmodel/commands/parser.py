@@ -12,8 +12,7 @@ from shutil import get_terminal_size
 from typing import NoReturn
 
 from simmodel.commands import ACTIONS, MODULES
-from simmodel.commands.arguments import DECLARED
-from simmodel.commands.values import limit, one_of, output, source
+from simmodel.commands.values import DECLARED, limit, one_of, output, source
 
 __all__ = ["ActionParser", "CommandParser", "command_parser"]
 

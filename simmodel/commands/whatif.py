@@ -6,11 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.arguments import argument, command
-from simmodel.commands.outputs import files, picture, plot, write_and_say
-from simmodel.commands.progress import PROGRESS
+from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
 from simmodel.commands.shared import HORIZON, POLICIES, TRUST, WORKERS, process_pool, seed_of, split_names
-from simmodel.commands.values import at_least_one, output, seconds, source
+from simmodel.commands.values import argument, at_least_one, command, output, seconds, source
 
 
 @command(

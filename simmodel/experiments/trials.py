@@ -109,6 +109,8 @@ class Study(Shown):
         self, path: str | Path | None = None, document: Mapping[str, Any] | None = None, *, force: bool = False
     ) -> None:
         self.path = None if path is None else Path(path)
+        if self.path is not None and self.path.is_dir():
+            raise InputError("must be a file, got a folder", source=str(path))
         if self.path is not None and self.path.exists() and self.path.stat().st_size and not is_database(self.path):
             raise InputError("must be a study, got a file that is no SQLite database", source=str(path))
         if document is None and (self.path is None or not self.path.exists()):
@@ -126,7 +128,8 @@ class Study(Shown):
             (number,) = database.execute("PRAGMA application_id").fetchone()
             empty = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if (not empty and number != _APPLICATION) or (empty and document is None):
-                raise InputError("must be a study, got another database", source=str(self.path))
+                instead = "an empty file" if empty else "another database"
+                raise InputError(f"must be a study, got {instead}", source=str(self.path))
             if empty:
                 for statement in _TABLES.split(";"):
                     database.execute(statement)

@@ -15,7 +15,7 @@ from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.scheduling.objectives import MEASURES, Objective
-from simmodel.view.whatif_plots import outcomes as drawn
+from simmodel.view.portfolio_plots import outcomes as drawn
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

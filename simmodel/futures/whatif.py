@@ -24,7 +24,7 @@ from simmodel.foundation.errors import InputError, Plain, Stalled, of_class
 from simmodel.futures.executors import Ended, run_all
 from simmodel.futures.in_worker import Watch
 from simmodel.futures.outcomes import Branch, Following, Outcome, PoliciesBelow, Sample, Starting, follow, sample_of
-from simmodel.futures.run_times import draw_run_times, predictor_for
+from simmodel.futures.start_times import draw_run_times, predictor_for
 from simmodel.futures.what_if_result import WhatIf, scored
 from simmodel.metrics.statistics import replication_seeds
 from simmodel.records.observers import progress_bar

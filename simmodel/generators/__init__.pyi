@@ -5,7 +5,6 @@ from .arrivals import (
     synthetic as synthetic,
     works_over_time as works_over_time,
 )
-from .costs import layered_with_costs as layered_with_costs, with_costs as with_costs
 from .distributions import (
     Distribution as Distribution,
     choice as choice,
@@ -26,10 +25,19 @@ from .estimates import (
 )
 from .families import implementations as implementations, only_possible as only_possible, with_families as with_families
 from .grids import grid_jobs as grid_jobs, tiered_grid as tiered_grid
-from .layers import layered as layered
+from .layers import (
+    layered as layered,
+    layered_with_costs as layered_with_costs,
+    sipht as sipht,
+    with_costs as with_costs,
+)
 from .lublin_feitelson import TYPELESS as TYPELESS, LublinClass as LublinClass, lublin as lublin
-from .mixing import mix as mix, mixture as mixture
 from .phased import JobClass as JobClass, schedtwin as schedtwin
 from .settings import generate as generate, settings_of as settings_of
-from .sipht_workflow import sipht as sipht
-from .tasksets import changed as changed, database as database, random_tasks as random_tasks
+from .tasksets import (
+    changed as changed,
+    database as database,
+    mix as mix,
+    mixture as mixture,
+    random_tasks as random_tasks,
+)

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.foundation.errors import InputError
-from simmodel.generators.distributions import Distribution, GivenDistribution, distribution, exponential, uniform
-from simmodel.generators.draws import stream, whole
+from simmodel.generators.distributions import (
+    Distribution,
+    GivenDistribution,
+    distribution,
+    exponential,
+    stream,
+    uniform,
+    whole,
+)
 from simmodel.generators.tasksets import changed
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow

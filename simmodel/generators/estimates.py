@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.generators.draws import stream, whole_counts
+from simmodel.generators.distributions import stream, whole_counts
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simmodel.foundation.errors import InputError
-from simmodel.generators.draws import Amount, amounts, share, whole
+from simmodel.generators.distributions import Amount, amounts, share, whole
 from simmodel.generators.tasksets import changed
 from simmodel.platform.machine import CPU_CORES, MachineSpec
 from simmodel.work.taskset import TaskSet

@@ -10,7 +10,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import parse_quantity
-from simmodel.generators.draws import Amount, amounts, share, stream, whole
+from simmodel.generators.distributions import Amount, amounts, share, stream, whole
 from simmodel.platform.cluster import NodeSpec
 from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec

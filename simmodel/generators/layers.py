@@ -1,23 +1,31 @@
-"""Random layered task graphs, with the parameters of DAGGEN.
+"""Task graphs: random ones in layers with the parameters of DAGGEN, random run times and data for any, and Sipht.
 
-Source: Suter, Hunold, DAGGEN, a synthetic task graph generator; the parameters as in Hunold, Rauber, Suter,
-"Redistribution aware two-step scheduling for mixed-parallel applications", IEEE Cluster 2008.
+Layers: Suter, Hunold, DAGGEN, a synthetic task graph generator; the parameters as in Hunold, Rauber, Suter,
+"Redistribution aware two-step scheduling for mixed-parallel applications", IEEE Cluster 2008. The shape of Sipht: G.
+Juve, A. Chervenak, E. Deelman, S. Bharathi, G. Mehta, K. Vahi, "Characterizing and profiling scientific workflows",
+FGCS 29(3), 2013.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
-from simmodel.work.task import Task
+from simmodel.foundation.errors import InputError
+from simmodel.generators.distributions import Amount, Count, Streams, amounts, counts, streams
+from simmodel.work.task import DataObject, Task
+from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["layered"]
+__all__ = ["layered", "layered_with_costs", "sipht", "with_costs"]
+
 
 _BLOCK = 1024  # the rows of a matrix are a multiple of this
 _ELEMENT = 8  # bytes of a matrix element
@@ -137,3 +145,145 @@ def _edges(widths: list[int], density: float, jump: int, rng: np.random.Generato
                         break
             edges += [(parent, child) for parent in taken]
     return sorted(edges)
+
+
+def with_costs(
+    work: Workflow | TaskSet,
+    *,
+    run: Amount = (10, 500),
+    objects: Count = (1, 5),
+    size: Amount = (4e6, 300e6),
+    rng: np.random.Generator | Streams,
+) -> Workflow:
+    """Return the workflow with random run times of tasks and random data on each edge, replacing its own.
+
+    Ids, families, cores, memory and priorities stay. The defaults are those of section 5 of HetSim's paper.
+
+    Parameters
+    ----------
+    work
+        the graph
+    run
+        run time of a task on the reference processor, s
+    objects
+        number of data objects of each edge, or an interval of it; their names are ``parent->child#1``,
+        ``parent->child#2`` and so on
+    size
+        size of each data object, bytes
+    rng
+        the random stream, or one each for run times, data sizes and everything else
+
+    Raises
+    ------
+    InputError
+        a parameter is invalid
+
+    >>> from simmodel import Task
+    >>> bare = Workflow([Task(id="a"), Task(id="b"), Task(id="c")], [("a", "b"), ("a", "c")])
+    >>> flow = with_costs(bare, objects=2, rng=np.random.default_rng(1))
+    >>> [edge.data for edge in flow.edges], flow["a"].run
+    ([('a->b#1', 'a->b#2'), ('a->c#1', 'a->c#2')], 243.12...)
+    """
+    flow = work if isinstance(work, Workflow) else work.workflow()
+    other, running, sizing = streams(rng)
+    pairs = [(parent, child) for parent in flow.tasks for child in flow.children(parent)]
+    first = np.concatenate([[0], np.cumsum(counts("objects", objects, len(pairs), other))]).tolist()
+    bytes_of = amounts("size", size, first[-1], sizing, unit="B").tolist()
+    edges = [
+        (parent, child, [DataObject(f"{parent}->{child}#{i + 1 - a}", bytes_of[i]) for i in range(a, b)])
+        for (parent, child), (a, b) in zip(pairs, pairwise(first), strict=True)
+    ]
+    times = amounts("run", run, len(flow), running).tolist()
+    tasks = (
+        attrs.evolve(task, run=seconds, flop=None, run_on={}, inputs=(), outputs=(), started=None, ended=None)
+        for task, seconds in zip(flow, times, strict=True)
+    )
+    return Workflow(tasks, edges, name=flow.name, header=flow.header, report=flow.report)
+
+
+def layered_with_costs(
+    n: int = 100,
+    *,
+    fat: float = 0.5,
+    regular: float = 0.9,
+    density: float = 0.5,
+    jump: int = 1,
+    run: Amount = (10, 500),
+    objects: Count = (1, 5),
+    size: Amount = (4e6, 300e6),
+    rng: np.random.Generator | Streams,
+) -> TaskSet:
+    """Return a random layered graph with run times and data on its edges, as columns.
+
+    Parameters
+    ----------
+    n, fat, regular, density, jump
+        as for :func:`~simmodel.generators.layers.layered`
+    run, objects, size
+        as for :func:`with_costs`
+    rng
+        the random stream, or one each for run times, data sizes and everything else
+
+    Raises
+    ------
+    InputError
+        a parameter is invalid
+
+    >>> work = layered_with_costs(50, density=0.3, rng=np.random.default_rng(1))
+    >>> work, work.workflow().summary()["levels"]
+    (<TaskSet layered-50: 50 tasks, 199 data objects>, 8)
+    """
+    other, running, sizing = streams(rng)
+    shape, counting = other.spawn(2)
+    graph = TaskSet.of(layered(n, fat=fat, regular=regular, density=density, jump=jump, rng=shape))
+    parents = graph.parents or [()] * len(graph)
+    pairs = sorted((parent, child) for child, found in enumerate(parents) for parent in found)
+    first = np.concatenate([[0], np.cumsum(counts("objects", objects, len(pairs), counting))]).tolist()
+    read: list[list[int]] = [[] for _ in parents]
+    written: list[list[int]] = [[] for _ in parents]
+    for (parent, child), (a, b) in zip(pairs, pairwise(first), strict=True):
+        written[parent].extend(range(a, b))
+        read[child].extend(range(a, b))
+    return TaskSet(
+        amounts("run", run, len(graph), running).tolist(),
+        ids=graph.ids,
+        inputs=[tuple(found) for found in read],
+        outputs=[tuple(found) for found in written],
+        sizes=amounts("size", size, first[-1], sizing, unit="B").tolist(),
+        parents=parents,
+        name=graph.name,
+    )
+
+
+_SEARCHES = ("Findterm", "RNAMotif", "Transterm", "Blast")
+_BLASTS = ("Blast_candidate", "Blast_QRNA", "Blast_synteny", "Blast_paralogues")
+
+
+def sipht(patsers: int = 17) -> Workflow:
+    """Return the task graph of one search, without run times and data.
+
+    :func:`~simmodel.generators.layers.with_costs` adds them.
+
+    Parameters
+    ----------
+    patsers
+        number of scans for binding sites; 17 gives the 29 tasks and 33 edges of Pegasus's Sipht_30
+
+    Raises
+    ------
+    InputError
+        the number is below 1
+
+    >>> sipht()
+    <Workflow sipht-29: 29 tasks, 33 edges, 0 data objects>
+    """
+    if patsers < 1:
+        raise InputError(f"must be >= 1, got {patsers!r}", place="patsers")
+    scans = [f"Patser_{i}" for i in range(1, patsers + 1)]
+    edges = [(scan, "Patser_concate") for scan in scans]
+    edges += [(search, "SRNA") for search in _SEARCHES]
+    edges += [("SRNA", "FFN_Parse"), *(("SRNA", blast) for blast in _BLASTS), ("FFN_Parse", "Blast_synteny")]
+    edges += [(each, "SRNA_annotate") for each in ("SRNA", "Patser_concate", *_BLASTS)]
+    names = [*scans, "Patser_concate", *_SEARCHES, "SRNA", "FFN_Parse", *_BLASTS, "SRNA_annotate"]
+    tasks = [Task(id=name, family="Patser" if name in scans else name) for name in names]
+    return Workflow(tasks, edges, name=f"sipht-{len(tasks)}")

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Fields
-from simmodel.generators.draws import stream
+from simmodel.generators.distributions import stream
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:

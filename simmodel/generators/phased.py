@@ -14,7 +14,7 @@ import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import Plain
-from simmodel.generators.draws import stream
+from simmodel.generators.distributions import stream
 from simmodel.work.workload import Workload
 
 __all__ = ["SCHEDTWIN", "JobClass", "schedtwin"]

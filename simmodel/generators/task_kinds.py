@@ -11,11 +11,9 @@ import numpy as np
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, Plain, unknown
 from simmodel.foundation.units import parse_quantity
-from simmodel.generators.costs import layered_with_costs, with_costs
-from simmodel.generators.draws import Amount, Count, Streams
-from simmodel.generators.layers import layered
-from simmodel.generators.mixing import mix, mixture
-from simmodel.generators.tasksets import changed, database, random_tasks
+from simmodel.generators.distributions import Amount, Count, Streams
+from simmodel.generators.layers import layered, layered_with_costs, with_costs
+from simmodel.generators.tasksets import changed, database, mix, mixture, random_tasks
 from simmodel.work.task import DataObject, Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import GivenEdge, Workflow
@@ -39,7 +37,7 @@ class TaskKind(Fields):
     count
         the parameter that is the number of tasks
     streams
-        whether ``rng`` is :class:`~simmodel.generators.draws.Streams`
+        whether ``rng`` is :class:`~simmodel.generators.distributions.Streams`
     in_text
         whether text can specify its parameters; otherwise they need a file
 

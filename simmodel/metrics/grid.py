@@ -8,6 +8,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import show_quantity
+from simmodel.metrics.report import duration
 from simmodel.work.prepare import told_apart
 from simmodel.work.table import Table, distinct
 
@@ -178,7 +179,7 @@ _SUMS = (*_COUNTS, "waited", "wait", "ran", "wall", "held", "used", "bytes_in", 
 
 def site_lines(table: Table, states: Mapping[str, int]) -> list[str]:
     """Return the lines of a summary: the numbers of jobs by state, and those of the busiest sites."""
-    heads = f"{'cores':>9}{'jobs':>9}{'failed':>8}{'queue time':>12}{'used':>8}{'in':>10}{'out':>10}"
+    heads = f"{'cores':>9}{'jobs':>9}{'failed':>8}{'queue time':>14}{'used':>8}{'in':>10}{'out':>10}"
     lines = ["  states  " + ", ".join(f"{count:,} {state}" for state, count in states.items())]
     lines.append(f"  {'site':<24}{heads}")
     rows = list(table.rows())
@@ -186,9 +187,15 @@ def site_lines(table: Table, states: Mapping[str, int]) -> list[str]:
         moved = "".join(f"{show_quantity(float(f'{row[name]:.3g}'), 'B'):>10}" for name in ("bytes_in", "bytes_out"))
         lines.append(
             f"  {row['site'][:23]:<24}{row['cores']:>9,}{row['jobs']:>9,}{row['failed']:>8,}"
-            f"{row['queue_time']:>11.4g}s{row['utilisation']:>8.1%}{moved}"
+            f"{duration(row['queue_time']):>14}{_share(row['utilisation']):>8}{moved}"
         )
+    if len(rows) - 1 > _SHOWN:
+        lines.insert(-1, f"  and {len(rows) - 1 - _SHOWN:,} more")
     return lines
+
+
+def _share(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.1%}"
 
 
 _SHOWN = 12  # sites in a summary

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
     from simmodel.work.workload import Report
 
-__all__ = ["duration", "lines_of", "metric_rows", "metric_text", "summary_text"]
+__all__ = ["duration", "figures", "lines_of", "metric_rows", "metric_text", "summary_text"]
 
 _SHARES = ("utilisation", "unfairness")
 
@@ -35,6 +35,15 @@ def duration(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
+def figures(value: float, most: int = 3) -> str:
+    """Return a number with at most some figures, from 1,000 on as a whole number with separators.
+
+    >>> figures(2.03456), figures(61_742.5), figures(0.000123456, 4)
+    ('2.03', '61,742', '0.0001235')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{most}g}"
+
+
 def metric_text(name: str, value: float) -> str:
     """Return one metric with its unit as text.
 
@@ -49,11 +58,10 @@ def metric_text(name: str, value: float) -> str:
     if unit == "s":
         return duration(value)
     if unit == "jobs/s":
-        return f"{86400 * value:,.4g} jobs/d"
+        return f"{figures(86400 * value, 4)} jobs/d"
     if unit == "processor-s":
         return f"{value:,.0f} processor seconds"
-    number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{number} {unit}".strip()
+    return f"{figures(value)} {unit}".strip()
 
 
 def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
@@ -96,6 +104,6 @@ def lines_of(result: Described, metrics: dict[str, Any]) -> str:
     rows = metric_rows(metrics)
     if result.decisions.get("count"):
         count, mean = result.decisions["count"], result.decisions.get("mean", math.nan)
-        rows.append(("decisions of the policy", f"{count:,.0f}, {1e6 * mean:.3g} microseconds each"))
+        rows.append(("decisions of the policy", f"{count:,.0f}, {figures(1e6 * mean)} microseconds each"))
     lines = [f"{result.name} on {result.processors:,} processors", *text_table(rows, left=2, indent=2)]
     return "\n".join(lines + [f"  {line}" for line in result.report.lines()])

@@ -18,7 +18,7 @@ from simmodel.foundation.units import show_quantity
 from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.processors import busy_seconds, energy
-from simmodel.metrics.report import duration
+from simmodel.metrics.report import duration, figures
 from simmodel.records.task_record import PHASES
 from simmodel.work.table import Table
 
@@ -312,7 +312,7 @@ def number_text(value: float) -> str:
     """
     if not math.isfinite(value):
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return figures(value, 4)
 
 
 def time_text(value: float, unit: str) -> str:
@@ -345,7 +345,7 @@ def machine_text(name: str, value: float, unit: str = "s") -> str:
     if kind == "time":
         return time_text(value, unit)
     if kind == "wall":
-        return duration(value) if value >= 1 else f"{1e6 * value:.3g} microseconds"
+        return duration(value) if value >= 1 else f"{figures(1e6 * value)} microseconds"
     if kind == "share":
         return f"{100 * value:.1f} %"
     if kind == "energy":
@@ -382,7 +382,7 @@ def machine_rows(result: TaskRecord, metrics: dict[str, Any] | None = None) -> l
     if total > 0:
         rows.append(("critical path", ", ".join(f"{100 * s / total:.0f} % {phase}" for phase, s in shares.items())))
     if found["decisions"]:
-        times = [f"{1e6 * found[f'decision_{name}']:.3g}" for name in ("min", "mean", "max")]
+        times = [figures(1e6 * found[f"decision_{name}"]) for name in ("min", "mean", "max")]
         rows.append(("decisions", f"{found['decisions']:,.0f}, {' / '.join(times)} microseconds (min / mean / max)"))
     return rows
 

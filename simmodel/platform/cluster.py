@@ -20,10 +20,9 @@ from simmodel.foundation.loading import within_count
 from simmodel.foundation.units import in_bytes, in_seconds, in_watts
 from simmodel.platform.links import LinkSpec, cables
 from simmodel.platform.models import PLACEMENTS, model_text
-from simmodel.platform.node_lists import NodeList, node_names
+from simmodel.platform.node_lists import NodeList, node_names, switch_names
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.storage import StorageSpec
-from simmodel.platform.switches import switch_names
 from simmodel.platform.topology import Topology, given_topology, numbers_of_hosts, switches_in
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ __all__ = ["EVICTIONS", "MODELS", "PLACEMENTS", "PREDICTORS", "model_text"]
 
 MODELS = Entries[type](
     {
-        "burst-buffer": "simmodel.resources.ready.burst_buffer:BurstBuffer",
+        "burst-buffer": "simmodel.resources.ready.storages:BurstBuffer",
         "disk": "simmodel.resources.data.storage:Storage",
-        "equal-split": "simmodel.resources.ready.equal_split:EqualSplit",
-        "llm-server": "simmodel.resources.ready.llm:LLMServer",
-        "lossy": "simmodel.resources.ready.lossy:LossyLink",
-        "multi-stream-gpu": "simmodel.resources.ready.multi_stream:MultiStreamGPU",
-        "page-cache": "simmodel.resources.ready.page_cache:PageCache",
-        "pinned": "simmodel.resources.ready.pinned:PinnedPool",
-        "pim": "simmodel.resources.ready.pim:PIMRank",
-        "strict-priority": "simmodel.resources.ready.strict_priority:StrictPriority",
-        "tape-library": "simmodel.resources.ready.tape_library:TapeLibrary",
-        "tdma": "simmodel.resources.ready.tdma:TDMALink",
+        "equal-split": "simmodel.resources.ready.links:EqualSplit",
+        "llm-server": "simmodel.resources.ready.processors:LLMServer",
+        "lossy": "simmodel.resources.ready.links:LossyLink",
+        "multi-stream-gpu": "simmodel.resources.ready.processors:MultiStreamGPU",
+        "page-cache": "simmodel.resources.ready.memories:PageCache",
+        "pinned": "simmodel.resources.ready.memories:PinnedPool",
+        "pim": "simmodel.resources.ready.processors:PIMRank",
+        "strict-priority": "simmodel.resources.ready.links:StrictPriority",
+        "tape-library": "simmodel.resources.ready.storages:TapeLibrary",
+        "tdma": "simmodel.resources.ready.links:TDMALink",
     },
     group="simmodel.resources",
 )
@@ -42,7 +42,7 @@ def model_text(given: str | Callable[..., Any], names: Entries[Any] = MODELS) ->
 
     >>> from simmodel.resources import ManyCores
     >>> model_text(ManyCores), model_text("disk")
-    ('simmodel.resources.processors.manycore:ManyCores', 'disk')
+    ('simmodel.resources.processors.serving:ManyCores', 'disk')
     """
     if isinstance(given, str):
         return given
@@ -92,11 +92,11 @@ PLACEMENTS = Entries[Any](
 
 EVICTIONS = Entries[Any](
     {
-        "lru": "simmodel.policies.eviction:LeastRecentlyUsed",
-        "lfu": "simmodel.policies.eviction:LeastFrequentlyUsed",
-        "size": "simmodel.policies.eviction:LargestFirst",
-        "fifo": "simmodel.policies.eviction:FirstIn",
-        "none": "simmodel.policies.eviction:NoEviction",
+        "lru": "simmodel.resources.data.eviction:LeastRecentlyUsed",
+        "lfu": "simmodel.resources.data.eviction:LeastFrequentlyUsed",
+        "size": "simmodel.resources.data.eviction:LargestFirst",
+        "fifo": "simmodel.resources.data.eviction:FirstIn",
+        "none": "simmodel.resources.data.eviction:NoEviction",
     },
     group="simmodel.evictions",
 )
@@ -109,10 +109,10 @@ EVICTIONS = Entries[Any](
 PREDICTORS = Entries[Any](
     {
         "predicted": "simmodel.predictors.similar:SimilarJobs",
-        "recent-two": "simmodel.predictors.recent:RecentTwo",
+        "recent-two": "simmodel.predictors.similar:RecentTwo",
         "own-past": "simmodel.predictors.similar:OwnPast",
         "boosted": "simmodel.predictors.boosted:Boosted",
-        "request": "simmodel.predictors.recent:Request",
+        "request": "simmodel.predictors.similar:Request",
     },
     group="simmodel.predictors",
 )

@@ -1,23 +1,25 @@
-"""Lists of nodes in short: ``n[1-32]``, ``cn[001-080,101-532],login`` or ``r[0-1]n[1-4]``, as schedulers write them.
+"""Lists of nodes in short, as schedulers write them, and the switches of nodes.
 
-Source: the node name expressions of slurm.conf(5).
+Such as ``n[1-32]``, ``cn[001-080,101-532],login`` or ``r[0-1]n[1-4]``. Source: the node name expressions of
+slurm.conf(5).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import attrs
 
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.loading import check_count
 
-__all__ = ["NodeList", "node_list", "node_names"]
+__all__ = ["NodeList", "node_list", "node_names", "switch_names", "switch_numbers"]
+
 
 _PIECE = re.compile(r"\[[^\[\]]*\]|[^\[\],]+")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -231,3 +233,58 @@ def _place(item: _Item, match: re.Match[str]) -> int | None:
             return None
         place = place * sum(map(len, ranges)) + before + found
     return place
+
+
+class Connected(Protocol):
+    """Nodes of one kind, as the spec of nodes has it."""
+
+    @property
+    def count(self) -> int:
+        """Number of nodes."""
+        ...
+
+    @property
+    def switch(self) -> int | str | None:
+        """Name or number of their switch."""
+        ...
+
+    @property
+    def nodes_per_switch(self) -> int | None:
+        """Nodes on each of several switches."""
+        ...
+
+
+def switch_names(kinds: Iterable[Connected]) -> Iterator[str | None]:
+    """Yield the name of the switch of each node of some kinds; ``None`` if it has none.
+
+    >>> from simmodel.platform import NodeSpec
+    >>> list(switch_names([NodeSpec(count=3, switch="s", nodes_per_switch=2), NodeSpec(switch=4), NodeSpec()]))
+    ['s0', 's0', 's1', '4', None]
+    """
+    counts: dict[str, int] = {}
+    for kind in kinds:
+        each, named = kind.nodes_per_switch, kind.switch
+        if each is None:
+            yield from [None if named is None else str(named)] * kind.count
+            continue
+        if isinstance(named, int):
+            name, first = "", named
+        else:
+            name = "switch" if named is None else named
+            first = counts.get(name, 0)
+            counts[name] = first - (-kind.count // each)
+        yield from (f"{name}{first + node // each}" for node in range(kind.count))
+
+
+def switch_numbers(kinds: Sequence[Connected]) -> list[int] | None:
+    """Return the number of the switch of each node, ``None`` if none has one; a node without has a number of its own.
+
+    >>> from simmodel.platform import NodeSpec
+    >>> switch_numbers([NodeSpec(count=3, switch="s", nodes_per_switch=2), NodeSpec(count=2), NodeSpec(switch="s0")])
+    [0, 0, 1, 2, 3, 0]
+    """
+    if all(kind.switch is None and kind.nodes_per_switch is None for kind in kinds):
+        return None
+    numbers: dict[str | int, int] = {}
+    names = (node if name is None else name for node, name in enumerate(switch_names(kinds)))
+    return [numbers.setdefault(name, len(numbers)) for name in names]

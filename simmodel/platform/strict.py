@@ -133,6 +133,8 @@ def _truth(value: Plain, _type: type) -> bool:
 
 
 def _whole(value: Plain | Integral, _type: type) -> int:
+    if type(value) is int and -(2**63) < value < 2**63:
+        return value  # hot path
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"must be a whole number, got {shown(value)}")
     number = int(value)
@@ -142,6 +144,8 @@ def _whole(value: Plain | Integral, _type: type) -> int:
 
 
 def _number(value: Plain | Real, _type: type) -> float:
+    if type(value) is float and value == value:
+        return value  # hot path
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"must be a number, got {shown(value)}")
     try:
@@ -154,6 +158,8 @@ def _number(value: Plain | Real, _type: type) -> float:
 
 
 def _label(value: Plain | Integral, _type: type) -> int | str:
+    if type(value) is str:
+        return value  # hot path
     if isinstance(value, bool) or not isinstance(value, (str, Integral)):
         raise InputError(f"must be a name or a number, got {shown(value)}")
     return value if isinstance(value, str) else _whole(value, _type)

@@ -9,10 +9,10 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.scheduling.protocol import Decides, Decision, Policy, Transfer, WakeAt
+from simmodel.scheduling.protocol import DataView, Decides, Decision, Policy, Transfer, View, WakeAt
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.protocol import DataView, GridSite
+    from simmodel.scheduling.protocol import GridSite
     from simmodel.work.job import Brokered
 
 __all__ = [
@@ -57,7 +57,7 @@ class DataPolicy(Policy):
         """Return the site to which an output goes that was written at a site; ``None``: it stays there."""
         return None
 
-    def decide(self, view: Any, /) -> Iterable[Decision]:
+    def decide(self, view: View | DataView, /) -> Iterable[Decision]:
         """Return or yield transfers and evictions."""
         return ()
 
@@ -92,8 +92,9 @@ class Prefetch(DataPolicy):
 
     name = "prefetch"
 
-    def decide(self, view: Any, /) -> Iterator[Decision]:
+    def decide(self, view: View | DataView, /) -> Iterator[Decision]:
         """Yield the transfers of inputs that are not where they will be needed."""
+        assert isinstance(view, DataView)
         for job, site in view.assigned:
             yield from self._bring(view, job, site)
         for job in view.waiting.new:
@@ -144,8 +145,9 @@ class Replicate(DataPolicy):
         """Continue with these numbers."""
         self._asked = {file: Counter(sites) for file, sites in values.items()}
 
-    def decide(self, view: Any, /) -> Iterator[Decision]:
+    def decide(self, view: View | DataView, /) -> Iterator[Decision]:
         """Yield one transfer for each file that has become popular."""
+        assert isinstance(view, DataView)
         popular: dict[str, None] = {}
         for job, site in view.assigned:
             for file in job.inputs if job.needs_files else ():
@@ -191,8 +193,9 @@ class Subscribe(DataPolicy):
         self._known = dict.fromkeys(values[0])
         self._missed = dict.fromkeys((file, site) for file, site in values[1])
 
-    def decide(self, view: Any, /) -> Iterator[Decision]:
+    def decide(self, view: View | DataView, /) -> Iterator[Decision]:
         """Yield the transfers of new files to their subscribers."""
+        assert isinstance(view, DataView)
         wanted = dict(self._missed)
         for file in view.added:
             if file not in self._known:
@@ -239,8 +242,9 @@ class Transfers(DataPolicy):
         """Continue after a number of transfers."""
         self._next = int(values)
 
-    def decide(self, view: Any, /) -> Iterator[Decision]:
+    def decide(self, view: View | DataView, /) -> Iterator[Decision]:
         """Yield the next transfer."""
+        assert isinstance(view, DataView)
         if self._next < len(self.transfers):
             file, source, name, *mode = self.transfers[self._next]
             destination = view.site(name)
@@ -297,8 +301,9 @@ class Timed(DataPolicy):
         """Return the choice of the policy."""
         return self.policy.target(file, site)
 
-    def decide(self, view: Any, /) -> Iterator[Decision]:
+    def decide(self, view: View | DataView, /) -> Iterator[Decision]:
         """Yield the decisions of the policy if it is time, and the next instant."""
+        assert isinstance(view, DataView)
         due = self.start + self._asked * self.interval
         while due < view.now:
             self._asked += 1

@@ -1,10 +1,11 @@
-"""Orders of the queue, which are also policies that start jobs in that order without backfilling.
+"""Orders of the queue, which are also policies that start jobs in that order without backfilling, and best fit.
 
 Sources: fcfs, sjf, ljf, smallest, largest: the field's folklore, compared in Mu'alem & Feitelson, "Utilization,
 predictability, workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6),
 2001. wfp and unicef: Tang, Lan, Desai, Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P systems",
-CLUSTER 2009. f1 to f4: Carastan-Santos & de Camargo, "Obtaining dynamic scheduling policies with simulation and machine
-learning", SC 2017.
+CLUSTER 2009. f1 to f4: Carastan-Santos & de Camargo, "Obtaining dynamic scheduling policies with simulation and
+machine learning", SC 2017. Best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974,
+applied to the free processors of a cluster, as in the job schedulers of simulators such as SST.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ __all__ = [
     "SJF",
     "UNICEF",
     "WFP",
+    "BestFit",
     "GivenOrder",
     "Order",
     "at_each_place",
@@ -334,3 +336,31 @@ def _key(order: OrderLike, job: LiveJob, view: View, number: int) -> tuple[Any, 
         return -job.priority, job.submit, job.seq, number, job
     key = order.key(job, view.now) if order.changes else order.key(job)
     return -job.priority, key, job.submit, job.seq, number, job
+
+
+class BestFit(Policy):
+    """Best fit: as long as a job fits, start the one that leaves the fewest processors free; ties by arrival.
+
+    >>> BestFit().name
+    'best-fit'
+    """
+
+    name = "best-fit"
+    decides = "jobs"
+
+    def decide(self, view: View, /) -> Iterable[Decision]:
+        """Start the best fitting jobs at each place."""
+        return at_each_place(view, self._at)
+
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
+        waiting = view.waiting.at(place)
+        if place.simple:
+            lanes = waiting.lanes(FCFS)
+            while (job := lanes.widest_fitting(place.free)) is not None:
+                yield Start(job, place)
+            return
+        while place.free > 0:
+            fitting = [job for job in waiting if place.fits(job)]
+            if not fitting:
+                return
+            yield Start(min(fitting, key=lambda job: (-job.processors, -job.priority, job.submit, job.seq)), place)

@@ -15,8 +15,7 @@ import numpy as np
 from simmodel.foundation.errors import InputError, PolicyError, unknown
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.multifactor import Multifactor
-from simmodel.policies.ordering import FCFS, ORDERS, Order
-from simmodel.policies.placement import BestFit
+from simmodel.policies.ordering import FCFS, ORDERS, BestFit, Order
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.window import Window
 from simmodel.scheduling.objectives import Objective, measure, objective

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.foundation.errors import InputError, optional_imports
-from simmodel.predictors.recent import RecentTwo
+from simmodel.predictors.similar import RecentTwo
 from simmodel.scheduling.prediction import Predictor
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ class Learning(Observer):
         the predictor; the policies of the simulation do not use it
 
     >>> from simmodel import Job, simulate
-    >>> from simmodel.predictors.recent import RecentTwo
+    >>> from simmodel.predictors.similar import RecentTwo
     >>> past = RecentTwo()
     >>> _ = simulate(4, [Job(run=10 + i, requested=60) for i in range(3)], "easy", observers=[Learning(past)])
     >>> past.predict(Job(run=1, requested=60))
@@ -57,7 +57,7 @@ def learn_from(predictor: Predictor, workload: JobsGiven) -> int:
     Jobs without recorded waits count as started at their submission; jobs that did not run teach nothing.
 
     >>> from simmodel import Workload
-    >>> from simmodel.predictors.recent import RecentTwo
+    >>> from simmodel.predictors.similar import RecentTwo
     >>> past = RecentTwo()
     >>> learn_from(past, Workload({"submit": [0, 0], "run": [10, 20], "processors": [1, 1], "requested": [60, 60]}))
     2

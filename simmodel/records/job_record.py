@@ -12,8 +12,7 @@ import numpy as np
 
 from simmodel.foundation.display import Cells, Shown, counted
 from simmodel.foundation.errors import unknown
-from simmodel.records.node_spans import down_spans, held_spans, parts_inside
-from simmodel.records.steps import Steps
+from simmodel.records.steps import Steps, down_spans, held_spans, parts_inside
 from simmodel.records.tables import network_columns, sharers
 from simmodel.work.table import Columns, Table, Words, column_of, rows_of
 from simmodel.work.workload import Report

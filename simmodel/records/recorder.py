@@ -311,7 +311,7 @@ class JobRecorder(Observer):
 
     def job_resized(self, run: Run, processors: int, grant: Grant) -> None:
         """End a stretch of execution at the former size, unless it had no length, and begin another one."""
-        index, now = run.job.index, self._env.now
+        index, now = run.job.index, self._env._now
         since = self._resumed.get(index)
         if since is None:
             since = self._start[index]

@@ -14,7 +14,7 @@ from simmodel.foundation.errors import InputError, SnapshotError, Stalled
 from simmodel.referee.explanation import Change, span_table, table_lines, told_of
 from simmodel.referee.job_life import after_instant
 from simmodel.referee.obstacles import why_waits
-from simmodel.results.explanations import Told
+from simmodel.results.stored import Told
 from simmodel.scheduling.protocol import Decision, Policy, Start, View
 from simmodel.scheduling.registry import policy as policy_of
 

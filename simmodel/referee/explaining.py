@@ -17,7 +17,7 @@ from simmodel.referee.choice_explanation import Redirected, explain_choice
 from simmodel.referee.explanation import Change, table_lines, told_of
 from simmodel.referee.job_life import explain_job
 from simmodel.referee.obstacles import MEGABYTE, largest
-from simmodel.results.explanations import Told
+from simmodel.results.stored import Told
 from simmodel.runs.scenario import Missing, Scenario
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.work.table import Table

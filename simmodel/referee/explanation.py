@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.foundation.display import Cells, text_table
 from simmodel.metrics.report import duration
-from simmodel.results.explanations import Told
+from simmodel.results.stored import Told
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

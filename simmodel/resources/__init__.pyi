@@ -15,7 +15,10 @@ from .pools.nodes import NodePool as NodePool
 from .pools.placements import NodeChoice as NodeChoice, register_placement as register_placement
 from .pools.pool import Pool as Pool
 from .processors.host import Host as Host
-from .processors.manycore import ManyCores as ManyCores
 from .processors.processor import Phase as Phase, Processor as Processor
-from .processors.serving import BatchedProcessor as BatchedProcessor, SharedProcessor as SharedProcessor
-from .ready.pim import PIMRank as PIMRank
+from .processors.serving import (
+    BatchedProcessor as BatchedProcessor,
+    ManyCores as ManyCores,
+    SharedProcessor as SharedProcessor,
+)
+from .ready.processors import PIMRank as PIMRank

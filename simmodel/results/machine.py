@@ -200,10 +200,10 @@ class MachineResult(Stored, TaskRecord):
         return json_text(document, path, compact=tasks)
 
     def to_perfetto(self, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
-        """Write a trace for ui.perfetto.dev; see :func:`simmodel.formats.perfetto_machine.write_trace`."""
-        from simmodel.formats.perfetto_machine import write_trace
+        """Write a trace for ui.perfetto.dev; see :func:`simmodel.formats.perfetto.write_task_trace`."""
+        from simmodel.formats.perfetto import write_task_trace
 
-        write_trace(self, path, limit=limit, points=points)
+        write_task_trace(self, path, limit=limit, points=points)
 
     # ------------------------------------------------------------------ views
 

@@ -1,21 +1,53 @@
-"""The common part of all results: tables, metrics, and files."""
+"""The common part of all results: tables, metrics, and files; and of their explanations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
+from simmodel.foundation.display import Shown
 from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from simmodel.results.explanations import Told
+    from matplotlib.figure import Figure
+
     from simmodel.view.page.document import Page
+    from simmodel.view.style import Size
     from simmodel.work.table import Table
     from simmodel.work.workload import Report
 
-__all__ = ["Common", "Stored"]
+__all__ = ["Common", "Stored", "Told"]
+
+
+class Told(Shown):
+    """The base class of explanations, which say why work waits."""
+
+    def report(self) -> str:
+        """Return the explanation as lines of text."""
+        return "\n".join(self._lines())
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        raise NotImplementedError
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the document as JSON, and write it to a file if a path is given."""
+        from simmodel.results.stores import json_text
+
+        return json_text(self.document(), path)
+
+    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw it."""
+        raise NotImplementedError
+
+    def _lines(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.report()
+
 
 _IN_A_NOTEBOOK = 5_000  # pieces of work: some 300 kB
 

@@ -17,10 +17,9 @@ from simmodel.metrics.batch import METRICS, TAU, Cut
 from simmodel.metrics.grid import SITE_COLUMNS, SiteSums, site_lines
 from simmodel.metrics.one_pass import COLUMNS, NotSorted, Span, summary_in_one_pass
 from simmodel.records.job_record import runs_of
-from simmodel.results.loading import UNFINISHED, common_of, load_result, read_document, read_tables
+from simmodel.results.loading import UNFINISHED, common_of, has_table, load_result, parts_of, read_document, read_tables
 from simmodel.results.result import Result
 from simmodel.results.stored import Common, Stored
-from simmodel.results.stored_tables import has_table, parts_of
 from simmodel.results.stores import json_text
 from simmodel.work.table import Table
 

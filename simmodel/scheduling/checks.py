@@ -29,15 +29,15 @@ NOT_STARTED = ("waiting", "blocked")  # a place with a queue also takes blocked 
 _SHOWN = 5
 
 
-def label_of(work: object) -> str:
-    """Return the name of a piece of work in errors.
+def label_of(value: object) -> str:
+    """Return the name of a value in errors that a policy gave as work.
 
     >>> label_of("job 7")
     "'job 7'"
     """
-    if isinstance(work, LiveJob):
-        return f"job {work.id}"
-    return f"task {work.id}" if isinstance(work, LiveTask) else repr(work)
+    if isinstance(value, LiveJob):
+        return f"job {value.id}"
+    return f"task {value.id}" if isinstance(value, LiveTask) else repr(value)
 
 
 def _names(places: Sequence[Place]) -> str:
@@ -56,10 +56,10 @@ def misreturned(decisions: object, types: Iterable[type]) -> str | None:
     return f"must return or yield decisions ({names}), got {decisions!r}"
 
 
-def why_not_known(work: object, place: object, places: Sequence[Place]) -> str | None:
+def why_not_known(value: object, place: Place | None, places: Sequence[Place]) -> str | None:
     """Return why a value is not work of a scheduler with these places, or a place not one of these, else ``None``."""
-    if not isinstance(work, LiveJob | LiveTask):
-        return f"must name a job or task of the view, got {work!r}"
+    if not isinstance(value, LiveJob | LiveTask):
+        return f"must name a job or task of the view, got {value!r}"
     if place is None:
         return f"must name a place of this scheduler ({_names(places)}), as in Start(job, view.places[0])"
     if not any(place is each for each in places):

@@ -117,7 +117,7 @@ class Predictor:
         """Return a new prediction (s) for a job that has run for longer than predicted.
 
         Default: the first of the predefined :data:`INCREMENTS` that is not used up is added, as by Tsafrir, Etsion and
-        Feitelson (see :mod:`simmodel.predictors.recent`).
+        Feitelson (see :mod:`simmodel.predictors.similar`).
         """
         for more in accumulate(INCREMENTS):
             if predicted + more > elapsed:

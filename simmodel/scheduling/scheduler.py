@@ -531,8 +531,8 @@ class Scheduler:
 
     # ------------------------------------------------------------------ checks
 
-    def _error(self, message: str, work: object = None, place: object = None) -> PolicyError:
-        label = "" if work is None else label_of(work)
+    def _error(self, message: str, value: object = None, place: Place | None = None) -> PolicyError:
+        label = "" if value is None else label_of(value)
         where = "" if place is None else str(getattr(place, "name", place))
         return PolicyError(message, self.policy_name, label, where, float(self.env.now))
 

@@ -1,4 +1,4 @@
-"""The states of jobs, places and planned events in snapshots, and the parts that a what-if may see."""
+"""The states of jobs, places and planned events in snapshots, the parts that a what-if may see, and small systems."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.job_record import join
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.snapshots.snapshot import Snapshot
-from simmodel.snapshots.types import Count, Instant, Like, Rest, Seconds, Size, one_of
+from simmodel.snapshots.types import Columns, Count, Instant, Like, Rest, Seconds, Size, one_of
 from simmodel.work.checkpoint import Kept
 from simmodel.work.elastic import Elastic
 from simmodel.work.job import Job
 
 __all__ = [
     "Choice",
+    "JobSystemSnapshot",
     "JobsSnapshot",
     "Pace",
     "Past",
@@ -43,6 +44,7 @@ __all__ = [
     "seen_work",
     "seen_works",
 ]
+
 
 _OF_SPECS = {"group": "group", "queue": "queue", "partition": "partition_text"}  # columns of the record
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -366,3 +368,38 @@ class JobsSnapshot(Snapshot):
     def unfinished(self) -> int:
         """The number of unfinished jobs, including those still to arrive."""
         return sum(1 for _ in self.works) + len(self.arrivals)
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
+class JobSystemSnapshot(JobsSnapshot):
+    """A system of jobs at one instant, with the fields of all snapshots and those below.
+
+    A kind of system derives its own attrs class, which names its ``system``, narrows the type of ``platform`` and adds
+    its own fields.
+
+    Parameters
+    ----------
+    platform
+        the spec of the system
+    running, waiting
+        running jobs, in the order of their starts; waiting jobs, in order
+    arrivals
+        jobs still to be submitted
+    """
+
+    platform: Any
+    running: Columns[RunningWork] = ()
+    waiting: Columns[WorkState] = ()
+    arrivals: Columns[WorkState] = ()
+
+    def __repr__(self) -> str:
+        running, waiting = self.tally
+        return f"<{type(self).__name__} of {self.name} at {self.now:g} s: {running} running, {waiting} waiting>"
+
+    def expected(self, *, actual: bool = False) -> JobSystemSnapshot:
+        """Return the part that a what-if may see: no arrivals, and expected instead of actual run times."""
+        parts: dict[str, Any] = {}
+        if not actual:
+            parts["running"] = seen_running(self.running)
+            parts["waiting"] = seen_works(self.waiting)
+        return attrs.evolve(self, arrivals=(), streams=(), seed=0, **parts)

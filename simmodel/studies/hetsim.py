@@ -16,8 +16,7 @@ import numpy as np
 
 from simmodel.experiments.exploration import Exploration, explore
 from simmodel.foundation.display import Cells, Shown, text_table
-from simmodel.generators.costs import with_costs
-from simmodel.generators.sipht_workflow import sipht
+from simmodel.generators.layers import sipht, with_costs
 from simmodel.metrics.statistics import Interval
 from simmodel.view.study_plots import setup_study as drawn
 from simmodel.work.table import Table
@@ -25,7 +24,7 @@ from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
-    from simmodel.generators.draws import Amount
+    from simmodel.generators.distributions import Amount
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
 
@@ -125,7 +124,7 @@ def setup_study(
     configurations
         labels and machines
     draws
-        options of :func:`~simmodel.generators.costs.with_costs`, for other run times and data
+        options of :func:`~simmodel.generators.layers.with_costs`, for other run times and data
     executor
         runs the simulations; default: this process
     level

@@ -16,8 +16,7 @@ from simmodel.scheduling.protocol import Estimate, Load, View, work_units
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
-from simmodel.snapshots.job_system import JobSystemSnapshot
-from simmodel.snapshots.jobs import RunningWork, WorkState, expected_end
+from simmodel.snapshots.jobs import JobSystemSnapshot, RunningWork, WorkState, expected_end
 from simmodel.systems.arrivals import check_specs, name_of, prepared_of, specs
 from simmodel.systems.job_states import job_of, work_of
 from simmodel.systems.policy_state import (
@@ -72,7 +71,7 @@ class JobSystem(System[LiveJob]):
         whether to keep a record, for :meth:`result`
 
     A subclass with snapshots sets ``snapshots`` to their class: see
-    :class:`~simmodel.snapshots.job_system.JobSystemSnapshot`.
+    :class:`~simmodel.snapshots.jobs.JobSystemSnapshot`.
 
     >>> from types import SimpleNamespace
     >>> from simmodel.resources import CountPool

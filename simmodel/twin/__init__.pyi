@@ -20,12 +20,11 @@ from .logs import start_logging as start_logging
 from .mirror.mirror import Mirror as Mirror
 from .mirror.present_state import explain_in_mirror as explain_in_mirror
 from .pbs.describe import describe_pbs as describe_pbs
-from .redis_settings import RedisSettings as RedisSettings
 from .replay import replay_log as replay_log
 from .serving import StatusServer as StatusServer
 from .shadow import Shadow as Shadow, shadow_of as shadow_of
 from .slurm.describe import describe_slurm as describe_slurm
 from .sources import Source as Source
 from .status import LastDecision as LastDecision, Status as Status
-from .streams import StreamWriter as StreamWriter
+from .streams import RedisSettings as RedisSettings, StreamWriter as StreamWriter
 from .twin import Twin as Twin

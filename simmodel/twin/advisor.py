@@ -17,7 +17,7 @@ from simmodel.environment import quiet_garbage_collector
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError
 from simmodel.futures.asking import Question
-from simmodel.futures.light import FutureMissed, LightFutures
+from simmodel.futures.start_times import FutureMissed, LightFutures
 from simmodel.policies.portfolio import Portfolio
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.resources.pools.pool import Pool

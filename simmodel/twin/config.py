@@ -20,8 +20,7 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.strict import inside, strict_converter
 from simmodel.scheduling.registry import policy
 from simmodel.snapshots.snapshot import check_policy_name
-from simmodel.twin.acting.actions import Hands
-from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.acting.actions import ActSettings, Hands
 from simmodel.twin.sources import ActingSource, SourceSettings, source_settings
 
 if TYPE_CHECKING:

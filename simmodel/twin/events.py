@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping
 from math import inf, isfinite
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -90,6 +90,10 @@ def _optional_id(job: int | str | None) -> int | str | None:
     return None if job is None else job_id(job)
 
 
+ON_HOLD = "--hold"
+"""The last of the options of a request: its scheduler has put the job on hold, and releases it behind all others."""
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Demand(Fields):
     """The request of a job: the fields of :class:`~simmodel.work.job.Job` that a scheduler knows.
@@ -135,6 +139,15 @@ class Demand(Fields):
     unmodelled: tuple[str, ...] = ()
     options: str = ""
     expressed: tuple[str, ...] = ()
+
+    @property
+    def on_hold(self) -> bool:
+        """Whether its scheduler has put it on hold, and has it go last once it is released.
+
+        >>> Demand(options="-w n1 --hold").on_hold
+        True
+        """
+        return self.options.rpartition(" ")[2] == ON_HOLD
 
     def job(self, id: int | str, submit: float, *, unlimited: float = 365 * 86400.0) -> Job:
         """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""
@@ -315,7 +328,8 @@ class JobReport(Fields):
     """A job in a full report: its request and state, once it has started where and when, and when it has ended.
 
     ``foretold``: the instant (s) at which the scheduler expects to start it, if it says so; ``reason``: why it waits,
-    in the word of the scheduler.
+    in the word of the scheduler; ``optional``: it is held by what its options tell, which a policy that reads them
+    models.
     """
 
     job: int | str = attrs.field(converter=job_id)
@@ -328,6 +342,7 @@ class JobReport(Fields):
     nodes: tuple[tuple[str, int], ...] = ()
     foretold: float | None = attrs.field(default=None, validator=_instant)
     reason: str = ""
+    optional: bool = False
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -413,10 +428,55 @@ def event_of(document: Mapping[str, Any] | str | bytes, source: str | None = Non
         made = KINDS.get(kind) if isinstance(kind, str) else None
         if made is None:
             raise unknown("event", kind if isinstance(kind, str) else shown(kind), KINDS)
-        return _converter.structure(values, made)
+        return _at_once(made, values) or _converter.structure(values, made)
     except InputError as error:
         where = ", ".join(part for part in (place, error.place) if part)
         raise InputError(error.message, source, where or None) from None
+
+
+_AS_THEY_ARE: Mapping[Any, tuple[type, ...]] = {
+    **{kind: (kind,) for kind in (str, bool, int, float)},
+    **{kind | None: (kind, type(None)) for kind in (str, int, float)},
+    int | str: (int, str),
+    int | str | None: (int, str, type(None)),
+    Demand: (dict,),
+}
+"""The types of which values of a field need no conversion, by the type of the field."""
+_KINDS: tuple[type, ...] = (Demand, *KINDS.values())
+_FIELDS: Mapping[type, Mapping[str, tuple[type, ...]]] = {
+    kind: {
+        name: (str,) if get_origin(hint) is Literal else _AS_THEY_ARE.get(hint, ())
+        for name, hint in get_type_hints(kind).items()
+    }
+    for kind in _KINDS
+}
+_WORDS: Mapping[type, Mapping[str, tuple[str, ...]]] = {
+    kind: {name: get_args(hint) for name, hint in get_type_hints(kind).items() if get_origin(hint) is Literal}
+    for kind in _KINDS
+}
+_WIDEST = 2**63
+
+
+def _at_once(kind: type[Value], values: dict[str, Any]) -> Value | None:
+    """Return the attrs value of a kind if no field needs a conversion, as of nearly all events; else ``None``.
+
+    It is also ``None`` where a field is wrong: the converter says how.
+    """
+    fields = _FIELDS[kind]
+    for name, value in values.items():
+        made = type(value)
+        if made not in fields.get(name, ()) or (made is int and not -_WIDEST < value < _WIDEST):
+            return None
+    for name, words in _WORDS[kind].items():
+        if values.get(name, words[0]) not in words:
+            return None
+    try:
+        if "request" in values:
+            request = _at_once(Demand, values["request"])
+            return None if request is None else kind(**{**values, "request": request})
+        return kind(**values)
+    except (TypeError, ValueError):
+        return None
 
 
 def read_fields(values: Mapping[str, Any], kind: type[Value]) -> Value:

@@ -45,7 +45,7 @@ class StatusServer:
     ``/`` or ``/status``    the status as JSON, with ``health`` and ``age`` (s), the time since it was shown
     ``/health``             ``ok`` or ``starting`` with 200, ``degraded`` or ``stale`` with 503
     ``/metrics``            metrics in Prometheus' text format
-    ``/turnaround?...``     when a job would end: see :class:`~simmodel.twin.routing.turnaround.Turnarounds`
+    ``/turnaround?...``     when a job would end: see :class:`~simmodel.twin.turnaround.Turnarounds`
     ======================  =========================================================================
 
     The twin shows a status whenever it likes; requests are answered by threads of the server's own from the last one.

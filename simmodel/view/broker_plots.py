@@ -9,9 +9,8 @@ import numpy as np
 
 from simmodel.foundation.errors import unknown
 from simmodel.metrics.brokered import WEEK, by_origin, moved_turnaround, side_by_side, weekly
-from simmodel.view.menu import Plot
 from simmodel.view.plots import ResultPlots
-from simmodel.view.style import COLOURS, INK, Size, axes, coloured, duration_axis, page, sequence, tidy
+from simmodel.view.style import COLOURS, INK, Plot, Size, axes, coloured, duration_axis, page, sequence, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,13 +11,13 @@ from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import show_quantity
 from simmodel.metrics.grid import by_site
-from simmodel.view.menu import Plot
 from simmodel.view.plots import ResultPlots
 from simmodel.view.result_plots import cdf, queue
 from simmodel.view.style import (
     GREY,
     INK,
     PALE,
+    Plot,
     Size,
     axes,
     colour_bar,

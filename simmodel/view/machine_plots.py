@@ -11,13 +11,13 @@ from simmodel.foundation.errors import InputError
 from simmodel.metrics.processors import link_load, load
 from simmodel.metrics.workflow import machine_text, planned, summary
 from simmodel.records.task_record import positions
-from simmodel.view.gantt import Boxes
-from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
-from simmodel.view.menu import Plot, PlotMenu
+from simmodel.view.gantt import LABELLED, LEGEND, Boxes, machine_gantt, machine_time_axis, used_processors
 from simmodel.view.style import (
     BLUE,
     COLOURS,
     GREY,
+    Plot,
+    PlotMenu,
     Size,
     axes,
     headline,

@@ -16,12 +16,13 @@ from simmodel.metrics.batch import TAU, Cut, summary
 from simmodel.metrics.comparison import compare, metrics_known
 from simmodel.metrics.report import metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
-from simmodel.view.menu import Plot, PlotMenu
 from simmodel.view.portfolio_plots import portfolio_page, radar, score_over_time, starts_by_policy
 from simmodel.view.result_plots import cdf, power_over_time, queue, utilisation, value_by_bin
 from simmodel.view.style import (
     BLUE,
     INK,
+    Plot,
+    PlotMenu,
     Size,
     axes,
     checked_colour,

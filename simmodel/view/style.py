@@ -1,4 +1,4 @@
-"""The look of the plots: colours, axes, and ticks in days, hours and minutes.
+"""The look of the plots (colours, axes, ticks in days, hours and minutes), and their menus on results.
 
 Options that all plots share: ``title`` replaces the default title (an empty one removes it), ``figsize`` is the width
 and height of a new figure in inches, ``ax`` the axes to draw on instead of a new figure; plots of one curve take its
@@ -7,17 +7,22 @@ and height of a new figure in inches, ``ax`` the axes to draw on instead of a ne
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 
+from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, optional_imports, unknown
 from simmodel.foundation.units import show_quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
@@ -35,6 +40,8 @@ __all__ = [
     "INK",
     "ORANGE",
     "PALE",
+    "Plot",
+    "PlotMenu",
     "Size",
     "area",
     "axes",
@@ -56,6 +63,7 @@ __all__ = [
     "tidy",
     "time_axis",
 ]
+
 
 Each = TypeVar("Each")
 
@@ -364,3 +372,54 @@ def sequence() -> Colormap:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("density", _SEQUENCE)
+
+
+Options = ParamSpec("Options")
+Record = TypeVar("Record")
+Record_co = TypeVar("Record_co", covariant=True)
+Drawn = TypeVar("Drawn")
+
+
+class _Holder(Protocol[Record_co]):
+    @property
+    def _result(self) -> Record_co: ...
+
+
+class Plot(Generic[Record, Options, Drawn]):
+    """A function that draws a record, as a method of a menu: with its signature and docstring.
+
+    Parameters
+    ----------
+    draw
+        the function; its first argument is the result of the menu
+    """
+
+    def __init__(self, draw: Callable[Concatenate[Record, Options], Drawn]) -> None:
+        self._draw = draw
+
+    @overload
+    def __get__(self, menu: None, owner: type) -> Callable[Concatenate[Record, Options], Drawn]: ...
+
+    @overload
+    def __get__(self, menu: _Holder[Record], owner: type) -> Callable[Options, Drawn]: ...
+
+    def __get__(
+        self, menu: _Holder[Record] | None, owner: type
+    ) -> Callable[Concatenate[Record, Options], Drawn] | Callable[Options, Drawn]:
+        return self._draw if menu is None else MethodType(self._draw, menu._result)
+
+
+class PlotMenu(Shown):
+    """The plots of one result, one method each; its repr and HTML list them."""
+
+    _result: Any
+
+    def _plots(self) -> list[str]:
+        return [name for name in dir(type(self)) if not name.startswith("_")]
+
+    def _cells(self) -> Cells:
+        heads = {name: (inspect.getdoc(getattr(self, name)) or "").partition("\n")[0] for name in self._plots()}
+        return [["plot", "shows"], *([name, text.partition(";")[0]] for name, text in heads.items())]
+
+    def __repr__(self) -> str:
+        return f"<plots of {self._result.name}: {', '.join(self._plots())}>"

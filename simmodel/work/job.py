@@ -146,12 +146,16 @@ def _number(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number)
 
 
 def _dependencies(value: Iterable[Dependency | int | str]) -> tuple[Dependency, ...]:
+    if type(value) is tuple and not value:
+        return value
     if isinstance(value, str):
         raise ValueError(f"dependencies: must be a list of jobs, got {value!r}")
     return tuple(each if isinstance(each, Dependency) else Dependency(each) for each in value)
 
 
 def _partitions(value: Iterable[int | str] | int | str) -> tuple[int | str, ...]:
+    if type(value) is tuple and not value:
+        return value
     names: tuple[int | str, ...]
     if isinstance(value, str):
         names = tuple(map(str.strip, value.split(",")))
@@ -175,6 +179,8 @@ def _messages(_instance: Job, _attribute: attrs.Attribute[Messages], value: Mess
 
 
 def _files(value: Iterable[str]) -> tuple[str, ...]:
+    if type(value) is tuple and not value:
+        return value
     names = tuple(value)
     if isinstance(value, str) or any(not isinstance(name, str) for name in names):
         raise ValueError(f"inputs: must be a list of names of files, got {value!r}")
@@ -182,6 +188,8 @@ def _files(value: Iterable[str]) -> tuple[str, ...]:
 
 
 def _outputs(value: Iterable[File]) -> tuple[File, ...]:
+    if type(value) is tuple and not value:
+        return value
     files = tuple(value)
     if any(not isinstance(file, File) for file in files):
         raise ValueError(f"outputs: must be a list of File(name, size), got {value!r}")
@@ -959,9 +967,10 @@ class LiveJob(LiveWork):
         if past._whole is None:
             past._whole = self.planned, self.expected, self._duration
         done = elapsed * speed
-        self.planned = self._planned = max(0.0, self.planned - done) * longer
-        self.expected = self._expected = max(0.0, self.expected - done) * longer
-        self._duration = max(0.0, self._duration - done) * longer
+        planned, expected, left = self.planned - done, self.expected - done, self._duration - done
+        self.planned = self._planned = planned * longer if planned > 0.0 else 0.0
+        self.expected = self._expected = expected * longer if expected > 0.0 else 0.0
+        self._duration = left * longer if left > 0.0 else 0.0
 
 
 class Brokered(LiveJob):

@@ -39,7 +39,9 @@ class MalleableJob(LiveJob):
         ``speed``: that of the nodes on which it ran.
         """
         self.suspend(now, None, speed, self.elastic.longer(self.processors, processors))
-        self.resume_at(processors)
+        self.processors = self._processors = self.width = processors  # resume_at, inlined
+        if self.request is not None:
+            self._ask_for(processors)
         self.started = now
 
     def begin_at(self, processors: int, now: float) -> None:

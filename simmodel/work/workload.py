@@ -72,8 +72,11 @@ def never_run(
 
     ``linked``: whether the column of preceding jobs counts.
     """
+    run = table["run"]
+    negative = (run < 0) & (run != -1)  # of which -1 stands for none
     return (
-        ("run time missing", ~(table["run"] >= 0)),
+        ("run time missing", ~(run >= 0) & ~negative),
+        ("run time negative", negative),
         ("submission time missing", ~np.isfinite(table["submit"])),
         ("no processors", processors <= 0),
         ("circular preceding jobs", _circular(table) if linked else np.zeros(len(table), dtype=bool)),

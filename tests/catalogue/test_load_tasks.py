@@ -13,8 +13,7 @@ from simmodel.catalogue.tasks import make_work, task_names
 from simmodel.formats.daggen import write_daggen
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.foundation.errors import ImpossibleWork, InputError
-from simmodel.generators.costs import with_costs
-from simmodel.generators.layers import layered
+from simmodel.generators.layers import layered, with_costs
 from simmodel.generators.task_kinds import TASK_KINDS
 from simmodel.runs.scenario import simulate
 from simmodel.work.taskset import TaskSet

@@ -114,7 +114,11 @@ def test_schemas_of_cgsim(grid, schema):
     ("arguments", "sentence"),
     [
         (["grid.toml"], "grid.toml: missing jobs: CONFIG names none; pass --jobs"),
-        (["kth-sp2", "--jobs", "jobs.csv"], "kth-sp2: must be a grid, got ClusterSpec"),
+        (
+            ["kth-sp2", "--jobs", "jobs.csv"],
+            "kth-sp2: must be a grid, got a cluster: 'simmodel batch' replays logs on it",
+        ),
+        (["a100x4"], "a100x4: must be a grid, got a machine: 'simmodel machine' runs tasks on it"),
         (["tiers-31"], "unknown platform 'tiers-31'; did you mean 'tiers-30'?"),
         (["grid.toml", "--jobs", "nothing.csv"], "nothing.csv"),
         (["grid.toml", "--jobs", "jobs.csv", "--sites", "s.json"], "--sites needs a configuration of CGSim (JSON)"),

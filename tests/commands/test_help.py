@@ -13,8 +13,8 @@ import simmodel.commands
 from simmodel import __version__
 from simmodel.cli import HELP, START, main
 from simmodel.commands import ACTIONS, COMMANDS, MODULES
-from simmodel.commands.arguments import DECLARED
 from simmodel.commands.parser import command_parser
+from simmodel.commands.values import DECLARED
 from tests.helpers.new_process import printed
 from tests.helpers.slurm_sacct import sacct_line, site_folder
 

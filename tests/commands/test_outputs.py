@@ -103,8 +103,9 @@ def test_every_argument_of_a_file_says_whether_it_is_read_or_written(name: str) 
 PAIRS = [
     (name, read.dest, written.dest)
     for name in every_command()
-    for read in command_parser(name)[1]._actions
-    for written in command_parser(name)[1]._actions
+    for actions in [command_parser(name)[1]._actions]
+    for read in actions
+    for written in actions
     if read.type is source and written.type is output
 ]
 

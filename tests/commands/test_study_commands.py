@@ -167,6 +167,8 @@ def test_wrong_searches_get_one_sentence(
 
 
 def test_wrong_names_and_studies_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty.sqlite"
+    empty.touch()
     study = tmp_path / "by-hand.sqlite"
     optimise(parabola, {"x": (0, 1)}, ["value"], budget=2, study=study)
     for arguments, sentence in (
@@ -174,6 +176,8 @@ def test_wrong_names_and_studies_get_one_sentence(tmp_path: Path, capsys: pytest
         (["sensitivity", str(tmp_path / "none.toml")], "no such file"),
         (["sensitivity", "size-cluster"], "objectives: unknown key 'objectives'"),
         (["resume", str(tmp_path / "none.sqlite")], "no such study"),
+        (["resume", str(tmp_path)], "must be a file, got a folder"),
+        (["resume", str(empty)], "must be a study, got an empty file"),
         (["resume", str(written(tmp_path, GOOD))], "must be a study, got a file that is no SQLite database"),
         (["resume", str(study)], "one that was begun in Python goes on by the same call"),
     ):

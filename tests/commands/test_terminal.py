@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
-from simmodel.commands import progress
+from simmodel.commands import outputs
 
 BLOCKING = """import os, pathlib, threading
 def blocks(view):
@@ -119,7 +119,7 @@ def test_a_bar_appears_in_a_terminal_if_the_run_lasts(
     shown: bool,
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    monkeypatch.setattr(progress, "LASTING", lasting)
+    monkeypatch.setattr(outputs, "LASTING", lasting)
     assert main(arguments) == 0
     assert ("100%" in capsys.readouterr().err) == shown
 

@@ -107,8 +107,7 @@ def run(text: str, folder: Path, hash_seed: int = 0) -> str:
 @pytest.mark.parametrize("edits", [EDITS[:1], pytest.param(EDITS, marks=pytest.mark.long)], ids=len)
 def test_an_unchanged_script_goes_on_and_each_edit_is_named(folder: Path, edits: list[tuple[str, str, str]]) -> None:
     assert run(SCRIPT, folder) == ""
-    assert run(SCRIPT, folder, hash_seed=1) == ""
-    assert run(f"# a comment, which moves all lines\n{SCRIPT}", folder) == ""
+    assert run(f"# a comment, which moves all lines\n{SCRIPT}", folder, hash_seed=1) == ""
     for before, after, part in edits:
         assert SCRIPT.count(before) >= 1
         said = run(SCRIPT.replace(before, after), folder)
@@ -123,7 +122,7 @@ def test_an_unchanged_script_goes_on_and_each_edit_is_named(folder: Path, edits:
         if name == "log.swf" or len(edits) > 1:
             assert f"is a study with another {part}" in run(SCRIPT, folder)
         Path(name).write_text(kept)
-    assert run(SCRIPT, folder) == ""
+    assert len(edits) == 1 or run(SCRIPT, folder) == ""
 
 
 def test_another_version_of_simmodel_is_another_study(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

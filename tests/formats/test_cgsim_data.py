@@ -16,7 +16,7 @@ from simmodel.foundation.loading import read_bytes
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NodeSpec, SiteSpec
 from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSimEvents
 from simmodel.resources import Network
-from simmodel.results.data_set import DataSet
+from simmodel.results.streams import DataSet
 from tests.helpers.data_files import data_file
 
 

@@ -53,13 +53,24 @@ def sacct(path: Path) -> Path:
     return path
 
 
+def jobcomp(path: Path) -> Path:
+    day = "2024-05-01T12"
+    lines = [
+        f"JobId={i} UserId=ann(7) JobState=COMPLETED Partition=batch TimeLimit=2 ProcCnt={1 + i % 4} NodeCnt=1 "
+        f"SubmitTime={day}:{i:02}:00 StartTime={day}:{i:02}:05 EndTime={day}:{i:02}:{10 + i % 40}"
+        for i in range(1, 60)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
 def table(path: Path) -> Path:
     rows = [f'{i},{5 + i},"{1 + i % 4}","a user\n{i % 3}"' for i in range(60)]
     path.write_text("submit,run,processors,user\n" + "\n".join(rows) + "\n")
     return path
 
 
-@pytest.mark.parametrize("make", [swf, gwf, sacct, table], ids=["swf", "gwf", "sacct", "csv"])
+@pytest.mark.parametrize("make", [swf, gwf, sacct, jobcomp, table], ids=["swf", "gwf", "sacct", "jobcomp", "csv"])
 def test_a_log_in_chunks_has_the_jobs_of_the_whole(tmp_path: Path, make: Any) -> None:
     path = make(tmp_path / {"table": "log.csv"}.get(make.__name__, f"log.{make.__name__}"))
     whole = load_workload(path)

@@ -9,10 +9,9 @@ import pytest
 from simmodel import Cluster, Environment, InputError, Job, simulate, start, what_if
 from simmodel.formats import read_swf
 from simmodel.futures import predict_starts
-from simmodel.futures.run_times import draw_run_times
+from simmodel.futures.start_times import draw_run_times
 from simmodel.predictors import Learning, SimilarJobs
-from simmodel.predictors.recent import RecentTwo, Request
-from simmodel.predictors.similar import OwnPast
+from simmodel.predictors.similar import OwnPast, RecentTwo, Request
 from simmodel.scheduling import Predictor
 from tests.helpers.data_files import data_file
 from tests.helpers.examples import up_to

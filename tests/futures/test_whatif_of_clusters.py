@@ -16,8 +16,8 @@ import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
 from simmodel.futures.executors import stop_workers
-from simmodel.futures.light import predict
 from simmodel.futures.outcomes import Branch, Outcome, Starting
+from simmodel.futures.start_times import predict
 from simmodel.futures.what_if_result import scored
 from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot
@@ -60,6 +60,7 @@ def test_the_jobs_of_a_future_need_no_collector(week: ClusterSnapshot) -> None:
     runs = lambda: sum(isinstance(each, Run) for each in gc.get_objects())  # noqa: E731
     seen = week.expected()
     gc.collect()
+    enabled = gc.isenabled()
     gc.disable()
     try:
         before = runs()
@@ -68,7 +69,8 @@ def test_the_jobs_of_a_future_need_no_collector(week: ClusterSnapshot) -> None:
             predict(seen, name)
             assert runs() == before, name
     finally:
-        gc.enable()
+        if enabled:
+            gc.enable()
 
 
 def test_futures_are_those_of_simulations_of_what_is_expected(week: ClusterSnapshot) -> None:

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.foundation.errors import InputError
-from simmodel.generators.mixing import mix, mixture
-from simmodel.generators.tasksets import database, random_tasks
+from simmodel.generators.tasksets import database, mix, mixture, random_tasks
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow

@@ -9,13 +9,10 @@ from hypothesis import given, settings, strategies as st
 from simmodel.catalogue import load_platform, load_workflow
 from simmodel.foundation.errors import InputError
 from simmodel.generators.arrivals import arrive, works_over_time
-from simmodel.generators.costs import layered_with_costs, with_costs
-from simmodel.generators.distributions import exponential
-from simmodel.generators.draws import Streams, amounts, counts, share, whole
+from simmodel.generators.distributions import Streams, amounts, counts, exponential, share, whole
 from simmodel.generators.families import implementations, only_possible, with_families
-from simmodel.generators.layers import layered
-from simmodel.generators.mixing import mix, mixture
-from simmodel.generators.tasksets import changed, database, random_tasks
+from simmodel.generators.layers import layered, layered_with_costs, with_costs
+from simmodel.generators.tasksets import changed, database, mix, mixture, random_tasks
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow

@@ -15,7 +15,7 @@ from pathlib import Path
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.toml import write_toml
 from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.hands import SlurmHands
+from simmodel.twin.slurm.source import SlurmHands
 from tests.helpers.paths import ROOT
 from tests.helpers.redis_server import RedisServer
 from tests.helpers.slurm_cluster import SlurmCluster, hold_for, wait_until

@@ -59,11 +59,17 @@ def imports(path: Path, *, on_import_only: bool = False) -> Iterator[str]:
             module = _absolute(path, node) if node.level else node.module
             yield from (f"{module}.{alias.name}" for alias in node.names)
         elif not on_import_only:
-            waiting.extend(ast.iter_child_nodes(node))
+            waiting.extend(_statements(node))
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             waiting.extend(node.orelse)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(node))
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting.extend(_statements(node))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements in a statement: imports stand in no expression."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        yield from getattr(node, name, ())
 
 
 def _absolute(path: Path, node: ast.ImportFrom) -> str:
@@ -83,6 +89,8 @@ def imported_modules(path: Path) -> set[str]:
 
 def modules_in_strings(path: Path) -> set[str]:
     """Return the modules of the package that strings of a file name: ``"module"``, ``"module:Class"``, f-strings."""
+    if not re.search(r"""["']simmodel\.""", path.read_text("utf-8")):
+        return set()
     tree = parsed(path)
     texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
     return {

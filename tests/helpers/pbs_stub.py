@@ -13,7 +13,7 @@ from typing import Any
 
 from simmodel.twin.acting.actions import HELD, Mode
 from simmodel.twin.pbs.commands import PbsCommands
-from simmodel.twin.pbs.hands import PbsHands
+from simmodel.twin.pbs.source import PbsHands
 from tests.helpers.stand_ins import python_program
 
 READERS = ("qstat", "pbsnodes", "qselect")

@@ -13,7 +13,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from simmodel.twin.redis_settings import RedisSettings
+from simmodel.twin.streams import RedisSettings
 from tests.helpers.slurm_cluster import SlurmCluster, require
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from simmodel.twin.acting.actions import HELD, Mode
 from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.hands import SlurmHands
+from simmodel.twin.slurm.source import SlurmHands
 
 SQUEUE = """#!/bin/sh
 echo "squeue $*" >> {folder}/asked

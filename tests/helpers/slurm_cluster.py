@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.acting.actions import ActSettings
 from simmodel.twin.hooks import install_hooks
-from simmodel.twin.redis_settings import RedisSettings
+from simmodel.twin.streams import RedisSettings
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "setpriv")
 NEEDED = "SIMMODEL_NEED_SCHEDULERS"

@@ -1,15 +1,18 @@
 """Metrics of grids by hand: per site, and errors against recorded times."""
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 
 from simmodel import Environment, Job, simulate
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.grid import by_site, geometric_mean_error, recorded_errors
+from simmodel.metrics.grid import by_site, geometric_mean_error, recorded_errors, site_lines
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.systems.grid.system import Grid
 from simmodel.work import File, Workload
+from simmodel.work.table import Table
 
 DISK = StorageSpec(read_bandwidth=10, write_bandwidth=5)
 
@@ -79,3 +82,19 @@ def test_errors_are_mean_differences_over_the_mean_recorded():
 def test_errors_need_recorded_times():
     with pytest.raises(InputError, match="must have jobs with recorded_start and recorded_end, got none"):
         recorded_errors(recorded())
+
+
+def test_a_summary_says_how_many_sites_it_leaves_out_and_where_nothing_waited() -> None:
+    columns: dict[str, list[Any]] = {"site": [f"s{i:02d}" for i in range(14)] + ["all"], "cores": [8] * 15}
+    columns |= {
+        "jobs": [14 - i for i in range(14)] + [105],
+        "failed": [0] * 15,
+        "utilisation": [0.5, math.nan] * 7 + [0.5],
+    }
+    columns |= {"queue_time": [90.0, math.nan] * 7 + [90.0], "bytes_in": [0.0] * 15, "bytes_out": [2e9] * 15}
+    lines = site_lines(Table({name: np.array(values) for name, values in columns.items()}), {"finished": 105})
+    assert len(lines) == 2 + 12 + 1 + 1
+    assert lines[2].split() == ["s00", "8", "14", "0", "1", "min", "30", "s", "50.0%", "0B", "2GB"]
+    assert lines[3].split()[4:6] == ["-", "-"]
+    assert lines[-2] == "  and 2 more"
+    assert lines[-1].split()[0] == "all"

@@ -190,6 +190,20 @@ def test_no_job_starts_after_its_promise_if_all_run_as_long_as_requested():
             assert at <= promised.get(job, at), seed
 
 
+def test_a_planned_exclusive_job_has_all_of_its_nodes():
+    """Job 2 is planned on the whole node from 10 on: job 3 has no room beside it, job 4 would delay it."""
+    node = {"nodes": 1, "requested": 10, "run": 10}
+    jobs = [Job(id=1, cores_per_node=3, **node), Job(id=2, submit=1, cores_per_node=1, exclusive=True, **node)]
+    jobs += [Job(id=i, submit=i, cores_per_node=1, **node) for i in (3, 4)]
+    promised = {}
+    for what, job, at, *_ in events(
+        ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=4)])]), jobs, Conservative(promises=True)
+    ):
+        if what == "is promised":
+            promised.setdefault(job, at)
+    assert promised == {2: 10, 3: 20, 4: 20}
+
+
 def test_jobs_of_a_future_on_nodes_that_goes_as_planned_are_planned_once(monkeypatch):
     rng = random.Random(3)
     planned = []

@@ -6,7 +6,7 @@ import pytest
 
 from simmodel import Environment, Job, simulate
 from simmodel.environment import quiet_garbage_collector
-from simmodel.futures.light import predict
+from simmodel.futures.start_times import predict
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative, count_plan
 from simmodel.policies.count_plan import CountPlan

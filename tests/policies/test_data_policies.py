@@ -48,6 +48,20 @@ def test_timed_policies_end():
     assert sent.transfers == [(5, "x", "a", "b")]
 
 
+def test_a_data_policy_is_asked_once_the_broker_has_decided():
+    asked = []
+
+    def looks(view):
+        asked.append((view.now, len(view.waiting), [site.name for _, site in view.assigned]))
+        yield from ()
+
+    grid, _ = three(looks, "siloed", staging="inside")
+    for _ in range(2):
+        grid.submit(Job(processors=4, run=100), home="b")
+    grid.env.run()
+    assert asked[0] == (0, 0, ["b", "b"])
+
+
 def test_prefetching_brings_inputs_while_a_job_waits_for_its_cores():
     done = {}
     for data in ("nearest", "prefetch"):

@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job
 from simmodel.predictors import SimilarJobs
-from simmodel.predictors.recent import RecentTwo, Request
-from simmodel.predictors.similar import LEVELS, OwnPast
+from simmodel.predictors.similar import LEVELS, OwnPast, RecentTwo, Request
 from simmodel.scheduling import Predictor, predictor, register_predictor
 from simmodel.scheduling.prediction import INCREMENTS
 

@@ -16,9 +16,8 @@ from simmodel.cli import main
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.platform import GridSpec, SiteSpec
 from simmodel.scheduling import Estimate, Load, Place, View
-from simmodel.scheduling.built_in import BUILT_IN
 from simmodel.scheduling.protocol import Decides
-from simmodel.scheduling.registry import policy_names
+from simmodel.scheduling.registry import BUILT_IN, policy_names
 from simmodel.work.taskset import LiveData
 from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.package_imports import MODULES, ROWS
@@ -125,17 +124,60 @@ def test_jobs_and_tasks_have_no_other_attributes_but_those_of_systems() -> None:
 
 # ---------------------------------------------------------------------- architecture and glossary
 
+GROUPS = {"simmodel.evictions", "simmodel.placements", "simmodel.sources"}  # of entry points
 WRITTEN = ("docs/architecture.md", "CONTRIBUTING.md")  # all files in them are files of the project
 _FILE = re.compile(r"`([\w./-]+\.(?:py|pyi|md|toml|svg|png|ipynb|json))`")
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith(("docs/", "CONTRIBUTING"))])
+@pytest.mark.parametrize("name", PAGES)
 def test_every_file_that_a_page_names_exists(name: str) -> None:
     named = set(_FILE.findall(PAGES[name].without_code)) - PAGES[name].files.keys()
     if name not in WRITTEN:  # others name files of users as well
         named = {path for path in named if "/" in path}
     folders = (ROOT, PACKAGE, PACKAGE / "systems/cluster")
     assert sorted(path for path in named if not any((folder / path).exists() for folder in folders)) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_module_package_and_name_that_a_page_names_exists(name: str) -> None:
+    text = PAGES[name].without_code
+    named = set(re.findall(r"`(simmodel(?:\.\w+)+)", text)) - GROUPS
+    assert sorted(each for each in named if not exists(each)) == []
+    packages = re.findall(r"`((?:simmodel|systems|resources|twin|tests|policies)(?:/\w+)*/)`", text)
+    assert sorted(each for each in packages if not (ROOT / each).is_dir() and not (PACKAGE / each).is_dir()) == []
+
+
+_MEMBER = re.compile(r"^class (\w+)|^    (?:async )?def (\w+)|^    (\w+)\s*[:=]|^(?=\w)", re.MULTILINE)
+
+
+def members() -> dict[str, set[str]]:
+    """Return the members of each class of the package, by the name of the class."""
+    found: dict[str, set[str]] = {}
+    for path in MODULES.values():
+        of: set[str] = set()
+        for match in _MEMBER.finditer(path.read_text("utf-8")):
+            if match[1]:
+                of = found.setdefault(match[1], set())
+            elif match[2] or match[3]:
+                of.add(match[2] or match[3])
+            else:
+                of = set()
+    return found
+
+
+def test_every_function_and_method_that_the_architecture_names_exists() -> None:
+    text, known = PAGES["docs/architecture.md"].without_code, members()
+    methods = set(re.findall(r"`([A-Z]\w+)\.(\w+)[`(]", text))
+    assert len(methods) > 10
+    assert [f"{cls}.{name}" for cls, name in methods if name not in known.get(cls, ())] == []
+    functions = re.findall(r"`([\w/]+\.py)`\s+\((`\w+`(?:,\s+`\w+`)*)", text)
+    assert len(functions) > 5
+    for file, names in functions:
+        source = (PACKAGE / file).read_text("utf-8")
+        missing = [
+            each for each in names_in(names) if not re.search(rf"^\s*(def|class) {each}\b", source, re.MULTILINE)
+        ]
+        assert missing == [], file
 
 
 def test_the_drawing_shows_the_packages_in_their_order() -> None:

@@ -1,12 +1,13 @@
 """The cases that stay when a test runs with few of them."""
 
+import gc
 from itertools import pairwise, product
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from tests.helpers.examples import up_to
+from tests.helpers.examples import FEW, up_to
 from tests.helpers.few_cases import chosen, mark, spread
 
 CASES = [{"seed": seed, "ties": ties, "load": load} for seed, ties, load in product(range(6), range(4), range(3))]
@@ -81,3 +82,7 @@ def test_tests_that_draw_more_in_the_thorough_profile_are_marked() -> None:
     items = [*collected(sized, 1), *collected(drawn, 1), *collected(len, 1)]
     mark(items)
     assert ["thorough" in item.marks for item in items] == [True, True, False]
+
+
+def test_the_collector_of_garbage_rests_unless_all_examples_run() -> None:
+    assert gc.isenabled() == (settings.default.max_examples > FEW)

@@ -6,13 +6,12 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from simmodel.scheduling.built_in import BUILT_IN
+from simmodel.scheduling.registry import BUILT_IN
 from tests.helpers.package_imports import MODULES, ROWS, STUBS, imported_modules, imports, modules_in_strings
 
 UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
 NAMED_UPWARD = {
-    ("simmodel.platform.models", "policies"): "the table of eviction rules, loaded by name when a storage is built",
     ("simmodel.platform.models", "resources"): "the tables of models and placements, loaded by name when one is built",
     ("simmodel.platform.models", "predictors"): "the table of predictors, loaded by name when a cluster is built",
     (
@@ -20,8 +19,10 @@ NAMED_UPWARD = {
         "referee",
     ): "the explanation of a result, which repeats its run, loaded when asked for",
     ("simmodel.platform.topology", "formats"): "the reader of SimGrid's files, loaded when a network is in one",
-    ("simmodel.scheduling.built_in", "policies"): "the table of policies, loaded by name when one is asked for",
-    ("simmodel.scheduling.registry", "policies"): "the group of entry points of policies",
+    (
+        "simmodel.scheduling.registry",
+        "policies",
+    ): "the table of policies, loaded by name when one is asked for, and the group of entry points of policies",
 }
 """Module and the later row that its strings name, and why."""
 

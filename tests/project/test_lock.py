@@ -13,7 +13,8 @@ RENEW = "python -m tests.lock renew '{}' records intended changes"
 
 
 LONG = {
-    *("batch-policies", "batch-ready", "brokers", "clusters-failures", "clusters-hosts", "clusters-nodes"),
+    *("batch-orders", "batch-policies", "batch-ready", "brokers", "clusters-dependencies", "clusters-failures"),
+    *("clusters-hosts", "clusters-nodes", "formats"),
     *("experiments", "machines-policies", "machines-ready", "machines-rules", "machines-work", "portfolios", "whatifs"),
     *("batch-modes", "snapshots-brokers", "snapshots-clusters", "snapshots-machines"),
 }

@@ -100,6 +100,7 @@ def test_a_program_that_fails_is_named_with_its_last_line(page: str) -> None:
     assert logs["Lost"][4].endswith("lost: No such file or directory")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [

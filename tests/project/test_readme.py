@@ -43,8 +43,10 @@ LONG = {
 """Pages whose examples run for seconds: by default they are only compiled, and what they import exists."""
 
 
-def is_long(line: str) -> bool:
-    """Whether a command runs for seconds: by default its arguments are only read."""
+def is_long(page: str, line: str) -> bool:
+    """Whether a command runs for seconds, or draws what another page draws: by default its arguments are only read."""
+    if page != README.name and "--plot" in line:
+        return True
     words = (
         "tiers-30",
         "portfolio schedtwin",
@@ -131,7 +133,7 @@ def test_commands_are_read(line: str) -> None:
 @pytest.mark.parametrize(
     ("page", "line"),
     [
-        pytest.param(page, line, id=name, marks=[pytest.mark.long] if is_long(line) else [])
+        pytest.param(page, line, id=name, marks=[pytest.mark.long] if is_long(page.name, line) else [])
         for name, (page, line) in OWN.items()
     ],
 )

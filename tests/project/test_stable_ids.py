@@ -49,6 +49,7 @@ def test_an_unstable_id_is_refused(parameters: str, sentence: str, tmp_path: Pat
     assert sentence in done.stdout + done.stderr
 
 
+@pytest.mark.long  # the ids of all tests pass
 def test_stable_ids_pass(tmp_path: Path) -> None:
     done = collected(tmp_path, "[1, 'a', None, pytest.param(gzip.compress(b'x'), id='packed'), len, object()]")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from simmodel import __version__
 from simmodel.catalogue import bundled_names
 from tests.helpers.paths import ROOT
+
+READY = ("platforms", "workloads", "experiments")
 
 
 def environment() -> dict[str, str]:
@@ -81,6 +84,7 @@ def test_what_is_installed_replays_a_ready_workload(installed: Path, tmp_path: P
     assert "600 completed" in run(script, "batch", "lublin-128-week", cwd=tmp_path)
 
 
+@pytest.mark.long  # what the wheel is told to hold: the next test
 def test_what_is_installed_has_types_and_all_that_is_ready(installed: Path, tmp_path: Path) -> None:
     code = (
         "import simmodel, pathlib; from simmodel.catalogue import bundled_names as names\n"
@@ -101,6 +105,14 @@ def test_what_is_installed_has_types_and_all_that_is_ready(installed: Path, tmp_
     assert workloads.split() == bundled_names("workloads") != []
     assert experiments.split() == bundled_names("experiments") != []
     assert "False" not in " ".join(loaded)
+
+
+def test_the_wheel_takes_all_that_is_ready_and_the_types() -> None:
+    target = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert target["packages"] == ["simmodel"]
+    assert target["force-include"] == {name: f"simmodel/_data/{name}" for name in READY}
+    assert (ROOT / "simmodel/py.typed").exists()
+    assert all(bundled_names(name) for name in READY)
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ from simmodel import Environment, Job
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSIM_STATES, CGSimEvents, CGSimStates
 from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
-from simmodel.results.data_set import DataSet
+from simmodel.results.streams import DataSet
 from simmodel.systems.grid.system import Grid
 from simmodel.work import File
 from tests.helpers.paths import ROOT
@@ -182,7 +182,7 @@ def test_what_a_killed_process_leaves_is_readable(tmp_path, kill_after):
     """The process is killed once so many rows are there, whenever that is."""
     path = tmp_path / "events.sqlite"
     code = f"""
-from simmodel.results.data_set import DataSet
+from simmodel.results.streams import DataSet
 data = DataSet({str(path)!r}, {{"events": ["number"]}}, batch=10)
 print("begun", flush=True)
 number = 0

@@ -16,7 +16,7 @@ import json, os, signal, sqlite3, sys
 from simmodel import Environment, Job
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec
 from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
-from simmodel.results.data_set import DataSet
+from simmodel.results.streams import DataSet
 from simmodel.systems import Grid
 from simmodel.work import File
 

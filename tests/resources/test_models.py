@@ -123,7 +123,7 @@ def test_a_processor_of_one_task_at_a_time_is_refused_with_several_cores() -> No
     wrong = small_machine({"name": "gpu", "model": Counting, "cores": 4})
     with pytest.raises(InputError, match=r"Counting runs one task at a time: cores must be 1, got 4"):
         Machine(Environment(), wrong)
-    several = small_machine({"name": "gpu", "model": "simmodel.resources.processors.manycore:ManyCores", "cores": 4})
+    several = small_machine({"name": "gpu", "model": "simmodel.resources.processors.serving:ManyCores", "cores": 4})
     tasks = Workflow([Task(id=i, run=10, implementations=("GPU",)) for i in range(8)])
     assert simulate(several, tasks, "hrr").tasks["end"].max() == 20
 

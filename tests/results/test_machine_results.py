@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from simmodel import InputError, Task, Workflow, load_result, load_scenario
 from simmodel.environment import Environment
-from simmodel.formats.perfetto_machine import trace_events
+from simmodel.formats.perfetto import task_events
 from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.metrics.processors import busy_seconds, link_load
@@ -102,7 +102,7 @@ def test_a_trace_has_phases_transfers_pools_and_arrows(result: MachineResult, tm
 
 
 def test_long_traces_keep_the_longest_slices_and_say_so(result: MachineResult) -> None:
-    events = list(trace_events(result, limit=4))
+    events = list(task_events(result, limit=4))
     check_trace([each for each in events if each["ph"] not in "sf"])
     assert any("shortest slices left out" in each["args"].get("name", "") for each in events if each["ph"] == "M")
 
@@ -111,7 +111,7 @@ def test_a_processor_with_cores_has_a_row_for_each() -> None:
     work = Workflow([Task(id=i, run=5, cores=1 + i % 2) for i in range(5)])
     spec = small_machine({"name": "many", "type": "CPU", "cores": 3, "pool": "n0"})
     found = run(spec, work, dict.fromkeys(range(5), "many"))
-    check_trace(list(trace_events(found)))
+    check_trace(list(task_events(found)))
 
 
 # ---------------------------------------------------------------------- stores
@@ -284,5 +284,5 @@ def check_result(found: MachineResult, exact: bool) -> None:
             assert load.max() <= bandwidth * (1 + 1e-9)
     carried = found.links()["bytes"]
     assert carried.tolist() == pytest.approx([each.integral() for each in link_load(found).values()], abs=1e-6)
-    check_trace(list(trace_events(found)))
+    check_trace(list(task_events(found)))
     assert found.summary()

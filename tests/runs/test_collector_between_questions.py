@@ -15,7 +15,7 @@ USUAL = (700, 10, 10)
 
 
 @pytest.fixture(autouse=True)
-def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _nobody_else(monkeypatch: pytest.MonkeyPatch, collector: None) -> Iterator[None]:
     """Let no simulation of another test, which something still holds, keep the collector at rest."""
     before = gc.get_threshold()
     monkeypatch.setattr(environment, "_quiet", environment._Quiet())

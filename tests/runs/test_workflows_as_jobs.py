@@ -34,7 +34,7 @@ from simmodel.platform import (
     ProcessorSpec,
 )
 from simmodel.predictors.learning import learn_from
-from simmodel.predictors.recent import RecentTwo
+from simmodel.predictors.similar import RecentTwo
 from simmodel.referee import identify, verify
 from simmodel.twin.sources.log import RecordedLog
 from tests.helpers.data_files import data_file

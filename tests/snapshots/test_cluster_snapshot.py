@@ -10,7 +10,7 @@ import pytest
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, SnapshotError
-from simmodel.futures.light import predict
+from simmodel.futures.start_times import predict
 from simmodel.platform.cluster import (
     ClusterSpec,
     FailureModel,

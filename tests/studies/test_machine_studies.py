@@ -12,7 +12,7 @@ import pytest
 from simmodel import simulate
 from simmodel.formats.dax import read_dax
 from simmodel.foundation.errors import InputError
-from simmodel.generators.sipht_workflow import sipht
+from simmodel.generators.layers import sipht
 from simmodel.studies.fat import Layers, fat_curve, two_processors
 from simmodel.studies.hetsim import CLAIMS, PATSERS, Drawn, setup_study
 from tests.helpers.data_files import data_file

@@ -14,7 +14,7 @@ from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.simulation import Simulation
-from simmodel.snapshots.job_system import JobSystemSnapshot
+from simmodel.snapshots.jobs import JobSystemSnapshot
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.jobs import JobSystem
@@ -100,6 +100,18 @@ def test_what_is_wrong_with_a_kind_is_said(monkeypatch, name, wrong, sentence) -
     monkeypatch.setattr(Bag, name, wrong, raising=False)
     with pytest.raises(AssertionError, match=sentence):
         check_system(BAG, BagSpec(slots=2), JOBS)
+
+
+def test_below_a_broker_it_is_as_fast_as_jobs_say() -> None:
+    broker = start({"bag": BagSpec(slots=2), "cluster": 4}, JOBS, "round-robin").system
+    for place in broker.places:
+        assert (place.speed, place.assigned) == (1.0, 0)
+
+
+def test_jobs_without_a_name_are_numbered_from_one_on() -> None:
+    bag = Bag(Environment(), BagSpec(slots=2))
+    jobs = [bag.submit(Job(id=name, run=1)) for name in (None, 3, None, None)]
+    assert [job.id for job in jobs] == [1, 3, 4, 5]
 
 
 def test_it_runs_by_itself_and_as_a_platform(tmp_path) -> None:

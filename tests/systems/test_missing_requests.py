@@ -14,8 +14,7 @@ from simmodel.platform import BrokerSpec, ClusterSpec, GridSpec, SiteSpec
 from simmodel.predictors import SimilarJobs
 from simmodel.predictors.boosted import Boosted
 from simmodel.predictors.learning import learn_from
-from simmodel.predictors.recent import RecentTwo, Request
-from simmodel.predictors.similar import OwnPast
+from simmodel.predictors.similar import OwnPast, RecentTwo, Request
 from simmodel.records import JobRecord
 from simmodel.results.result import Result
 from simmodel.scheduling import View

@@ -13,11 +13,10 @@ from simmodel.cli import main
 from simmodel.foundation.errors import InputError
 from simmodel.twin.events import Passed
 from simmodel.twin.logs import Log
-from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.sources.stream import StreamSource
 from simmodel.twin.status import Status
-from simmodel.twin.streams import StreamWriter
+from simmodel.twin.streams import RedisSettings, StreamWriter
 from tests.helpers.redis_server import KINDS, RedisServer, program_of
 from tests.helpers.twin_records import recorded
 

@@ -15,7 +15,7 @@ from simmodel.cli import main
 from simmodel.platform import ClusterSpec, PartitionSpec, read_toml
 from simmodel.twin import Demand, JobReport
 from simmodel.twin.acting.actions import RESTORING, HandsError, JobNow, Mode
-from simmodel.twin.acting.hands import CommandHands
+from simmodel.twin.acting.performing import CommandHands
 from simmodel.twin.described import STATE_OF_NOW, Described, NodeKind, Notes, node_specs, saved_answers
 from simmodel.twin.events import JobState
 from simmodel.twin.mirror.node_states import nodes_out

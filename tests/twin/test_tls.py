@@ -13,10 +13,9 @@ from simmodel.foundation.errors import InputError
 from simmodel.twin import Event
 from simmodel.twin.events import Noticed, Passed
 from simmodel.twin.hooks import install_hooks
-from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.sources import source_settings
 from simmodel.twin.sources.stream import StreamSource
-from simmodel.twin.streams import StreamWriter
+from simmodel.twin.streams import RedisSettings, StreamWriter
 from tests.helpers.certificates import Authority
 from tests.helpers.redis_server import RedisServer, program_of
 from tests.helpers.slurm_cluster import require

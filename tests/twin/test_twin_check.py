@@ -12,9 +12,9 @@ import pytest
 from simmodel.cli import main
 from simmodel.foundation.errors import InputError
 from simmodel.twin import Demand, JobReport, StateReport
-from simmodel.twin.acting.settings import ActSettings
-from simmodel.twin.checking import check_act, check_config, check_source
+from simmodel.twin.acting.actions import ActSettings
 from simmodel.twin.config import AdviseSettings, read_config
+from simmodel.twin.running import check_act, check_config, check_source
 from simmodel.twin.serving import StatusServer
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
@@ -101,13 +101,14 @@ class Told(SlurmCommands):
 def test_what_slurm_tells() -> None:
     nodes = [{"name": "n1", "state": "idle", "cpus": "4", "partition": each} for each in ("batch", "debug")]
     told = Told(texts={"config": CONFIG, "ping": "", "jobs": [JOB], "nodes": nodes})
-    answers, jobs, seen, memory, runs = SlurmSource("alps", commands=told).check()
+    answers, jobs, seen, memory, runs = SlurmSource("alps", SlurmSettings(memory=False), commands=told).check()
     assert answers == "Slurm 22.05.8 answers; its cluster is alps"
     assert jobs.startswith("squeue: 1 job in ")
     assert seen.startswith("sinfo: 1 node in ")
     assert memory == "Slurm allocates memory: the source should have memory = true"
     assert runs == "it runs scontrol, sinfo, squeue, with arguments that only read"
-    assert len(SlurmSource("alps", SlurmSettings(memory=True), commands=told).check()) == 4
+    for allocates in (True, None):  # None: as Slurm tells
+        assert len(SlurmSource("alps", SlurmSettings(memory=allocates), commands=told).check()) == 4
 
 
 def test_what_slurm_hides_is_said() -> None:

@@ -1,7 +1,10 @@
 """The envelope of events: documents that come back equal, and one sentence for each that is none."""
 
+import random
+import sys
 from typing import Any
 
+import attrs
 import pytest
 
 from simmodel.foundation.errors import InputError
@@ -20,6 +23,7 @@ from simmodel.twin.events import (
     Submitted,
     event_of,
     job_id,
+    read_fields,
 )
 
 FULL = Demand(
@@ -149,3 +153,65 @@ def test_unknown_words_are_refused(document: dict[str, Any], said: str) -> None:
     about = {"job": 1, "submit": 0.0} if document["kind"] == "ended" else {}
     with pytest.raises(InputError, match=said):
         event_of({"cluster": "alps", "time": 1.0, **about, **document})
+
+
+REQUESTS = [{"processors": 4, "requested": 3600.0, "user": "ada"}, {"nodes": 2, "partition": "a,b"}, {"name": 5}, {}]
+VALUES: dict[str, list[Any]] = {
+    "cluster": ["alps", "alps", 3],
+    "time": [9.0, 9.0, 9, float("nan"), "9"],
+    "sequence": [None, 4, 2**63, 4.0],
+    "job": ["12", 12, "4_1", "012", True, 2**70],
+    "submit": [2.0, 2.0, 2, float("inf")],
+    "request": [*REQUESTS, {"requested": 60}, {"priority": "high"}, {"array": "7"}, {"consumables": {"x": 1}}],
+    "held": [True, False, 1],
+    "partition": ["batch", None, 3],
+    "nodes": [[["n1", 4]], [["n1"]], ["n1"], []],
+    "status": ["completed", "lost", "gone", []],
+    "state": ["up", "draining", "over"],
+    "what": ["ended", "eaten"],
+    "jobs": [[]],
+    "down": [None, ["n1"]],
+    "unknown": [1],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_is_read_at_once_as_its_fields_are_one_by_one(kind: str) -> None:
+    rng, right = random.Random(kind), 0
+    names = [field.name for field in attrs.fields(KINDS[kind])]
+    for _ in range(300):
+        known = [name for name in names if name in VALUES and rng.random() < 0.95]
+        values = {name: rng.choice([*VALUES[name][:1] * 8, *VALUES[name]]) for name in known}
+        if rng.random() < 0.1:
+            values["unknown"] = 1
+        try:
+            wanted = repr(read_fields(values, KINDS[kind]))
+        except InputError as error:
+            wanted = str(error)
+        else:
+            right += 1
+        try:
+            found = repr(event_of({"kind": kind, **values}))
+        except InputError as error:
+            found = str(error)
+        assert found == wanted
+    assert right > 5
+
+
+def test_a_usual_event_is_read_without_asking_each_field() -> None:
+    document = {"cluster": "alps", "time": 17.0, "job": "12", "submit": 17.0}
+    request = {"processors": 4, "requested": 3600.0, "user": "ada"}
+    usual = [{"kind": "submitted", **document, "request": request}, {"kind": "ended", **document, "status": "failed"}]
+    calls = 0
+
+    def count(frame: Any, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call" and "cattrs" in frame.f_code.co_filename
+
+    for each in usual:
+        sys.setprofile(count)
+        try:
+            event_of(each)
+        finally:
+            sys.setprofile(None)
+    assert calls == 0

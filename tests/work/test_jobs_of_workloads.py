@@ -88,6 +88,13 @@ def test_jobs_keep_all_that_a_log_requests():
     assert log.jobs(nodes=False)[0] == Job(id=1, run=5, processors=4, user="ann", partitions=("a", "b"))
 
 
+def test_a_negative_run_time_is_told_from_a_missing_one():
+    log = Workload({"job": [1, 2, 3], "submit": [0, 1, 2], "run": [-1, -500, 0], "processors": [1, 1, 1]})
+    result = simulate(4, log)
+    assert result.report.rejected == {"run time missing": 1, "run time negative": 1}
+    assert result.jobs["reason"].tolist() == ["run time missing", "run time negative", ""]
+
+
 def test_jobs_that_never_run_are_named():
     log = Workload({"job": [7, 7, 9], "submit": [0, 1, 2], "run": [5, 6, -1], "processors": [1, 1, 1]}, name="small")
     said = r"job 9: run time missing: such a job never runs \(1 in small; jobs\(strict=False\) leaves them out\)"

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from simmodel.commands.arguments import argument, command, group
 from simmodel.commands.shared import TRUST, TWIN
-from simmodel.commands.values import source
+from simmodel.commands.values import argument, command, group, source
 
 __all__ = ["check", "release", "run", "status", "watchdog"]
 
@@ -27,8 +26,8 @@ def check(options: argparse.Namespace) -> None:
 
     A full report of the source, if it gives one, is taken into a mirror of the platform: mismatches are listed.
     """
-    from simmodel.twin.checking import check_config
     from simmodel.twin.config import read_config
+    from simmodel.twin.running import check_config
 
     for line in check_config(read_config(options.config, trust=options.trust), trust=options.trust):
         print(line)
@@ -67,9 +66,9 @@ def run(options: argparse.Namespace) -> None:
     from contextlib import ExitStack
 
     from simmodel.twin.config import read_config
-    from simmodel.twin.routing.turnaround import Turnarounds
     from simmodel.twin.running import follow, opened
     from simmodel.twin.serving import StatusServer
+    from simmodel.twin.turnaround import Turnarounds
 
     config = read_config(options.config, trust=options.trust)
     with ExitStack() as stack:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.values import number, one_of, source
+from simmodel.commands.values import argument, command, group, number, one_of, source
 
 if TYPE_CHECKING:
-    from simmodel.twin.acting.settings import ActSettings
+    from simmodel.twin.acting.actions import ActSettings
     from simmodel.twin.described import Described
 
 __all__ = ["describe", "install_hooks"]
@@ -144,9 +143,8 @@ def install_hooks(options: argparse.Namespace) -> None:
     particular no file of the scheduler. The scripts need sh and Python's standard library.
     """
     from simmodel.foundation.errors import InputError
-    from simmodel.twin.hooks import install_hooks
-    from simmodel.twin.hooks.pbs import install_pbs_hook
-    from simmodel.twin.redis_settings import RedisSettings
+    from simmodel.twin.hooks import install_hooks, install_pbs_hook
+    from simmodel.twin.streams import RedisSettings
 
     server = RedisSettings(
         url=options.stream,

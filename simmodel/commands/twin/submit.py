@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.arguments import argument, command
-from simmodel.commands.values import source
+from simmodel.commands.values import argument, command, source
 
 
 @command(
@@ -31,9 +30,15 @@ def run(options: argparse.Namespace) -> None:
     from pathlib import Path
 
     from simmodel.foundation.errors import InputError, printable
-    from simmodel.twin.routing.asking import read_submission, script_file
-    from simmodel.twin.routing.settings import read_route
-    from simmodel.twin.routing.submitting import Unclear, choose, new_token, submit
+    from simmodel.twin.submitting import (
+        Unclear,
+        choose,
+        new_token,
+        read_route,
+        read_submission,
+        script_file,
+        submit,
+    )
 
     if options.command[0] != "sbatch":
         raise InputError(f"must begin with sbatch, got {options.command[0]!r}", place="command")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simmodel.commands.arguments import argument, command, group
-from simmodel.commands.outputs import files, picture, plot, write_and_say
-from simmodel.commands.progress import PROGRESS
+from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
 from simmodel.commands.shared import SEED, TRUST, TWIN, WORKERS, process_pool
-from simmodel.commands.values import output, share, source, whole
+from simmodel.commands.values import argument, command, group, output, share, source, whole
 
 __all__ = ["explain", "predict"]
 

@@ -235,18 +235,6 @@ class Accounts(Fields):
         for name in dict.fromkeys(self.asked.values()):
             _known("QOS", name, self._qos, "asked")
 
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """The limits that are set and not modelled, with those that have them."""
-        named = [(f"association {_named(each)}", each.limits) for each in self.associations]
-        named += [(f"QOS {each.name}", each.limits) for each in self.qos]
-        return tuple(
-            f"{field} of {name}"
-            for field in _UNREAD
-            for name, limits in named
-            if getattr(limits, field) not in (None, {})
-        )
-
     def association(
         self, user: int | str | None, account: int | str | None = None, partition: str | None = None
     ) -> Association | None:
@@ -302,10 +290,6 @@ def _known(kind: str, name: str, known: Collection[str], place: str) -> None:
     """Raise an error if a name is not known."""
     if name not in known:
         raise InputError(unknown(kind, name, sorted(known)).message, place=place)
-
-
-_UNREAD = ("grp_tres_mins", "grp_wall")
-"""The limits that are not modelled: of usage in the past."""
 
 
 def _named(association: Association) -> str:

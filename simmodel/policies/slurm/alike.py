@@ -125,6 +125,8 @@ class AlikeCycle:
     ----------
     tested, started
         the number of tests, and of starts
+    valid
+        the instant (s) before which all plans made so far hold, and no more jobs can start than now
     moved
         as that of :class:`BackfillCycle`
     """
@@ -148,9 +150,10 @@ class AlikeCycle:
         self._same: dict[Kind, tuple[Found | None, bool]] = {}  # plans since the last reservation
         self._reached: list[Pending] = []
         self._passed: Counter[Kind] = Counter()  # the kinds of these
-        self._valid = inf if not board.completing else -inf  # the plans made so far hold before this instant (s)
+        self.valid = inf if not board.completing else -inf
         self._full = False  # whether the table is
-        self._all_tested = not (settings.bf_max_job_user or settings.bf_max_job_part or settings.bf_max_job_user_part)
+        limits = settings.bf_max_job_user, settings.bf_max_job_part, settings.bf_max_job_user_part
+        self._all_tested = not (any(limits) or settings.bf_max_job_assoc)
         self._take(queue, kinds)
 
     def _take(self, queue: Sequence[Pending], kinds: Mapping[Kind, int]) -> None:
@@ -168,7 +171,7 @@ class AlikeCycle:
     def goes_on(self, queue: Sequence[Pending], now: float, kinds: Mapping[Kind, int]) -> bool:
         """Go on at a later instant (s) if that gives what a new cycle does; return whether it does."""
         board, reached, at = self._board, self._reached, int(now)
-        if board.version != self._version or self.started or at >= self._valid or board.completing:
+        if board.version != self._version or self.started or at >= self.valid or board.completing:
             return False
         if (board.ends and board.ends[0] <= at) or queue[: len(reached)] != reached or len(queue) == len(reached):
             return False
@@ -218,7 +221,7 @@ class AlikeCycle:
                 continue
             allocation = self._board.select(job, plan.nodes)
             if allocation is None:
-                self._valid = -inf
+                self.valid = -inf
                 continue
             yield job, allocation
             self._looked = 0
@@ -296,12 +299,12 @@ class AlikeCycle:
                 first = bisect_right(begins, at) - 1
                 stop = bisect_right(begins, at + limit, first)
             else:
-                first, stop, self._valid = number, number, -inf
+                first, stop, self.valid = number, number, -inf
             if at == now:  # until when the same slots are seen
-                until = self._valid
+                until = self.valid
                 if stop < number and begins[stop] - limit < until:
                     until = begins[stop] - limit
-                self._valid = min(until, begins[first + 1] if first + 1 < number else table.end)
+                self.valid = min(until, begins[first + 1] if first + 1 < number else table.end)
             tried.append((first, stop))
             gain = bisect_left(gains, first)
             later = begins[gains[gain] + 1] if gain < len(gains) and gains[gain] <= stop else 0
@@ -341,7 +344,7 @@ class AlikeCycle:
                 start = now + 1
                 rest = reduce(and_, slots[stop : bisect_left(begins, (start + limit) // step * step, stop)], able)
             if start > self._horizon:
-                self._valid = min(self._valid, start - self._settings.bf_window * 60)
+                self.valid = min(self.valid, start - self._settings.bf_window * 60)
                 return Found(start, chosen, False), True
             if chosen & rest == chosen:
                 return Found(start, chosen, True), True
@@ -379,7 +382,7 @@ class AlikeCycle:
         begin = start // step * step
         end = max((start + limit) // step * step, begin + step)
         if (last := table.end if begin >= table.end else end) >= table.end:  # a later end of the table divides it
-            self._valid = min(self._valid, last + step - self._settings.bf_window * 60)
+            self.valid = min(self.valid, last + step - self._settings.bf_window * 60)
         self._records += table.reserve(begin, end, nodes)
         self._reserved.append(nodes)
         self._same.clear()

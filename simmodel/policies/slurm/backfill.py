@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.policies.slurm.board import MISSED, Array, Board, Hetero, Pending
+from simmodel.policies.slurm.board import Array, Board, Hetero, Pending
 from simmodel.policies.slurm.layout import ANYWHERE
 from simmodel.policies.slurm.main_loop import reserves
 
@@ -170,18 +170,29 @@ class Tallies:
 
     def __init__(self, settings: SlurmConf) -> None:
         limits = settings.bf_max_job_user_part, settings.bf_max_job_part, settings.bf_max_job_user
-        self._limits = limits if any(limits) else ()
+        self._of_association = settings.bf_max_job_assoc
+        self._limits = limits if any(limits) or self._of_association else None
         self._tested: Counter[object] = Counter()
 
     def counts(self, job: Pending) -> bool:
         """Whether a job is within these limits; it is counted."""
-        if not self._limits:
+        if self._limits is None:
             return True
         partition = job.site.spec.name
-        keys = ("both", job.user, partition), ("partition", partition), ("user", job.user)
-        if any(limit and self._tested[key] >= limit for key, limit in zip(keys, self._limits, strict=True)):
+        both, parts, users = self._limits
+        limits: dict[tuple[int | str | None, ...], int] = {
+            ("both", job.user, partition): both,
+            ("partition", partition): parts,
+            ("user", job.user): users,
+        }
+        if self._of_association:
+            del limits["user", job.user]
+            of = None if job.counted is None else job.counted.association
+            if of is not None:
+                limits["association", of.account, of.user, of.partition] = self._of_association
+        if any(limit and self._tested[key] >= limit for key, limit in limits.items()):
             return False
-        self._tested.update(keys)
+        self._tested.update(limits.keys())
         return True
 
 
@@ -273,8 +284,8 @@ class BackfillCycle:
                 return
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
                 continue
-            if job.late:
-                yield job, MISSED
+            if (missed := job.missed) is not None:
+                yield job, missed
                 continue
             plan, tries = self._plan(job)
             self.tested += tries
@@ -289,7 +300,7 @@ class BackfillCycle:
                     return
                 continue
             if plan.start <= self._now:
-                allocation = job.board.select(job, plan.nodes)
+                allocation = job.board.seen_by(job, self._now)[0].select(job, plan.nodes)
                 if allocation is None and self._preemption is not None:
                     board, nodes = job.board, plan.nodes & ~job.board.completing
                     kept = self._preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
@@ -358,21 +369,28 @@ class BackfillCycle:
         table = self._table(board)
         reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
         least = job.request.nodes or 1
-        later, tested, seen = now, False, board
+        later, tested = now, False
+        base = seen = board
         if job.hetero is not None:  # not before the components in front of it
             later = max([now, *(plan.start for plan in self._components.get(job.hetero, ()))])
         wanted = job.request.processors if board.alike(job.shape) else job.request.nodes or 0
-        by_count = wanted and job.where is ANYWHERE and not job.wishes.switches
+        by_count = wanted and job.where is ANYWHERE and not job.wishes.switches and board.kept is None
+        if board.kept is not None:
+            later = max(later, int(board.kept.opens(job)))
         known = self._able.setdefault((board, job.shape.each), {})
         window = Window(table.slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
             free, later = window.move(at, at + job.limit)
+            if board.kept is not None:
+                base, barred, again = board.seen_by(job, at)
+                seen, free = base, free & ~barred
+                later = min(filter(None, (later, int(again))), default=0)
             plan = None
             if free.bit_count() >= least:
                 tested = True
                 if self._preemption is not None:
-                    seen = self._preemption.seen_by(board, job, free)
+                    seen = self._preemption.seen_by(base, job, free)
                 elif not (later and reserving):
                     pass
                 elif by_count:  # most jobs end here, most often
@@ -381,7 +399,7 @@ class BackfillCycle:
                         able = known[later] = board.able_by(job.shape, later)
                     if (able & free).bit_count() < wanted:
                         continue
-                elif board.later_than(later, job, free):
+                elif base.later_than(later, job, free):
                     continue
                 plan = seen.will_run(job, free, later if reserving else 0)
             if plan is None:
@@ -400,6 +418,9 @@ class BackfillCycle:
             if not reserving:
                 return None, tested
             begin, end = start // step * step, (start + job.limit) // step * step
+            if board.kept is not None and start > at and chosen & board.seen_by(job, start)[1]:
+                later = start
+                continue
             if start > horizon or not table.overlaps(begin, end, chosen):
                 return Planned(job, start, chosen, start <= horizon), tested
             later = start

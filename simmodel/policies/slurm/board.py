@@ -6,12 +6,13 @@ Source: the will-run test of select/cons_tres, by its behaviour.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
+from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.layout import ANYWHERE, Layout, Where
 from simmodel.policies.slurm.selection import (
     Shape,
@@ -31,15 +32,17 @@ from simmodel.resources.pools.allocation import AWAY, Allocation, Request
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Qos
     from simmodel.policies.slurm.limits import Counted, Quotas
+    from simmodel.policies.slurm.reservations import SlurmReservation
     from simmodel.policies.slurm.selection import Each, Free
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import NodeTable
     from simmodel.work.job import LiveJob
 
-__all__ = ["MISSED", "Array", "Board", "Held", "Hetero", "Pending", "Plan", "Site", "Stake"]
+__all__ = ["MISSED", "Array", "Board", "Held", "Hetero", "Kept", "Pending", "Plan", "Site", "Stake"]
 
 MISSED = "its deadline cannot be met"
-"""In place of the nodes of a job: it is cancelled."""
+OVER = "its reservation is over"
+"""In place of the nodes of a job: it is cancelled, and why."""
 
 WINDOW = 30
 """Seconds of the first window in which ends of running jobs are taken together."""
@@ -74,18 +77,29 @@ class Stake(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a running job holds until the end of its limit (s, whole); ``nodes`` as bits; ``stake``: if preemptible."""
+    """What a running job holds until the end of its limit (s, whole).
+
+    ``nodes`` as bits; ``stake``: if preemptible; ``reservation``: the one that it is for.
+    """
 
     end: int
     seq: int
     allocation: Allocation
     nodes: int
     stake: Stake | None = None
+    reservation: SlurmReservation | None = None
 
     @classmethod
-    def of(cls, end: int, seq: int, allocation: Allocation, stake: Stake | None = None) -> Held:
+    def of(
+        cls,
+        end: int,
+        seq: int,
+        allocation: Allocation,
+        stake: Stake | None = None,
+        reservation: SlurmReservation | None = None,
+    ) -> Held:
         """Return what a job holds by its allocation."""
-        return cls(end, seq, allocation, bits_of(allocation.nodes), stake)
+        return cls(end, seq, allocation, bits_of(allocation.nodes), stake, reservation)
 
 
 @attrs.define(eq=False)
@@ -142,6 +156,8 @@ class Pending:
         its QOS, if QOS are known
     counted, quotas
         what limits count of it, and these limits, if there are any
+    reservation
+        the reservation that it is for
     """
 
     job: LiveJob
@@ -164,6 +180,7 @@ class Pending:
     qos: Qos | None = None
     counted: Counted | None = None
     quotas: Quotas | None = None
+    reservation: SlurmReservation | None = None
     shape: Shape = attrs.field(init=False)
     where: Where = ANYWHERE
 
@@ -180,10 +197,12 @@ class Pending:
         return self.held or self.begin > self.board.now
 
     @property
-    def late(self) -> bool:
-        """Whether it could not end by its deadline any more if it started now."""
-        deadline = self.wishes.deadline
-        return deadline < inf and self.board.now + self.limit > int(self.job.submit) + deadline
+    def missed(self) -> str | None:
+        """Why it is cancelled: it could not end by its deadline any more, or its reservation is over."""
+        deadline, own = self.wishes.deadline, self.reservation
+        if deadline < inf and self.board.now + self.limit > int(self.job.submit) + deadline:
+            return MISSED
+        return OVER if own is not None and own.end <= self.board.now else None
 
     @property
     def allowed(self) -> bool:
@@ -205,9 +224,9 @@ class Pending:
         """Whether it still waits: a start can have others held, or be that of another entry of the same job."""
         return not self.over and self.job.state == "waiting"
 
-    def key(self) -> tuple[float, float, float, int]:
-        """Return the sort key of both loops: tier, priority, submission."""
-        return (-self.site.spec.tier, -self.priority, self.submitted, self.number)
+    def key(self) -> tuple[bool, float, float, float, int]:
+        """Return the sort key of both loops: jobs of reservations first, tier, priority, submission."""
+        return (self.reservation is None, -self.site.spec.tier, -self.priority, self.submitted, self.number)
 
 
 class Plan(NamedTuple):
@@ -215,6 +234,85 @@ class Plan(NamedTuple):
 
     start: int
     released: int
+
+
+class Kept:
+    """The reservations on the nodes of a board.
+
+    Parameters
+    ----------
+    reservations
+        those of the policy
+    names
+        the names of the nodes of the board
+    cores
+        the cores of each
+    """
+
+    def __init__(self, reservations: Sequence[SlurmReservation], names: Sequence[str], cores: Sequence[float]) -> None:
+        number = {name: i for i, name in enumerate(names)}
+        self._cores: dict[SlurmReservation, dict[int, int]] = {}  # of nodes that are reserved in part
+        self._nodes: dict[SlurmReservation, int] = {}
+        for each in reservations:
+            listed = list(node_names(each.nodes))
+            counts = each.cores * len(listed) if len(each.cores) == 1 else each.cores
+            own = {number[name]: i for i, name in enumerate(listed) if name in number}
+            self._nodes[each] = sum(1 << node for node in own)
+            self._cores[each] = {node: counts[i] for node, i in own.items() if counts and counts[i] < cores[node]}
+
+    def opens(self, job: Pending) -> float:
+        """Return from when on a job may start (s, whole), as far as its own reservation tells."""
+        own = job.reservation
+        return 0.0 if own is None or own.flex else own.start
+
+    def seen_by(self, board: Board, job: Pending, begin: float) -> tuple[Board, int, float]:
+        """Return the nodes as a job sees them that would start at an instant (s).
+
+        These are the board, with the cores that are kept for others taken; the nodes that it cannot have, as bits; and
+        the next instant (s) at which others may be free, at the end of a reservation; 0: there is none.
+        """
+        end, own = begin + job.limit, job.reservation
+        barred, again = 0, inf
+        parts: list[tuple[SlurmReservation, dict[int, int]]] = []
+        for each, nodes in self._nodes.items():
+            if each is own:
+                continue
+            if each.start < end and begin < each.end:
+                cores = self._cores[each]
+                barred |= nodes & ~sum(1 << node for node in cores)
+                parts += [(each, cores)] if cores and own is None else []
+                again = min(again, each.end)
+        if own is not None and not own.flex:
+            barred |= ~self._nodes[own] if own.start <= begin and end <= own.end else -1
+            parts += [(own, self._cores[own])] if self._cores[own] else []
+        later = 0.0 if again == inf else float(int(again) + 1)
+        return (self._without(board, job, parts) if parts else board), barred, later
+
+    @staticmethod
+    def _without(board: Board, job: Pending, parts: Iterable[tuple[SlurmReservation, dict[int, int]]]) -> Board:
+        """Return a board whose kept cores are taken: those of others, or all but those of a job's own reservation.
+
+        Jobs of other reservations, to which those cores are open, have taken them first: cores go from the lowest on.
+        """
+        table, running = board.table.copy(), board.running
+        for each, cores in parts:
+            inside = [held for held in board.running if held.reservation is not None]
+            used = dict.fromkeys(cores, 0.0)
+            for held in inside:
+                for node, amount in zip(held.allocation.numbers, held.allocation.amounts[0].tolist(), strict=True):
+                    used[node] = used.get(node, 0.0) + amount
+            free = {node: float(table.free[0][node]) for node in cores}
+            left = {node: min(max(count - used[node], 0.0), free[node]) for node, count in cores.items()}
+            if each is job.reservation:
+                taken = {node: free[node] - left[node] for node in cores}
+                running = inside
+            else:
+                taken = left
+                running = [held for held in running if held.reservation is None]
+            rows = [(node, amount, 0.0, 0.0) for node, amount in taken.items() if amount > 0]
+            if rows:
+                table.take(Allocation.of(rows))
+        return board.like(table, running)
 
 
 class Board:
@@ -239,6 +337,8 @@ class Board:
         the spans of time (s) for which nodes are kept for something else, from a future instant on: reservations
     version
         a number that changes with the running jobs
+    kept
+        the reservations of the policy on its nodes, if there are any
     accepts
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
@@ -251,6 +351,7 @@ class Board:
         self.running: list[Held] = []
         self.completing = self.up = 0
         self.closures: list[tuple[int, int, int]] = []
+        self.kept: Kept | None = None
         self.accepts: Callable[[Pending, Allocation], bool] | None = None
         self._totals: dict[int, dict[str, float]] = {}
         self._busy: int | None = None
@@ -347,6 +448,13 @@ class Board:
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._changed()
         self._idle = None
+
+    def seen_by(self, job: Pending, begin: float) -> tuple[Board, int, float]:
+        """Return the nodes as a job sees them that would start at an instant (s), those kept from it, and its next one.
+
+        See :meth:`Kept.seen_by`.
+        """
+        return (self, 0, 0.0) if self.kept is None else self.kept.seen_by(self, job, begin)
 
     def closed(self, until: int) -> int:
         """Return the nodes that are kept for something else before an instant (s), as bits."""
@@ -554,7 +662,7 @@ class Board:
 
     def _wider(self, window: float, first: int, released: int) -> int:
         """Return the next window: it takes in the next end."""
-        step = self.settings.bf_window_scale
+        step = self.settings.bf_window_linear
         while True:
             window = window + step if step else window * 2
             if released >= len(self.running) or self.running[released].end <= first + window:

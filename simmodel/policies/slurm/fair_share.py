@@ -16,10 +16,19 @@ from simmodel.policies.slurm.accounts import Association
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Accounts
 
-__all__ = ["Bill", "Charges", "FairShare"]
+__all__ = ["Bill", "Charges", "FairShare", "decay_of"]
 
 _NEVER = 4294967294.0
 """The level of an account that takes the shares of its parent; it has no part in the order but by this number."""
+
+
+def decay_of(half_life: float) -> float:
+    """Return what is left of usage after a second, by ``PriorityDecayHalfLife`` (s); 0: it does not decay.
+
+    >>> decay_of(300.0), decay_of(0.0)
+    (0.99769, 1.0)
+    """
+    return 1.0 - 0.693 / half_life if half_life else 1.0
 
 
 class _Node:
@@ -78,7 +87,7 @@ class FairShare:
     def __init__(
         self, accounts: Accounts, *, half_life: float = 7 * 86400.0, fair_tree: bool = True, damping: float = 1.0
     ) -> None:
-        self._decay = 1.0 - 0.693 / half_life if half_life else 1.0
+        self._decay = decay_of(half_life)
         self.fair_tree = fair_tree
         self._damping = damping
         given = list(accounts.associations)

@@ -120,9 +120,16 @@ class Records:
             return inf
         return min([begin for begin, _ in self._coming.values()] + [*self._until.values()])
 
-    def turns_by(self, now: float) -> list[Turn]:
-        """Hold and release the records whose time has come; return that in order."""
+    def turns_by(self, now: float, before: int | None = None) -> list[Turn]:
+        """Hold and release the records whose time has come; return that in order.
+
+        Parameters
+        ----------
+        before
+            the first number that was submitted later, if any was
+        """
         found: list[Turn] = []
+        last = self.last if before is None else before - 1
         while (at := self.next_turn) <= now:
             for record, (begin, until) in list(self._coming.items()):
                 if begin == at:
@@ -131,8 +138,8 @@ class Records:
                     found.append(Turn(at, record, held=True))
             for record, until in list(self._until.items()):
                 if until == at:
-                    self._released[record] = self.order(self.last + 1)
-                    insort(self._releases, self.last)
+                    self._released[record] = self.order(last + 1)
+                    insort(self._releases, last)
                     del self._until[record]
                     found.append(Turn(at, record, held=False))
         return found

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 
 from simmodel.policies.slurm.accounts import Limits
-from simmodel.policies.slurm.settings import weights_of
+from simmodel.policies.slurm.fair_share import decay_of
+from simmodel.policies.slurm.settings import SlurmConf, weights_of
 from simmodel.policies.slurm.wishes import wishes_of
 
 if TYPE_CHECKING:
@@ -88,14 +89,14 @@ class Counted(NamedTuple):
         """Return a job as limits and charges count it; ``limit`` in seconds."""
         of = accounts.association(job.user, job.group, partition.name)
         account = of.account if of is not None else "" if job.group is None else str(job.group)
-        name = partition.qos
+        name, tres = partition.qos, tres_of(request)
         return cls(
             number=number,
             user=str(job.user),
             account=account,
             association=of,
             qos=accounts.qos_of(job.id, of, wishes_of(job).qos),
-            tres=tres_of(request),
+            tres={**tres, "billing": billed(tres, partition.billing)},
             seconds=limit,
             partition_qos=accounts.qos_of(job.id, None, name) if name else None,
         )
@@ -124,6 +125,28 @@ class _Tally:
             self.tres[name] += sign * amount
 
 
+class _Spent:
+    """The resources and the seconds that jobs have used, each times seconds."""
+
+    __slots__ = ("decays", "tres", "wall")
+
+    def __init__(self, decays: bool = True) -> None:
+        self.decays = decays
+        self.wall = 0.0
+        self.tres: defaultdict[str, float] = defaultdict(float)
+
+    def add(self, tres: Mapping[str, float], seconds: float) -> None:
+        self.wall += seconds
+        for name, amount in tres.items():
+            self.tres[name] += amount * seconds
+
+    def decay(self, by: float) -> None:
+        if self.decays:
+            self.wall *= by
+            for name in self.tres:
+                self.tres[name] *= by
+
+
 class Quotas:
     """The limits of associations and QOS, and what running and waiting jobs count against them.
 
@@ -132,10 +155,17 @@ class Quotas:
     those below it, and are checked on the whole way up; others are those of the association, or else of the next one
     above it that has them.
 
+    With priority/multifactor, minutes are counted once a ``PriorityCalcPeriod`` and at the end of each job: what
+    running jobs may still use goes down, and what is used goes up and decays, but not that of a QOS with ``NoDecay``.
+
     Parameters
     ----------
     accounts
         the associations and QOS
+    settings
+        of slurm.conf: whether and when minutes are counted, how they decay, and whether limits are safe
+    first
+        the instant of a calculation (s)
 
     >>> from simmodel.policies.slurm.accounts import Accounts, Limits, Qos
     >>> short = Qos(name="short", limits=Limits(max_jobs_per_user=1))
@@ -144,32 +174,128 @@ class Quotas:
     >>> quotas.started(first)
     >>> quotas.reason(second)
     'QOSMaxJobsPerUserLimit'
-    >>> quotas.ended(1); quotas.reason(second) is None
+    >>> quotas.ended(1, 60.0); quotas.reason(second) is None
     True
     """
 
-    def __init__(self, accounts: Accounts) -> None:
+    def __init__(self, accounts: Accounts, settings: SlurmConf | None = None, first: float = 0.0) -> None:
         self.accounts = accounts
+        self._settings = SlurmConf() if settings is None else settings
+        self._first = first
+        self._decay = decay_of(self._settings.decay_half_life)
+        limits = [*(each.limits for each in accounts.associations), *(each.limits for each in accounts.qos)]
+        self._spends = any(each.grp_wall is not None or each.grp_tres_mins for each in limits)
+        self._moves = self._spends or any(each.grp_tres_run_mins for each in limits)
+        self._spent: dict[tuple[str, ...], _Spent] = {}
         self._tallies: defaultdict[tuple[str, ...], _Tally] = defaultdict(_Tally)
         self._running: dict[int, Counted] = {}
         self._there: dict[int, Counted] = {}  # jobs that wait or run
         self._submitted: Counter[tuple[str, ...]] = Counter()
-        self.taken_off = -inf
-        """The instant (s) until which running jobs have used up their minutes, as far as limits are concerned."""
+        self._counted = -inf  # the last calculation (s), until which running jobs have used up their minutes
 
     def started(self, job: Counted) -> None:
         """Count a job that runs from now on, once."""
-        self.ended(job.number)
+        self._drop(job.number)
         self._running[job.number] = job
         for key in self._keys(job):
             self._tallies[key].add(job.tres, 1)
 
-    def ended(self, number: int) -> None:
-        """Count a job no longer; one that is unknown is ignored."""
+    def ended(self, number: int, at: float) -> None:
+        """Count a job no longer that has ended at an instant (s), but for what it has used; ignore an unknown one."""
+        self.pass_to(at)
+        job = self._drop(number)
+        if job is not None:
+            self._spend(job, at)
+
+    def _drop(self, number: int) -> Counted | None:
         job = self._running.pop(number, None)
         if job is not None:
             for key in self._keys(job):
                 self._tallies[key].add(job.tres, -1)
+        return job
+
+    # ------------------------------------------------------------------ minutes
+
+    def notes(self) -> Iterator[str]:
+        """Yield what is left out."""
+        if self._spends:
+            yield "leaves out what was used before, of GrpTRESMins and GrpWall"
+
+    @property
+    def next_calculation(self) -> float:
+        """The next instant at which what running jobs have used may reach a limit (s)."""
+        if not self._stops or not self._running:
+            return inf
+        return self._first if self._counted == -inf else self._counted + self._settings.calc_period
+
+    @property
+    def _stops(self) -> bool:
+        """Whether running jobs are stopped once what is used reaches a limit."""
+        return self._spends and self._settings.multifactor and not self._settings.safe_limits
+
+    def pass_to(self, now: float) -> bool:
+        """Count minutes at all calculations until now (s); return whether a limit may have another reason for that."""
+        first, period = self._first, self._settings.calc_period
+        if not self._settings.multifactor or now < first:
+            return False
+        last = first + (now - first) // period * period
+        if last <= self._counted:
+            return False
+        at = self._counted
+        if at == -inf:  # a twin's time is that since 1970
+            begin = min([job.started for job in self._running.values()], default=last)
+            at = max(first + ((begin - first) // period - 1) * period, first - period)
+        while self._spends and at < last:
+            before, at = at, at + period if self._running else last
+            for each in self._spent.values():
+                each.decay(self._decay ** (int(at) - int(before)))
+            for job in self._running.values():
+                self._spend(job, at)
+            self._counted = at
+        self._counted = last
+        return self._moves
+
+    def _spend(self, job: Counted, until: float) -> None:
+        """Add what a job has used since the last calculation until an instant (s)."""
+        if not self._spends or not self._settings.multifactor:
+            return
+        seconds = int(until) - int(max(job.started, self._counted))
+        if seconds <= 0:
+            return
+        lasting = {qos.name for qos in job.qualities if "NoDecay" in qos.flags}
+        for key in self._keys(job):
+            spent = self._spent.get(key)
+            if spent is None:
+                spent = self._spent[key] = _Spent(not (key[0] == "qos" and key[1] in lasting))
+            left = self._decay**seconds if spent.decays else 1.0
+            spent.add(job.tres, seconds * left * job.qos.usage_factor)
+
+    def exhausted(self) -> Iterator[tuple[int, str]]:
+        """Yield the numbers of the running jobs that are stopped as their minutes are used up, and why."""
+        for number, job in self._running.items() if self._stops else ():
+            reason = next(self._used_up(job), None)
+            if reason is not None:
+                yield number, reason
+
+    def state(self) -> dict[str, Any]:
+        """Return the values that :meth:`restore` takes."""
+        if not self._spends or self._counted == -inf:
+            return {}
+        spent = [[list(key), each.decays, each.wall, dict(each.tres)] for key, each in self._spent.items()]
+        return {"minutes": {"counted": self._counted, "spent": spent}}
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Restore the values of :meth:`state`; running jobs are noted anew."""
+        minutes = values.get("minutes")
+        if minutes is None:
+            return
+        self._counted = float(minutes["counted"])
+        for key, decays, wall, tres in minutes["spent"]:
+            spent = self._spent[tuple(key)] = _Spent(decays)
+            spent.wall = float(wall)
+            spent.tres.update(tres)
+
+    # ------------------------------------------------------------------ submissions
 
     def submitted(self, job: Counted) -> None:
         """Count a job that waits from now on, once."""
@@ -229,7 +355,9 @@ class Quotas:
 
     def _by_qos(self, name: str, limits: Limits, job: Counted) -> Iterator[str]:
         alone = self._tallies["qos", name]
-        yield from _group("QOSGrp", limits.grp_jobs, limits.grp_tres, alone, job)
+        yield from _jobs("QOSGrpJobsLimit", limits.grp_jobs, alone)
+        yield from self._past("QOSGrp", limits, ("qos", name), job)
+        yield from _tres("QOSGrp", "Limit", limits.grp_tres, alone, job)
         yield from self._minutes("QOSGrp", limits.grp_tres_run_mins, ("qos", name), job)
         yield from _of_job("QOS", limits, job)
         user, account = self._tallies["user", name, job.user], self._tallies["account", name, job.account]
@@ -245,25 +373,61 @@ class Quotas:
         path = list(self.accounts.path(job.association))
         for each in path:
             own, key = _left(each.limits, over), _key(each)
-            yield from _group("AssocGrp", own.grp_jobs, own.grp_tres, self._tallies[key], job)
+            tally = self._tallies[key]
+            yield from _jobs("AssocGrpJobsLimit", own.grp_jobs, tally)
+            if each.account != "root":
+                yield from self._past("AssocGrp", own, key, job)
+            yield from _tres("AssocGrp", "Limit", own.grp_tres, tally, job)
             yield from self._minutes("AssocGrp", own.grp_tres_run_mins, key, job)
         yield from _of_job("Assoc", _inherited([each.limits for each in path], over), job)
         if path and over.max_jobs_per_user is None:
             most = next((each.limits.max_jobs for each in path if each.limits.max_jobs is not None), None)
             yield from _jobs("AssocMaxJobsLimit", most, self._tallies[_key(path[0])])
 
+    def _used_up(self, job: Counted) -> Iterator[str]:
+        """Yield the limits of what is used that a running job has reached."""
+        over = Limits()
+        for qos in job.qualities:
+            limits = _left(qos.limits, over)
+            yield from self._past("QOSGrp", limits, ("qos", qos.name), None)
+            over = _joined(over, limits)
+        for each in self.accounts.path(job.association):
+            if each.account != "root":
+                yield from self._past("AssocGrp", _left(each.limits, over), _key(each), None)
+
+    def _past(self, word: str, limits: Limits, key: tuple[str, ...], job: Counted | None) -> Iterator[str]:
+        """Yield the limits of what is used; with a job and safe limits, also of what it and running jobs may use."""
+        if limits.grp_wall is None and not limits.grp_tres_mins:
+            return
+        spent = self._spent.get(key) or _Spent()
+        asks = job if job is not None and self._settings.safe_limits else None
+        if (most := limits.grp_wall) is not None:
+            more = 0.0 if asks is None else asks.seconds
+            if spent.wall // 60 >= most // 60 or spent.wall // 60 * 60 + more > most:
+                yield f"{word}WallLimit"
+        for name, most in limits.grp_tres_mins.items():
+            used, reason = spent.tres[name] // 60, f"{word}{_minutes_of(name)}"
+            if used >= most:
+                yield reason
+            elif asks is not None:
+                asked = asks.tres.get(name, 0.0) * asks.seconds // 60
+                if asked and used + asked + self._running_seconds(name, key) // 60 > most:
+                    yield reason
+
     def _minutes(self, word: str, most: Mapping[str, float], key: tuple[str, ...], job: Counted) -> Iterator[str]:
         """Yield the limits of resources times the minutes that running jobs may still use, with those of a job."""
-        if not most:
-            return
-        mine = [each for each in self._running.values() if key in self._keys(each)]
         for name, limit in most.items():
             asked = job.tres.get(name, 0.0) * job.seconds
-            for each in mine:
-                used = max(self.taken_off - each.started, 0.0)
-                asked += each.tres.get(name, 0.0) * max(each.seconds - used, 0.0)
-            if job.tres.get(name) and asked > limit * 60:
-                yield f"{word}{_named(name)}RunMinutesLimit"
+            if asked and asked + self._running_seconds(name, key) > limit * 60:
+                yield f"{word}{_minutes_of(name, 'Run')}"
+
+    def _running_seconds(self, name: str, key: tuple[str, ...]) -> float:
+        """Return a resource times the seconds that running jobs may still use."""
+        found = 0.0
+        for job in [each for each in self._running.values() if key in self._keys(each)]:
+            left = max(job.seconds - max(self._counted - job.started, 0.0), 0.0)
+            found += job.tres.get(name, 0.0) * left * job.qos.usage_factor
+        return found
 
 
 def _key(association: Association) -> tuple[str, ...]:
@@ -309,11 +473,6 @@ def _inherited(limits: Sequence[Limits], over: Limits) -> Limits:
     return Limits(**found)
 
 
-def _group(word: str, jobs: int | None, tres: Mapping[str, float], tally: _Tally, job: Counted) -> Iterator[str]:
-    yield from _jobs(f"{word}JobsLimit", jobs, tally)
-    yield from _tres(word, "Limit", tres, tally, job)
-
-
 def _jobs(reason: str, most: int | None, tally: _Tally) -> Iterator[str]:
     if most is not None and tally.jobs >= most:
         yield reason
@@ -333,13 +492,23 @@ def _of_job(word: str, limits: Limits, job: Counted) -> Iterator[str]:
     for limit, share, end in (
         (limits.max_tres_per_job, 1.0, "PerJobLimit"),
         (limits.max_tres_per_node, 1 / nodes, "PerNode"),
-        (limits.max_tres_mins_per_job, job.seconds / 60, "MinutesPerJobLimit"),
+        (limits.max_tres_mins_per_job, job.seconds / 60, "MinutesPerJob"),
     ):
         for name, most in limit.items():
             if job.tres.get(name, 0.0) * share > most:
-                yield f"{word}Max{_named(name)}{end}"
+                last = "Limit" if end == "MinutesPerJob" and name == "cpu" else ""
+                yield f"{word}Max{_named(name)}{end}{last}"
 
 
 def _named(resource: str) -> str:
     kind = resource.partition("/")[0]
     return {"cpu": "Cpu", "mem": "Memory", "node": "Node", "gres": "GRES", "license": "License"}.get(kind, kind.title())
+
+
+def _minutes_of(resource: str, word: str = "") -> str:
+    """Return how Slurm names a limit of minutes of a resource.
+
+    >>> _minutes_of("cpu"), _minutes_of("gres/gpu", "Run")
+    ('CPUMinutesLimit', 'GRESRunMinutes')
+    """
+    return f"CPU{word}MinutesLimit" if resource == "cpu" else f"{_named(resource)}{word}Minutes"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from simmodel.policies.slurm.board import MISSED, Board, Pending
+from simmodel.policies.slurm.board import Board, Pending
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.preemption import Preemption, Victims
@@ -53,9 +53,10 @@ def main_cycle(
     cut
         called where a run that is not full ends for its depth
     """
-    closed: set[tuple[str, Board]] = set()  # reservations are boards of their own
+    closed: set[tuple[str, Board]] = set()  # reservations of the platform are boards of their own
+    full_reservations: set[tuple[str, Board]] = set()
     open_nodes: dict[Board, int] = {}
-    tested = 0
+    tested = started = 0
     of_partition: Counter[str] = Counter()
     for job in queue:
         if not job.waits or job.barred:
@@ -70,13 +71,14 @@ def main_cycle(
             if not full:
                 return
         tested += 1
-        if (name, board) in closed:
+        own = job.reservation
+        if (name, board) in closed if own is None else (own.name, board) in full_reservations:
             note()
-            if len(closed) == len(partitions):
+            if own is None and len(closed) == len(partitions):
                 return
             continue
-        if job.late:
-            yield job, MISSED
+        if (missed := job.missed) is not None:
+            yield job, missed
             continue
         if not job.allowed:
             if not job.ready:
@@ -92,8 +94,9 @@ def main_cycle(
             continue
         if nodes.bit_count() < (job.request.nodes or 1):
             note()
-        nodes &= ~(board.completing | board.closed(board.now + job.limit))
-        allocation = board.select(job, nodes)
+        seen, barred, _ = board.seen_by(job, board.now)
+        nodes &= ~(board.completing | barred | board.closed(board.now + job.limit))
+        allocation = seen.select(job, nodes)
         if allocation is None and preemption is not None:
             victims = preemption.victims(board, job, nodes)
             if victims is not None:
@@ -101,6 +104,11 @@ def main_cycle(
                 allocation = board.select(job, nodes) if victims.suspended else None
         if allocation is not None:
             yield job, allocation
+            started += 1
+            if started == settings.sched_max_job_start:
+                return
+        elif own is not None:
+            full_reservations.add((own.name, board))
         elif (must := job.where.must) and must.bit_count() >= (job.request.nodes or 1):
             open_nodes[board] &= ~must
         elif reserves(job, settings):

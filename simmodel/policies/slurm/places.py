@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simmodel.foundation.errors import InputError
 from simmodel.platform.node_lists import node_names
-from simmodel.policies.slurm.board import Board, Held, Site
+from simmodel.policies.slurm.board import Board, Held, Kept, Site
 from simmodel.policies.slurm.layout import Layout, SlurmSwitch
 from simmodel.policies.slurm.settings import YEAR, SlurmPartition
 from simmodel.policies.slurm.wishes import wishes_of
@@ -18,6 +19,7 @@ from simmodel.resources.pools.nodes import NodePool
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import SlurmNodes
+    from simmodel.policies.slurm.reservations import SlurmReservation
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
@@ -30,13 +32,20 @@ class SlurmPlaces:
 
     Parameters
     ----------
-    settings, partitions, nodes, switches
+    settings, partitions, nodes, switches, reservations
         those of the policy
+
+    Raises
+    ------
+    InputError
+        two reservations have one name
 
     Attributes
     ----------
     boards
         the board of each place: of its nodes, or of as many nodes of one core as it has processors
+    reservations
+        the reservations by name
     """
 
     def __init__(
@@ -45,7 +54,11 @@ class SlurmPlaces:
         partitions: Sequence[SlurmPartition],
         nodes: Sequence[SlurmNodes],
         switches: Sequence[SlurmSwitch],
+        reservations: Sequence[SlurmReservation] = (),
     ) -> None:
+        self.reservations = {each.name: each for each in reservations}
+        if len(self.reservations) < len(reservations):
+            raise InputError("a name is given twice", place="reservations")
         self._settings = settings
         self._partitions = partitions
         self._nodes = nodes
@@ -72,6 +85,8 @@ class SlurmPlaces:
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
                 board.accepts = lambda job, allocation: place.fits(job.job)
+            if self.reservations and isinstance(place, NodePool):
+                board.kept = Kept([*self.reservations.values()], place.nodes, board.table.capacity[0].tolist())
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
 
@@ -82,6 +97,18 @@ class SlurmPlaces:
         found = [sites[name] for name in names if name in sites]
         usual = [each for each in sites.values() if each.spec.default] or list(sites.values())
         return found or usual[:1]
+
+    def reservation(self, job: LiveJob) -> SlurmReservation | None:
+        """Return the reservation that a job is for, if it is one of the policy."""
+        return self.reservations.get(wishes_of(job).reservation)
+
+    def notes(self) -> Iterator[str]:
+        """Yield which reservations have no nodes."""
+        known = {name for place in self.boards if isinstance(place, NodePool) for name in place.nodes}
+        for each in self.reservations.values() if self.boards else ():
+            missing = [name for name in node_names(each.nodes) if name not in known]
+            if missing:
+                yield f"leaves out {missing[0]} of reservation {each.name}: there is no such node"
 
     def _layout(self, place: Pool) -> Layout:
         """Return the weights, features and switches of the nodes of a place."""

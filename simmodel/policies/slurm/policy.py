@@ -8,12 +8,12 @@ what is known to :class:`Running`, which nodes are not free yet to :class:`Compl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf
+from math import gcd, inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from simmodel.foundation.display import Fields
+from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.slurm.accounts import Accounts
 from simmodel.policies.slurm.alike import AlikeCycle
@@ -26,6 +26,7 @@ from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.places import SlurmPlaces
 from simmodel.policies.slurm.preemption import Preemption, Stops, Victims
 from simmodel.policies.slurm.priority import Priorities, Queue
+from simmodel.policies.slurm.reservations import Calendar, SlurmReservation, reservations_of
 from simmodel.policies.slurm.running import Completing, Running
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition, partitions_of
 from simmodel.resources.pools.nodes import NodePool
@@ -44,6 +45,9 @@ __all__ = ["Slurm", "SlurmTiming"]
 
 SCAN = 30.0
 """Seconds between two scans of limits."""
+
+YIELD = 2.0
+"""Seconds after which a cycle of the backfill loop lets others in."""
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -81,6 +85,10 @@ class SlurmTiming(Fields):
     main: Sequence[float] = ()
     full: Sequence[float] = ()
     backfill: Sequence[float] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 < self.turn < inf:
+            raise InputError(f"must be > 0 s, got {self.turn:g}", place="turn")
 
 
 class Batch(Protocol):
@@ -153,6 +161,8 @@ class Slurm(Policy):
         the tree of switches, for ``TopologyPlugin=topology/tree``; default: the switches of the platform, below one
     accounts
         the accounts, users and QOS, as slurmdbd has them; default: there are none
+    reservations
+        reservations that the loops keep, beside those of the platform: with flags, accounts or cores of nodes
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -173,6 +183,7 @@ class Slurm(Policy):
         nodes: Sequence[SlurmNodes] = (),
         switches: Sequence[SlurmSwitch] = (),
         accounts: Accounts | None = None,
+        reservations: Sequence[SlurmReservation] = (),
     ) -> None:
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
@@ -180,16 +191,22 @@ class Slurm(Policy):
         self.nodes = tuple(nodes)
         self.switches = tuple(switches)
         self.accounts = accounts
+        self.reservations = tuple(reservations)
+        self._calendar = Calendar(self.reservations)
         self._enforces = self.timing.scans and self.settings.over_time_limit < inf
         self.preempts = bool(self.settings.preempt)
         self._preemption = Preemption(self.settings) if self.settings.preempt else None
         self._main, self._backfill = self._clocks()
-        self._places = SlurmPlaces(self.settings, self.partitions, self.nodes, self.switches)
+        self._places = SlurmPlaces(self.settings, self.partitions, self.nodes, self.switches, self.reservations)
         self._records = Records()
         self._priorities = Priorities(
             self.settings, self.partitions, accounts, self.timing.main_first, self._records, self._places.boards
         )
-        self._quotas = Quotas(accounts) if accounts is not None and self.settings.enforce_limits else None
+        self._quotas = (
+            Quotas(accounts, self.settings, self.timing.main_first)
+            if accounts is not None and self.settings.enforce_limits
+            else None
+        )
         self._running = Running(
             self._places, self._records, accounts, self._quotas, self._priorities.charges, preempts=self.preempts
         )
@@ -205,13 +222,14 @@ class Slurm(Policy):
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
-        self._settled: set[str] = set()  # the loops that started nothing since a change: main, full, backfill
+        self._settled: dict[str, float] = {}  # when main, full or backfill runs started nothing
         self._cut = False  # whether the last run of the main loop would end for its depth
         self._quiet = False  # whether the coming runs of both loops change nothing until something happens
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
         self._kept: AlikeCycle | None = None  # the last cycle of the backfill loop, if another may go on from it
         self._noted = self._full_noted = False  # whether the last run, and full run, of the main loop changed jobs
+        self._long = 0  # how many cycles of the backfill loop have taken longer than slurmctld lets them
 
     @classmethod
     def of(cls, *values: float | str, **given: float | str) -> Slurm:
@@ -227,21 +245,22 @@ class Slurm(Policy):
         options = {name: str(value) for name, value in given.items()}
         known = {field.name for field in attrs.fields(SlurmConf)} - {"unread"}
         timing = {name: SlurmConf.typed("bf_interval", options.pop(name)) for name in _TIMES if name in options}
-        partitions, nodes, switches = (
-            options.pop(name, "").removeprefix("(").removesuffix(")") for name in ("partitions", "nodes", "switches")
+        partitions, nodes, switches, reservations = (
+            options.pop(name, "").removeprefix("(").removesuffix(")") for name in _LISTS
         )
         fields = {name: SlurmConf.typed(name, options.pop(name)) for name in [*options] if name in known}
         conf = {name: options.pop(name) for name in [*options] if name[:1].isupper()}
         settings = SlurmConf.of({**conf, "SchedulerParameters": ",".join(f"{k}={v}" for k, v in options.items())})
         if settings.unread:
             name = settings.unread[0].removeprefix("SchedulerParameters ").partition("=")[0]
-            raise unknown("parameter", name, [*sorted(known), "partitions", "nodes", "switches", *_TIMES])
+            raise unknown("parameter", name, [*sorted(known), *_LISTS, *_TIMES])
         return cls(
             attrs.evolve(settings, **fields),
             partitions_of(partitions),
             SlurmTiming(**timing),
             nodes_of(nodes),
             switches_of(switches),
+            reservations=reservations_of(reservations),
         )
 
     def evolve(
@@ -262,6 +281,7 @@ class Slurm(Policy):
             self.nodes,
             self.switches,
             self.accounts if accounts is None else accounts,
+            self.reservations,
         )
 
     def asked_at(self, instants: Sequence[float]) -> Slurm:
@@ -282,9 +302,13 @@ class Slurm(Policy):
             value = getattr(self.timing, name)
             if value != getattr(usual, name):
                 parts.append(f"{name}={value}")
-        for name, several in (("partitions", self.partitions), ("nodes", self.nodes), ("switches", self.switches)):
-            if several:
-                parts.append(f"{name}=({';'.join(each.text for each in several)})")
+        lists = (
+            [each.text for each in self.partitions],
+            [each.text for each in self.nodes],
+            [each.text for each in self.switches],
+            [each.text for each in self.reservations],
+        )
+        parts += [f"{name}=({';'.join(texts)})" for name, texts in zip(_LISTS, lists, strict=True) if texts]
         return f"slurm({', '.join(parts)})" if parts else "slurm"
 
     def notes(self, system: Batch, /) -> tuple[str, ...]:
@@ -294,9 +318,12 @@ class Slurm(Policy):
             for name, what in _NEED_ACCOUNTS.items():
                 if getattr(self.settings, name):
                     found.append(f"policy slurm knows no accounts and leaves out {what}")
-        elif self.settings.enforce_limits:
-            found += [f"policy slurm leaves out {each}" for each in self.accounts.unread]
-        found += [f"policy slurm {each}" for each in self._queue.notes()]
+        if self._quotas is not None:
+            found += [f"policy slurm {each}" for each in self._quotas.notes()]
+        if self._long:
+            told = f"{counted(self._long, 'backfill cycle')} of more than {YIELD:g} s"
+            found.append(f"policy slurm leaves out that others interrupt {told} (bf_yield_interval, bf_continue)")
+        found += [f"policy slurm {each}" for each in (*self._places.notes(), *self._queue.notes())]
         return tuple(found)
 
     # ------------------------------------------------------------------ the system
@@ -330,8 +357,10 @@ class Slurm(Policy):
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
-        for each in (self._records, self._completing, self._priorities):
+        for each in (self._records, self._completing, self._priorities, self._running):
             found |= each.state()
+        if self._quotas is not None:
+            found |= self._quotas.state()
         return found | self._stops.state(self._queue.jobs)
 
     def _all(self) -> list[LoopClock]:
@@ -345,8 +374,10 @@ class Slurm(Policy):
                 (-inf if was == -inf else inf) if (each := next(given)) is None else float(each) for was in clock.values
             ]
         self._idle = bool(values["idle"])
-        for each in (self._records, self._completing, self._priorities, self._stops):
+        for each in (self._records, self._completing, self._priorities, self._running, self._stops):
             each.restore(values)
+        if self._quotas is not None:
+            self._quotas.restore(values)
 
     # ------------------------------------------------------------------ decisions
 
@@ -391,18 +422,23 @@ class Slurm(Policy):
             scans.ran(turn)
             for run in [run for run, end in self._running.limits(self.settings.over_time_limit) if end <= int(now)]:
                 yield Preempt(run.work, "timeout", "its limit has passed")
+            for run, reason in self._running.exhausted(now):
+                yield Preempt(run.work, "timeout", reason)
             yield from self._stops.end_graces(now)
 
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
         found = self._records.next_turn
         if self._quiet:
-            found = min([found, *(board.ends[0] for board in self._places.boards.values() if board.ends)])
+            found = min(found, self._changes_at(now))
         elif waiting:
             found = min(found, self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run)
+            found = min(found, self._calendar.next(now))
         if self._scans is not None:
             ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
             first = min(*ends, self._stops.next_end, inf)
+            if self._quotas is not None:
+                first = min(first, now if any(self._running.exhausted(now)) else self._quotas.next_calculation)
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
@@ -411,16 +447,18 @@ class Slurm(Policy):
 
         Time alone starts nothing here: there are no options of jobs, accounts, windows, preemption or scans.
         """
-        if self._idle or len(self._settled) < 3 or not (self._queue.plain and self._places.counted):
+        if self._idle or len(self._settled) < 3 or not self._places.counted or self._scans is not None:
             return False
-        if self._preemption is not None or self._scans is not None or self.accounts is not None:
-            return False
-        if self.settings.multifactor or self._completing.some or self._completing.next_run < inf or self._stops.some:
+        if self._completing.some or self._completing.next_run < inf or self._stops.some:
             return False
         if [place.version for place in view.places] != self._versions or any(place.windows for place in view.places):
             return False
         now = view.now
         return all(self.settled(now, turn) for turn in (None, Turn(now), Turn(now, full=True)))
+
+    def _changes_at(self, now: float) -> float:
+        """Return the instant (s) from which on runs may change something though nothing happens."""
+        return min([self._holds_until(), *(board.ends[0] for board in self._places.boards.values() if board.ends)])
 
     def _pass_to(self, now: float, events: list[tuple[float, Run | None]]) -> None:
         """Pass over the runs before an instant (s) that changed nothing, and the submissions that woke no loop."""
@@ -487,6 +525,10 @@ class Slurm(Policy):
         if away != self._away:
             self._away = away
             self._backfill.ask(now)
+        if self._calendar.pass_to(now):
+            self._queue.stay(now)
+            self._settled.clear()
+            self._backfill.ask(now)
         for turn in self._records.turns_by(now):
             self._queue.hold(turn)
             self._settled.clear()
@@ -503,6 +545,8 @@ class Slurm(Policy):
             return
         if self.settings.multifactor:
             self._calculate(now)
+        if self._quotas is not None and self._quotas.pass_to(now):
+            self._settled.clear()
         versions = [place.version for place in view.places]
         begins = not waiting.plain and any(0 < job.begin <= now for job in waiting.jobs)
         if versions != self._versions or self._stops.some or begins:
@@ -513,9 +557,6 @@ class Slurm(Policy):
             return
         if self._running.renew(now, self._completing, plain=waiting.plain):
             waiting.renew(self._running.held)
-        if self._quotas is not None and self.settings.multifactor:  # minutes are counted when usage is
-            period, origin = self.settings.calc_period, self.timing.main_first
-            self._quotas.taken_off = origin + (now - origin) // period * period
         reason = "backfill" if turn is None else "main loop"
         queue = waiting.jobs
         if not waiting.plain:
@@ -561,14 +602,15 @@ class Slurm(Policy):
             self._noted = self._noted or changed
         else:
             self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
+            self._long += self._last_cycle[0] > YIELD
         waiting.drop_begun()
         after = [place.version for place in view.places]
         if after != versions or self._completing.some:
             self._settled.clear()
         elif turn is None:
-            self._settled.add("backfill")
+            self._settled["backfill"] = now
         else:
-            self._settled.update(["full" if turn.full else "main"] if self._cut else ["full", "main"])
+            self._settled |= dict.fromkeys(["full" if turn.full else "main"] if self._cut else ["full", "main"], now)
             if turn.full or not self._cut:
                 self._full_noted = self._noted
         self._versions = after
@@ -578,7 +620,7 @@ class Slurm(Policy):
         waiting, now, kept = self._queue, view.now, self._kept
         self._kept = None
         usual = waiting.plain and waiting.alike and len(self._places.boards) == 1 and not self.timing.test
-        usual = usual and self._preemption is None and self.accounts is None
+        usual = usual and self._preemption is None and self.accounts is None and not self.reservations
         settings = self.settings
         if settings.bf_min_age_reserve or settings.bf_min_prio_reserve or not usual:
             return BackfillCycle(queue, settings, now, self._preemption, self.timing.test)
@@ -607,8 +649,11 @@ class Slurm(Policy):
     def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether a cycle can be left out: nothing has changed since one of its loop that started nothing.
 
-        Time alone starts nothing: what runs holds its nodes until it ends, and plans depend on the ends of limits. Once
-        a limit has passed they move, so that later jobs may start. A full run is not left out after one that was cut.
+        What runs holds its nodes until it ends, and plans depend on the ends of limits. Once a limit has passed they
+        move, so that later jobs may start. Plans begin and end at multiples of ``bf_resolution``, and limits last whole
+        minutes: once time has passed such an instant, a job may no longer end before a plan, move, and leave its room
+        to a later one, unless the last cycle knows for how long its plans hold. A full run of the main loop is not left
+        out after one that was cut.
         """
         if turn is None and self._preemption is None and self._places.counted:
             if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
@@ -621,16 +666,38 @@ class Slurm(Policy):
             not self._queue.plain and any(job.wishes.timed for job in self._queue.jobs)
         ):
             return False
-        return ("backfill" if turn is None else "full" if turn.full else "main") in self._settled
+        if turn is not None and turn.full:
+            return "full" in self._settled and self._timeless
+        if turn is not None:
+            return "main" in self._settled
+        return "backfill" in self._settled and now < self._holds_until()
+
+    @property
+    def _timeless(self) -> bool:
+        """Whether time alone lets no job start: no options of jobs, accounts, reservations, windows or preemption."""
+        if not self._queue.plain or self.accounts is not None or self.reservations or self._preemption is not None:
+            return False
+        return not self.settings.multifactor and not any(board.closures for board in self._places.boards.values())
+
+    def _holds_until(self) -> float:
+        """Return the instant (s) until which the plans of the last backfill cycle hold."""
+        if self._kept is not None:
+            return self._kept.valid
+        step = gcd(60, self.settings.bf_resolution)
+        return int(self._settled["backfill"]) // step * step + step
 
 
 _NEED_ACCOUNTS = {
     "weight_fair_share": "PriorityWeightFairshare",
     "weight_assoc": "PriorityWeightAssoc",
     "weight_qos": "PriorityWeightQOS",
+    "bf_max_job_assoc": "bf_max_job_assoc",
     "enforce_limits": "the limits of AccountingStorageEnforce",
 }
 """The settings that change nothing without accounts."""
+
+_LISTS = ("partitions", "nodes", "switches", "reservations")
+"""The lists that a name may have."""
 
 _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 """The parameters of :class:`SlurmTiming` that a name may have."""

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from math import ceil, inf
+from math import ceil, inf, nextafter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -271,6 +271,10 @@ class Queue:
         """Note the record of a job that was submitted, and count it, or refuse it by the limits of submissions."""
         number = self._number(job)
         self._record(job, number)
+        own = self._places.reservation(job)
+        if own is not None and (reason := own.refusal(str(job.user), self._account_of(job))) is not None:
+            self._refuse(job, reason)
+            return
         if self._quotas is None:
             return
         self._places.board(job.place)
@@ -280,8 +284,18 @@ class Queue:
         if reason is None:
             self._quotas.submitted(asked)
         else:
-            self._refused[job] = reason
-            self._refusals[reason] += 1
+            self._refuse(job, reason)
+
+    def _refuse(self, job: LiveJob, reason: str) -> None:
+        self._refused[job] = reason
+        self._refusals[reason] += 1
+
+    def _account_of(self, job: LiveJob) -> str:
+        """Return the account of a job: its group, or else the default one of its user."""
+        if job.group is not None or self._accounts is None:
+            return "" if job.group is None else str(job.group)
+        of = self._accounts.association(job.user)
+        return "" if of is None else of.account
 
     def take_refused(self) -> list[tuple[LiveJob, str]]:
         """Return the jobs that have been refused, and why, once."""
@@ -302,7 +316,10 @@ class Queue:
         some = bool(new)
         if len(self._known) + len(new) < sum([queue.count for queue in queues]):  # after a snapshot
             new = [job for queue in queues for job in queue if job not in self._known]
-        for job in new:
+            new.sort(key=self._number)
+        for job in new:  # those that were released before it was submitted go before it
+            for turn in self._records.turns_by(nextafter(job.submit, -inf), before=self._number(job)):
+                self.hold(turn)
             self._add(job, now)
         return some
 
@@ -310,7 +327,9 @@ class Queue:
         place: Pool = job.place
         board = self._places.board(place)
         wishes = wishes_of(job)
-        for option in wishes.unread:
+        own = self._places.reservation(job)
+        unknown = bool(wishes.reservation) and own is None and place.name != wishes.reservation
+        for option in (*wishes.unread, *([f"--reservation={wishes.reservation}"] if unknown else [])):
             self._unread.setdefault(option, []).append(job.id)
         request = request_of(job, place)
         number = self._number(job)
@@ -342,6 +361,7 @@ class Queue:
                 begin=begin,
                 held=self._records.holds(record),
                 hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
+                reservation=None if own is None or (own.stays and own.end <= now) else own,
             )
             if self._accounts is not None:
                 pending.counted = Counted.of(job, number, site.spec, request, float(limit), self._accounts)
@@ -372,6 +392,13 @@ class Queue:
         return self._records.submitted(number, _array_of(job) if wishes.array else "", hold)
 
     # ------------------------------------------------------------------ order
+
+    def stay(self, now: float) -> None:
+        """Let the jobs of reservations that are over at an instant (s) be ordinary ones, if these say so."""
+        for job in self.jobs:
+            if job.reservation is not None and job.reservation.stays and job.reservation.end <= now:
+                job.reservation = None
+        self.jobs.sort(key=Pending.key)
 
     def hold(self, turn: Turn) -> None:
         """Hold the jobs of a record, or release them: then they wait behind all that were submitted until now."""

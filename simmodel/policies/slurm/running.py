@@ -148,10 +148,24 @@ class Running:
         self._preempts = preempts
         self.held: dict[Run, Held] = {}
         self.noted = False
+        self._before: dict[int, tuple[int, int, int]] = {}  # what jobs held before a snapshot: end, number, nodes
+
+    def state(self) -> dict[str, Any]:
+        """Return the values that :meth:`restore` takes: what jobs hold, by their numbers."""
+        known = {int(run.work.seq): (held.end, held.seq, held.nodes) for run, held in self.held.items()}
+        found = [[job, *values] for job, values in sorted((self._before | known).items())]
+        return {"held": found} if found else {}
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Restore the values of :meth:`state`."""
+        self._before = {
+            int(job): (int(end), int(number), int(nodes)) for job, end, number, nodes in values.get("held", ())
+        }
 
     def started(self, job: Pending, run: Run, now: float, allocation: Allocation) -> None:
         """Note a job that has just started."""
-        held = Held.of(int(now) + job.limit, len(self.held), allocation, self._stake(job.site, run, job.counted))
+        stake = self._stake(job.site, run, job.counted)
+        held = Held.of(int(now) + job.limit, len(self.held), allocation, stake, job.reservation)
         self.held[run] = held
         self._count(job.site, run, job.counted)
         job.board.started(held)
@@ -165,8 +179,12 @@ class Running:
             if self._charges is not None:
                 self._charges.ended(number, at)
             if self._quotas is not None:
-                self._quotas.ended(number)
+                self._quotas.ended(number, at)
         held = self.held.pop(run, None)
+        before = self._before.pop(int(run.work.seq), None)
+        if held is None and before is not None:  # no cycle has come since a snapshot
+            end, number, nodes = before
+            return Held(end, number, Allocation.of(()), nodes)
         if held is not None:
             self._places.boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
         return held
@@ -180,6 +198,15 @@ class Running:
         """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
         runs = [run for place in self._places.boards for _, _, _, run in place.running.entries()]
         return [(run, self._end(run) + over) for run in runs]
+
+    def exhausted(self, now: float) -> list[tuple[Run, str]]:
+        """Return the running jobs that are stopped at an instant (s), as the minutes of their group are used up."""
+        if self._quotas is None:
+            return []
+        self._quotas.pass_to(now)
+        over = dict(self._quotas.exhausted())
+        numbers = [(run, self._records.number(int(run.work.seq))) for run in self.held] if over else []
+        return [(run, over[number]) for run, number in numbers if number in over]
 
     def renew(self, now: float, completing: Completing, *, plain: bool) -> bool:
         """Take over the state of all places before a cycle; return whether more than time had to be passed on.
@@ -232,14 +259,22 @@ class Running:
         for run in [run for _, _, _, run in entries if run in self.held]:
             found[run] = self.held[run]
         table.add([(held.allocation, -1) for held in found.values()])
-        for _, number, processors, run in entries:
-            if run not in found:
-                nodes = (table.free[0] > 0).nonzero()[0][:processors]
-                found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes.tolist()), 1))
-                table.take(found[run].allocation)
+        others = [(number, processors, run) for _, number, processors, run in entries if run not in found]
+        for number, processors, run in sorted(others, key=self._is_new):
+            free = (table.free[0] > 0).nonzero()[0].tolist()
+            _, _, had = self._before.get(int(run.work.seq), (0, 0, 0))
+            nodes = [node for node in free if had >> node & 1]
+            if len(nodes) != processors:
+                nodes = free[:processors]
+            found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes), 1))
+            table.take(found[run].allocation)
         spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]
         table.take(Allocation.away(spare.tolist()))
         return found
+
+    def _is_new(self, entry: tuple[int, int, Run]) -> bool:
+        """Whether nothing is known of what a running job held before."""
+        return int(entry[2].work.seq) not in self._before
 
     def _found(self, place: Pool, run: Run, number: int, allocation: Allocation) -> Held:
         """Return what a running job holds that the policy has not started, and count it."""
@@ -250,13 +285,19 @@ class Running:
             request, limit = request_of(job, place), float(self._end(run) - int(run.started))
             counted = Counted.of(job, self._records.number(int(job.seq)), site.spec, request, limit, self._accounts)
         self._count(site, run, counted)
-        return Held.of(self._end(run), number, allocation, self._stake(site, run, counted))
+        end = self._end(run)
+        _, number, _ = self._before.pop(int(job.seq), (end, number, 0))
+        own = self._places.reservation(job)
+        return Held.of(end, number, allocation, self._stake(site, run, counted), own)
 
     def _end(self, run: Run) -> int:
         """Return the end of the limit of a running job (s, whole)."""
         held = self.held.get(run)
         if held is not None:
             return held.end
+        before = self._before.get(int(run.work.seq))
+        if before is not None:
+            return before[0]
         seconds = run.work.asked if run.work.asked < inf else run.expected_end - run.started
         return int(run.started) + ceil(min(seconds, YEAR) / 60) * 60
 

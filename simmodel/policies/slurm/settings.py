@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from math import inf
 from typing import Any
 
 import attrs
@@ -26,22 +27,23 @@ class SlurmConf(Fields):
 
     Parameters
     ----------
-    default_queue_depth, partition_job_depth, batch_sched_delay, sched_interval
-        of the main loop: jobs tested at an event, jobs of each partition (0: any number), least seconds between two
-        runs, seconds between two runs over the whole queue
+    default_queue_depth, partition_job_depth, sched_max_job_start, batch_sched_delay, sched_interval
+        of the main loop: jobs tested at an event, jobs of each partition (0: any number), jobs started in a run (0: any
+        number), least seconds between two runs, seconds between two runs over the whole queue
     backfill
         whether there is a backfill loop (``SchedulerType``)
     bf_interval, bf_window, bf_resolution
         of the backfill loop: seconds from the end of a cycle to the next; minutes that it plans ahead; seconds
-    bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, bf_max_job_start
-        jobs tested in a cycle, of each partition, of each user, of both; jobs started in a cycle (0: any number)
+    bf_max_job_test, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, bf_max_job_assoc, bf_max_job_start
+        jobs tested in a cycle, of each partition, of each user, of both, of each association (which takes precedence
+        over users); jobs started in a cycle (0: any number)
     bf_max_time
         seconds after which a cycle ends, if tests take time; 0: ``bf_interval``
     bf_node_space_size
         records of its table of free nodes; 0: ``bf_max_job_test``
     bf_min_age_reserve, bf_min_prio_reserve
         younger (s) or lower jobs neither close their partition nor reserve nodes
-    bf_window_scale
+    bf_window_linear
         seconds by which the window of a test grows in each round; 0: it doubles
     assoc_limit_stop
         whether a job that waits for a licence closes its partition
@@ -58,6 +60,9 @@ class SlurmConf(Fields):
         ``NO_FAIR_TREE``; ``FairShareDampeningFactor``
     enforce_limits
         whether the limits of associations and QOS hold (``AccountingStorageEnforce``)
+    safe_limits
+        whether jobs start only if what is used, and what running jobs and they themselves may use, is within the limits
+        of minutes used; else running jobs are stopped at the scan after a limit is reached (``safe``)
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
     def_mem_per_cpu, def_mem_per_node
@@ -79,12 +84,18 @@ class SlurmConf(Fields):
     unread
         the settings that are set and not modelled
 
+    Raises
+    ------
+    InputError
+        a number is negative, infinite or nan, or 0 where a loop would never sleep
+
     >>> SlurmConf.of({"SchedulerParameters": "bf_interval=10,bf_max_time=60", "KillWait": "5 sec"}).bf_interval
     10.0
     """
 
     default_queue_depth: int = 100
     partition_job_depth: int = 0
+    sched_max_job_start: int = 0
     batch_sched_delay: float = 3.0
     sched_interval: float = 60.0
     backfill: bool = True
@@ -95,12 +106,13 @@ class SlurmConf(Fields):
     bf_max_job_part: int = 0
     bf_max_job_user: int = 0
     bf_max_job_user_part: int = 0
+    bf_max_job_assoc: int = 0
     bf_max_job_start: int = 0
     bf_max_time: float = 0.0
     bf_node_space_size: int = 0
     bf_min_age_reserve: float = 0.0
     bf_min_prio_reserve: int = 0
-    bf_window_scale: float = 0.0
+    bf_window_linear: float = 0.0
     assoc_limit_stop: bool = False
     multifactor: bool = False
     weight_age: float = 0.0
@@ -114,6 +126,7 @@ class SlurmConf(Fields):
     fair_tree: bool = True
     damping: float = 1.0
     enforce_limits: bool = False
+    safe_limits: bool = False
     max_age: float = 7 * 86400.0
     calc_period: float = 300.0
     favor_small: bool = False
@@ -137,6 +150,14 @@ class SlurmConf(Fields):
     defer: bool = False
     unread: tuple[str, ...] = ()
 
+    def __attrs_post_init__(self) -> None:
+        for field in attrs.fields(type(self)):
+            value, least = getattr(self, field.name), _LEAST.get(field.name, 0)
+            if isinstance(value, int | float) and not (
+                least <= value < inf or (value == inf and field.name in _ENDLESS)
+            ):
+                raise InputError(f"must be a finite number >= {least}, got {value:g}", place=field.name)
+
     @classmethod
     def of(cls, conf: Mapping[str, str]) -> SlurmConf:
         """Return the settings of the names and values of slurm.conf, or of ``scontrol show config``.
@@ -144,7 +165,7 @@ class SlurmConf(Fields):
         Raises
         ------
         InputError
-            a value is not what Slurm accepts
+            a value is not one that Slurm accepts, or negative
         """
         given: dict[str, Any] = {}
         unread: list[str] = []
@@ -154,11 +175,16 @@ class SlurmConf(Fields):
                 given[field] = _value(*named[key], read)
         chosen = named.get("selecttypeparameters", ("", ""))[1].upper()
         given |= {field: True for field, word in (("least_loaded", "LLN"), ("memory", "MEMORY")) if word in chosen}
+        enforced = {*named.get("accountingstorageenforce", ("", ""))[1].lower().split(",")}
+        given |= {"safe_limits": True} if enforced & {"safe", "all"} else {}
         parameters = named.get("schedulerparameters", ("", ""))[1]
         for name, value in _parameters(named.get("preemptparameters", ("", ""))[1]):
             parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
         for name, value in _parameters(parameters):
-            if name in _SCHEDULER:
+            if value == "-1" and name in ("bf_interval", "sched_interval"):
+                unread += ["SchedulerParameters sched_interval=-1"] if name == "sched_interval" else []
+                given |= {"backfill": False} if name == "bf_interval" else {}
+            elif name in _SCHEDULER:
                 given[name] = _value(name, value, _SCHEDULER[name])
             elif name not in _IDLE:
                 unread.append(f"SchedulerParameters {name}{'=' if value else ''}{value}")
@@ -217,7 +243,7 @@ def _value(name: str, text: str, read: Any) -> Any:
     try:
         return read(text)
     except ValueError:
-        raise InputError(f"must be what Slurm accepts, got {shown(text)}", place=name) from None
+        raise InputError(f"must be {_ACCEPTED.get(read, 'a number')}, got {shown(text)}", place=name) from None
 
 
 def _whole(text: str) -> int:
@@ -239,7 +265,7 @@ def _seconds(text: str) -> float:
 def _minutes(text: str) -> float:
     """Return the seconds of a number of minutes, or of days, hours, minutes and seconds."""
     if text.upper() in ("UNLIMITED", "INFINITE"):
-        return float("inf")
+        return inf
     text = text.removesuffix("min").strip()
     return _seconds(text) * (60 if text.isdecimal() else 1)
 
@@ -305,6 +331,19 @@ def _weights(text: str) -> str:
     return text
 
 
+_TIME = "days-hours:minutes:seconds"
+_ACCEPTED: dict[Any, str] = {
+    _whole: "a whole number >= 0",
+    _seconds: f"seconds or {_TIME}",
+    _minutes: f"minutes, {_TIME} or UNLIMITED",
+    _mebibytes: "a number of MiB or UNLIMITED",
+    _preempt_type: "preempt/none, preempt/partition_prio or preempt/qos",
+    preempt_mode_of: "OFF, CANCEL, REQUEUE or SUSPEND",
+    _weights: "weights such as CPU=1000,Mem=0.25G",
+}
+"""Words for the values that the readers of settings accept."""
+
+
 def _yes(text: str) -> bool:
     return text.lower() in ("yes", "1", "true")
 
@@ -312,9 +351,10 @@ def _yes(text: str) -> bool:
 _SCHEDULER: dict[str, Any] = {
     **dict.fromkeys(("default_queue_depth", "partition_job_depth", "bf_resolution", "bf_max_job_test"), _whole),
     **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), _whole),
+    **dict.fromkeys(("bf_max_job_assoc", "sched_max_job_start"), _whole),
     **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve", "bf_max_job_array_resv"), _whole),
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
-    **dict.fromkeys(("bf_max_time", "bf_min_age_reserve", "bf_window_scale", "max_switch_wait"), _seconds),
+    **dict.fromkeys(("bf_max_time", "bf_min_age_reserve", "bf_window_linear", "max_switch_wait"), _seconds),
     "assoc_limit_stop": lambda text: True,
     "defer": lambda text: True,
     "preempt_youngest_first": lambda text: True,
@@ -323,11 +363,18 @@ _SCHEDULER: dict[str, Any] = {
 }
 """The SchedulerParameters that are modelled."""
 
+_LEAST = dict.fromkeys(("sched_interval", "bf_interval", "bf_resolution", "calc_period"), 1)
+"""The least values of settings for which 0 is not one."""
+_ENDLESS = {"max_age", "decay_half_life", "calc_period", "preempt_exempt_time", "over_time_limit"}
+"""Those that may be ``UNLIMITED``."""
+
 _IDLE = {
-    *("bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_yield_rpc_cnt", "max_rpc_cnt"),
-    *("sched_min_interval", "max_sched_time", "bf_job_part_count_reserve"),
+    *("allow_zero_lic", "correspond_after_task_cnt", "disable_job_shrink", "disable_hetjob_steps"),
+    *("enable_hetjob_steps", "enable_user_top", "ignore_prefer_validation", "max_array_tasks", "max_script_size"),
+    *("no_backup_scheduling", "no_env_cache", "nohold_on_prolog_fail", "requeue_setup_env_fail", "salloc_wait_nodes"),
+    *("sbatch_wait_nodes", "spec_cores_first", "step_retry_count", "step_retry_time", "whole_hetjob", "whole_pack"),
 }
-"""Those that change nothing while a cycle takes no time, and no job is submitted by srun or as an array."""
+"""Those that change no start: of submissions, steps, failures, backups, and which cores of a node a job has."""
 
 _ENFORCED = {"limits", "safe", "all"}
 

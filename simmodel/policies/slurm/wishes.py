@@ -60,6 +60,8 @@ class Wishes(Fields):
         the partitions in which it may run (``-p``)
     qos
         its QOS (``-q``)
+    reservation
+        the reservation that it is for (``--reservation``)
     unread
         options that are not known here
 
@@ -83,6 +85,7 @@ class Wishes(Fields):
     components: int = 0
     partitions: tuple[str, ...] = ()
     qos: str = ""
+    reservation: str = ""
     unread: tuple[str, ...] = ()
 
     @classmethod
@@ -245,6 +248,7 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "--begin": _begin,
     "--partition": lambda value: {"partitions": tuple(dict.fromkeys(filter(None, value.split(","))))},
     "--qos": _text("qos"),
+    "--reservation": _text("reservation"),
     "--hetjob": lambda value: {"components": int(value)},
     "--hold": _hold,
     "--deadline": lambda value: {"deadline": _begin(value)["begin"]},

@@ -1,4 +1,10 @@
-"""Eviction candidates in the order of a rule, kept up to date at each use."""
+"""Eviction rules, and the candidates in the order of a rule, kept up to date at each use.
+
+Sources: A. Silberschatz, P. Galvin, G. Gagne, "Operating System Concepts", 10th ed., section 10.4 (FIFO, LRU, LFU); S.
+Williams et al., "Removal policies in network caches for World-Wide Web documents", SIGCOMM 1996 (SIZE). No rule that
+knows the past alone has fewer misses than that of L. Belady, "A study of replacement algorithms for a virtual-storage
+computer", IBM Systems Journal 5(2), 1966, on things of one size.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +23,12 @@ __all__ = [
     "Eviction",
     "EvictionLike",
     "EvictionOrder",
+    "FirstIn",
     "KeyedEviction",
+    "LargestFirst",
+    "LeastFrequentlyUsed",
+    "LeastRecentlyUsed",
+    "NoEviction",
     "RankedData",
     "eviction_rule",
     "register_eviction",
@@ -187,7 +198,7 @@ class EvictionOrder:
     rule
         the rule
 
-    >>> from simmodel.policies.eviction import LeastRecentlyUsed
+    >>> from simmodel.resources.data.eviction import LeastRecentlyUsed
     >>> order = EvictionOrder(LeastRecentlyUsed())
     >>> for name in "abc": order.add(name, 1.0)
     >>> order.use("a"); [each.name for each in order]
@@ -325,3 +336,44 @@ class RankedData(OrderedDict[Any, None]):
         """Note a use of a thing."""
         super().move_to_end(thing, last)
         self.order.use(thing)
+
+
+class LeastRecentlyUsed(Eviction):
+    """Least recently used first; an arrival counts as a use."""
+
+    def key(self, candidate: Candidate) -> int:
+        """Return the number of the last use."""
+        return candidate.last
+
+
+class LeastFrequentlyUsed(Eviction):
+    """Fewest uses since the arrival first; of these the least recently used."""
+
+    def key(self, candidate: Candidate) -> tuple[int, int]:
+        """Return the count of uses, and the number of the last."""
+        return candidate.uses, candidate.last
+
+
+class LargestFirst(Eviction):
+    """Largest first; of these the first to arrive."""
+
+    def key(self, candidate: Candidate) -> float:
+        """Return the negative size."""
+        return -candidate.size
+
+
+class FirstIn(Eviction):
+    """In the order of arrival."""
+
+    def key(self, candidate: Candidate) -> int:
+        """Return the number of the arrival."""
+        return candidate.arrival
+
+
+class NoEviction(Eviction):
+    """Nothing goes by itself: work waits until files are dropped."""
+
+    evicts = False
+
+    def __init__(self) -> None:
+        super().__init__()

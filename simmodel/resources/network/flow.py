@@ -67,7 +67,7 @@ class Carrier(Protocol):
 
 
 class Clockwork(Protocol):
-    """A keeper of the clocks of many bundles, such as :class:`~simmodel.resources.network.clocks.Clocks`."""
+    """A keeper of the clocks of many bundles, such as :class:`~simmodel.resources.network.fluid.Clocks`."""
 
     def read(self, bundle: Bundle) -> None:
         """Set the clock of a bundle."""

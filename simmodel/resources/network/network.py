@@ -22,9 +22,8 @@ from simmodel.resources.alarm import Alarm
 from simmodel.resources.network.changing import ModelledLinks
 from simmodel.resources.network.flow import Flow
 from simmodel.resources.network.links import Link, Route, make_link
-from simmodel.resources.network.routing import Router
+from simmodel.resources.network.routing import MadeLinks, Router, TopologyRouter
 from simmodel.resources.network.sharing_rule import RuledSharing, SharingRule, make_rule
-from simmodel.resources.network.topology import MadeLinks, TopologyRouter
 from simmodel.resources.network.transfer import Delivery, LinkFailed, Transfer
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.platform.switches import switch_numbers
+from simmodel.platform.node_lists import switch_numbers
 from simmodel.resources.pools.placements import (
     Request,
     fewest,
@@ -281,9 +281,9 @@ class NodeTable:
     def _move(self, part: Allocation, sign: int) -> None:
         for nodes, each in part.groups():
             index = nodes[0] if len(nodes) == 1 else part.nodes if part._alike is not None else list(nodes)
-            for free, amount in zip(self.free, each, strict=True):
+            for row, amount in enumerate(each):
                 if amount:
-                    free[index] += sign * amount
+                    self.free[row][index] += sign * amount
 
     def add(self, changes: Sequence[tuple[Allocation, int]]) -> None:
         """Release (1) or take (-1) many parts at once."""

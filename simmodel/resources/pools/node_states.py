@@ -13,7 +13,7 @@ from collections import Counter
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import groupby
 from math import frexp
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from simmodel.resources.pools.promises import INFINITY, Promise, Promising
 from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -252,6 +252,7 @@ class NodeEnds:
 
 
 _NEVER = 2**62  # nodes requested by a row without a job
+_FEW = 4  # jobs that are looked at one by one
 
 
 class NodeStates:
@@ -291,15 +292,14 @@ class NodeStates:
         self._spare_rows: list[int] = []
         self._wanted = np.zeros(256, dtype=np.int64)
         self._class_of = np.zeros(256, dtype=np.intp)
-        self._shapes: Amounts = np.zeros((3, 256))
         self.requested: Amounts = np.zeros(256)
         self._columns: dict[Class, int] = {}
         self._users = [0] * 64
         self._spare_columns: list[int] = list(range(63, -1, -1))
-        self._least = np.full((3, 64), np.inf)
-        self._there = np.zeros(64, dtype=np.int64)  # nodes that satisfy the least of each class now
-        # What changes of nodes change in the counts; the capacity of each node:
-        self._changes: dict[Move, NDArray[np.int64]] = {}
+        self._there = [0] * 64  # nodes that satisfy the least of each class now
+        # The columns whose counts a change of a node changes, and by how many nodes; the capacity of each node:
+        self._changes: dict[Move, list[tuple[int, int]]] = {}
+        self._satisfies: dict[Class, frozenset[int]] = {}
         classes: dict[Class, Class] = {}
         kinds = [_class(*each) for each in zip(*table.capacity.tolist(), strict=True)]
         self._kind_of = [classes.setdefault(kind, kind) for kind in kinds]
@@ -339,14 +339,12 @@ class NodeStates:
         self._rows[job] = row
         self._wanted[row] = request.nodes
         self._class_of[row] = column
-        self._shapes[:, row] = shape_of(request)
         self.requested[row] = job.planned
 
     def _lengthen(self) -> None:
         """Double the columns of the waiting jobs."""
         self._wanted = np.concatenate([self._wanted, np.zeros_like(self._wanted)])
         self._class_of = np.concatenate([self._class_of, np.zeros_like(self._class_of)])
-        self._shapes = np.concatenate([self._shapes, np.zeros_like(self._shapes)], axis=1)
         self.requested = np.concatenate([self.requested, np.zeros_like(self.requested)])
 
     def remove(self, job: LiveJob) -> None:
@@ -372,8 +370,8 @@ class NodeStates:
         if not self._spare_columns:
             self._clear_columns()
         column = self._columns[kind] = self._spare_columns.pop()
-        self._least[:, column] = kind
         self._changes.clear()
+        self._satisfies.clear()
         self._there[column] = self._count(kind)
         return column
 
@@ -383,19 +381,16 @@ class NodeStates:
             if not self._users[column]:
                 del self._columns[kind]
                 self._spare_columns.append(column)
-                self._least[:, column] = np.inf
                 self._there[column] = 0
         size = len(self._users)
         if len(self._spare_columns) < size // 2:
             self._users += [0] * size
             self._spare_columns = [*range(2 * size - 1, size - 1, -1), *self._spare_columns]
-            self._least = np.concatenate([self._least, np.full((3, size), np.inf)], axis=1)
-            self._there = np.concatenate([self._there, np.zeros(size, dtype=np.int64)])
+            self._there += [0] * size
 
     def _count(self, kind: Class) -> int:
         """Return the number of nodes that satisfy the least of a class now."""
-        cores, gpus, power = kind
-        return int(np.count_nonzero(self.ends.satisfying((cores, gpus, 2.0 ** (power - 1) if power else 0.0))))
+        return int(np.count_nonzero(self.ends.satisfying(_least(kind))))
 
     def fits(self, job: LiveJob) -> bool | None:
         """Whether enough nodes satisfy a waiting job now; ``None`` if it is not known here."""
@@ -411,22 +406,27 @@ class NodeStates:
         """Return the rows of the waiting jobs, or of some of them, without some that do not fit now."""
         if among is None:
             count = len(self._jobs)
-            return (self._wanted[:count] <= self._there[self._class_of[:count]]).nonzero()[0]
+            return (self._wanted[:count] <= np.array(self._there)[self._class_of[:count]]).nonzero()[0]
         there = [job for job in among if job in self._rows]  # others have left: they started in another partition
         return np.array([self._rows[job] for job in there if self.fits(job) is not False], dtype=np.intp)
 
-    def row(self, job: LiveJob) -> int:
-        """Return the row of a waiting job."""
-        return self._rows[job]
-
     def jobs(self, rows: Numbers) -> list[LiveJob]:
         """Return the jobs of rows, which have one."""
-        found = [self._jobs[row] for row in rows.tolist()]
-        return [job for job in found if job is not None]
+        found = self._jobs
+        return [found[row] for row in rows.tolist()]
 
-    def asked(self, rows: Numbers) -> tuple[NDArray[np.int64], Amounts]:
-        """Return the numbers of nodes, and the shapes as columns, that the jobs of rows request."""
-        return self._wanted[rows], self._shapes.take(rows, axis=1)
+    def within(self, rows: Numbers, of: Numbers, nodes: Callable[[Shape], Numbers], extra: int) -> Mask:
+        """Whether the jobs of rows request no more nodes than there are of the least of their classes, and ``extra``.
+
+        Asks for the nodes of those classes alone that the rows ``of`` are in.
+        """
+        there = np.zeros(len(self._there), dtype=np.int64)
+        late = set(self._class_of[of].tolist())
+        for kind, column in self._columns.items():
+            if column in late:
+                there[column] = extra + len(nodes(_least(kind)))
+        found: Mask = self._wanted[rows] <= there[self._class_of[rows]]
+        return found
 
     # ------------------------------------------------------------------ changes of nodes
 
@@ -503,7 +503,9 @@ class NodeStates:
                 counts[None, kind] = sign * count
         else:
             _, _, cores, gpus, memory = part
-            alike = Counter(zip(*self.table.free[:, index].tolist(), strict=True))
+            alike: dict[Shape, int] = {}
+            for free in zip(*self.table.free.take(index, axis=1).tolist(), strict=True):
+                alike[free] = alike.get(free, 0) + 1
             for (c, g, m), count in alike.items():
                 now = (c, g, frexp(m)[1]) if c > 0 else None
                 c -= sign * cores
@@ -512,26 +514,46 @@ class NodeStates:
         self._count_moves(counts)
 
     def _count_moves(self, counts: Mapping[Move, int]) -> None:
-        changes = self._changes
+        there = self._there
         for move, count in counts.items():
-            change = changes[move] if move in changes else self._change(move)
-            self._there += change if count == 1 else change * count
+            changes = self._changes.get(move)
+            if changes is None:
+                changes = self._change(move)
+            for column, change in changes:
+                there[column] += change * count
 
-    def _change(self, move: Move) -> NDArray[np.int64]:
-        """Return by how many nodes each class changes if the free capacity of one node changes."""
+    def _change(self, move: Move) -> list[tuple[int, int]]:
+        """Return the columns of the classes that a node satisfies again (1) or no more (-1) after a change."""
         if len(self._changes) > 4096:
             self._changes.clear()
-        change = np.zeros_like(self._there)
-        for free, sign in zip(move, (-1, 1), strict=True):
-            if free is not None:
-                change += sign * (self._least <= np.array(free)[:, None]).all(axis=0)
-        self._changes[move] = change
-        return change
+            self._satisfies.clear()
+        before, after = (self._satisfied(free) for free in move)
+        found = [(column, 1) for column in after - before] + [(column, -1) for column in before - after]
+        self._changes[move] = found
+        return found
+
+    def _satisfied(self, free: Class | None) -> frozenset[int]:
+        """Return the columns of the classes whose least shape fits on a node with a free capacity."""
+        if free is None:
+            return frozenset()
+        found = self._satisfies.get(free)
+        if found is None:
+            cores, gpus, memory = free
+            found = self._satisfies[free] = frozenset(
+                [column for (c, g, m), column in self._columns.items() if c <= cores and g <= gpus and m <= memory]
+            )
+        return found
 
 
 def _class(cores: float, gpus: float, memory: float) -> Class:
     """Return the class of a shape, or of a free capacity."""
     return cores, gpus, frexp(memory)[1]
+
+
+def _least(kind: Class) -> Shape:
+    """Return the least of the shapes of a class."""
+    cores, gpus, power = kind
+    return cores, gpus, 2.0 ** (power - 1) if power else 0.0
 
 
 class _Offering(Promising, Protocol):
@@ -560,7 +582,7 @@ class NodePromise(Promise):
         number of nodes to spare at the promised instant
     """
 
-    __slots__ = ("_found", "_hint", "_rest", "_rows", "_spared", "_states", "extra")
+    __slots__ = ("_hint", "_met", "_rest", "_rows", "_spared", "_states", "_untried", "extra")
     place: _Offering
 
     def __init__(
@@ -574,7 +596,9 @@ class NodePromise(Promise):
     ) -> None:
         super().__init__(place, head, waiting, order)
         self._states = states
-        self._rows = states.fitting()  # of the jobs that are still to be tried
+        self._rows: Numbers | None = states.fitting()  # of jobs that have not been looked at
+        self._untried: list[Any] = []  # the others that are still to be tried: a heap in their order, or jobs
+        self._met: dict[Shape, Numbers] = {}  # by shape, the nodes that it does not hurt now
         self._hint: float = 0.0 if before is None else before._hint
         self.extra = 0
         self._spared: Mask | None = None  # the nodes that no job hurts; or what is left of each beside the promise
@@ -600,79 +624,83 @@ class NodePromise(Promise):
     def renew(self, jobs: Sequence[LiveJob]) -> None:
         """Try jobs that have come since."""
         self._rows = self._states.fitting(jobs)
+        self._met.clear()
         self.version = -1
 
     def _find(self) -> tuple[LiveJob, Allocation | None] | None:
-        place, states, rows = self.place, self._states, self._rows
-        if not len(rows):
+        place, rows = self.place, self._rows
+        if rows is not None:
+            self._rows = None
+            self._untried = self._sorted(rows) if len(rows) else []
+        if not self._untried:
             return None
-        at, now = self.at, place.env._now
-        rows = self._possible(rows, now)
-        tried = []
-        for job in self._in_order(states.jobs(rows)):
-            row = states.row(job)
-            tried.append(row)
-            if not place.fits(job):
-                continue
+        left = self.at - place.env._now
+        for job in self._in_order():
             allocation = None
-            if job.planned > at - now:
-                allocation = place.offer(job, self._unhurt(row))
+            if job.planned > left:
+                nodes = self._unhurt(shape_of(job.request))
+                if len(nodes) < job.request.nodes - self.extra or not place.fits(job):
+                    continue
+                allocation = place.offer(job, nodes)
                 if allocation is None:
                     continue
                 self._take(allocation)
-            self._rows = rows[rows != tried[0]] if len(tried) == 1 else rows[~np.isin(rows, tried)]
+            elif not place.fits(job):
+                continue
+            self._met.clear()
             return job, allocation
-        self._rows = rows[:0]
         return None
 
-    def _in_order(self, jobs: list[LiveJob]) -> Iterator[LiveJob]:
-        """Yield some waiting jobs in the order of the candidates, until one of them starts."""
-        order = self._order
-        if len(jobs) < 2:
-            yield from jobs
-        elif order.changes:
-            among = set(jobs)
-            yield from (job for job in self._waiting.by(order) if job in among)
-        else:
-            heap = [entry_of(job, order.key) for job in jobs]
-            heapify(heap)
-            while heap:
-                yield heappop(heap)[-1]
+    def _sorted(self, rows: Numbers) -> list[Any]:
+        """Return the jobs of some rows as they are to be tried, without some that delay the promise."""
+        order, states = self._order, self._states
+        jobs = states.jobs(self._possible(rows) if len(rows) > _FEW else rows)
+        if order.changes:
+            return jobs
+        entries = [entry_of(job, order.key) for job in jobs]
+        heapify(entries)
+        return entries
 
-    def _possible(self, rows: Numbers, now: float) -> Numbers:
-        """Return those of some rows of jobs that do not delay the promise, each by itself, if they fit."""
-        if self.at == INFINITY or not len(rows):
+    def _in_order(self) -> Iterator[LiveJob]:
+        """Yield the jobs that are still to be tried, in the order of the candidates; they are tried once."""
+        untried = self._untried
+        if not self._order.changes:
+            while untried:
+                yield heappop(untried)[-1]
+        elif len(untried) == 1:
+            yield untried.pop()
+        else:
+            among = set(untried)
+            for job in self._waiting.by(self._order):
+                if job in among:
+                    untried.remove(job)
+                    yield job
+
+    def _possible(self, rows: Numbers) -> Numbers:
+        """Return some rows of jobs without some of those that delay the promise, by the least of their classes."""
+        left = self.at - self.place.env._now
+        if left == INFINITY:
             return rows
         states = self._states
-        free = states.table.free
-        may = states.requested[rows] <= self.at - now
-        late = (~may).nonzero()[0]
-        if not len(late):
-            return rows
-        past = rows[late]
-        usable = free[0] > 0
-        if states.exclusive:
-            usable &= free[0] == states.table.capacity[0]
-        if self._spared is not None:
-            usable &= self._spared
-        nodes = usable.nonzero()[0]
-        room = free.take(nodes, axis=1)
-        if self._rest is not None:
-            np.minimum(room, self._rest.take(nodes, axis=1), out=room)
-        wanted, shapes = states.asked(past)
-        cores, gpus, memory = shapes[:, :, None]
-        met = room[0] >= cores
-        met &= room[1] >= gpus
-        met &= room[2] >= memory
-        may[late] = np.add.reduce(met, axis=1) >= wanted - self.extra
-        self._found = past, nodes, met
+        may = states.requested[rows] <= left
+        late = rows[~may]
+        if len(late):
+            may |= states.within(rows, late, self._unhurt, self.extra)
         return rows[may]
 
-    def _unhurt(self, row: int) -> Numbers:
-        """Return the nodes that the job of a row does not hurt, which was found possible last and runs past then."""
-        rows, nodes, met = self._found
-        found: Numbers = nodes[met[int((rows == row).argmax())]]
-        return found
+    def _unhurt(self, shape: Shape) -> Numbers:
+        """Return the nodes that satisfy a shape now, and the promise beside it."""
+        nodes = self._met.get(shape)
+        if nodes is None:
+            mask = self._states.ends.satisfying(shape)
+            if self._spared is not None:
+                mask &= self._spared
+            elif self._rest is not None:
+                for amount, rest in zip(shape, self._rest, strict=True):
+                    if amount:
+                        mask &= rest >= amount
+            nodes = self._met[shape] = mask.nonzero()[0]
+        return nodes
 
     def _take(self, allocation: Allocation) -> None:
         """Note that a job takes these parts of nodes and runs past the promised instant."""

@@ -27,13 +27,16 @@ class ElasticRuns:
     ----------
     processors, minimum, preferred, maximum
         the sums of their present sizes and of those of their :class:`~simmodel.work.elastic.Elastic`
+    limits
+        the minimum and the maximum of each, in their order
     """
 
-    __slots__ = ("_of", "_order", "maximum", "minimum", "preferred", "processors")
+    __slots__ = ("_of", "_order", "limits", "maximum", "minimum", "preferred", "processors")
 
     def __init__(self, entries: Iterable[tuple[float, int, int, Any]]) -> None:
         self._order: list[tuple[float, int, LiveJob]] = []  # start (s), rank of submission, job
         self._of: dict[LiveJob, tuple[tuple[float, int, LiveJob], int]] = {}  # its place in the order, its size
+        self.limits: list[tuple[int, int]] = []
         self.processors = self.minimum = self.preferred = self.maximum = 0
         for entry in entries:
             self.started(entry)
@@ -53,7 +56,9 @@ class ElasticRuns:
         past = job.past
         begun = run.started if past is None or past.attempt_start is None else past.attempt_start
         place = begun, job.seq, job
-        insort(self._order, place)
+        row = bisect_left(self._order, place)
+        self._order.insert(row, place)
+        self.limits.insert(row, (elastic.minimum, elastic.maximum))
         self._of[job] = place, job.processors
         self.processors += job.processors
         self.minimum += elastic.minimum
@@ -73,7 +78,8 @@ class ElasticRuns:
         if elastic is None:
             return
         place, processors = self._of.pop(job)
-        del self._order[bisect_left(self._order, place)]
+        row = bisect_left(self._order, place)
+        del self._order[row], self.limits[row]
         self.processors -= processors
         self.minimum -= elastic.minimum
         self.preferred -= elastic.preferred

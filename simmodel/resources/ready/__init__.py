@@ -1,1 +1,1 @@
-"""Ready models of resources, each in a file: to use, and to see how short a model is."""
+"""Ready models of resources, by what they model: to use, and to see how short a model is."""

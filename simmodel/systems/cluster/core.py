@@ -299,10 +299,10 @@ class ClusterCore:
         self._bind()
 
     def tell_only(self, **hooks: Callable[..., object]) -> None:
-        """Call no hooks but these, and those of its predictions."""
+        """Call no hooks but those of observers, such as its policy, then these, and those of its predictions."""
         for name in _HOOKS:
             called = (hooks.get(name), heard(self.predictions, name))
-            self._hooks[name] = tuple(call for call in called if call is not None)
+            self._hooks[name] = self.env.hooks(name) + tuple(call for call in called if call is not None)
         self._bind()
 
     def _bind(self) -> None:

@@ -571,18 +571,20 @@ def carry_sized_start(execution: Sizing, decision: Start) -> str | None:
 
 def carry_resize(execution: Sizing, decision: Resize) -> str | None:
     """Give a running job another size, or return why this is impossible."""
-    job, processors = decision.work, decision.processors
-    if not isinstance(job, LiveJob) or job.run is None or job.run.released:
+    job, processors, _ = decision
+    run = job.run if isinstance(job, LiveJob) else None
+    if run is None or run.released:
         return f"cannot resize {job!r}: it is not running"
-    place = job.run.place
+    place = run.place
     if place not in execution.places:
         return f"cannot resize {job!r}: it is running on another system"
-    if job.elastic is None:
+    elastic = job.elastic
+    if elastic is None:
         return f"cannot resize {job!r}: it is not elastic"
-    reason = job.elastic.why_not(processors) or place.why_rigid
+    reason: str | None = elastic.why_not(processors) or place.why_rigid
     if reason is not None or processors == job.processors:
         return reason
-    held: Any = resized(place, job, job.run.grant, processors)
+    held: Any = resized(place, job, run.grant, processors)
     if held is None:
         more = processors - job.processors
         return f"does not fit: {more} more processors, {place.free} of {place.capacity} are free"

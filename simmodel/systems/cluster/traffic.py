@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from simmodel.platform.topology import ends_of
-from simmodel.resources.network.progress import Fluid, Fluids
-from simmodel.resources.network.usage import LinkUsage
+from simmodel.resources.network.progress import Fluid, Fluids, LinkUsage
 from simmodel.snapshots.jobs import Pace
 from simmodel.work.job import Refusal
 from simmodel.work.traffic import Slowed

@@ -11,7 +11,7 @@ import numpy as np
 
 from simmodel.foundation.errors import ImpossibleWork
 from simmodel.foundation.units import show_quantity
-from simmodel.resources.processors.task_shares import TaskShares
+from simmodel.resources.processors.taskplace import TaskShares
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.machine.state import LiveSet, MachineState
 from simmodel.work.task import shares_of

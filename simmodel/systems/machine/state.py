@@ -16,8 +16,8 @@ from simmodel.platform.machine import MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.records.task_record import PHASES
 from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.models import check_model, model_named
-from simmodel.resources.processors.manycore import ManyCores
 from simmodel.resources.processors.processor import Processor
+from simmodel.resources.processors.serving import ManyCores
 from simmodel.scheduling.problem import Problem
 from simmodel.systems.system import System
 from simmodel.work.live import LiveWork

@@ -21,7 +21,7 @@ from simmodel.resources.data.memory import MemoryPool
 from simmodel.resources.network.network import Network
 from simmodel.resources.processors.processor import Processor
 from simmodel.resources.processors.services import STAMPS, Core, Shares
-from simmodel.resources.processors.task_shares import TaskShares
+from simmodel.resources.processors.taskplace import TaskShares
 from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready_tasks import ReadyTasks

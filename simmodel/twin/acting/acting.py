@@ -17,7 +17,7 @@ from simmodel.twin.acting.heartbeat import Heartbeat
 from simmodel.twin.acting.performing import Restored, perform, read_back, restore
 
 if TYPE_CHECKING:
-    from simmodel.twin.acting.settings import ActSettings
+    from simmodel.twin.acting.actions import ActSettings
     from simmodel.twin.advisor import Advice, AdvisedStart
     from simmodel.twin.mirror.mirror import Mirror
 

@@ -65,6 +65,17 @@ class _State:
     ended: float | None = None
     status: str | None = None
     since: float = float("-inf")
+    held_from: float | None = None
+    released: float | None = None
+
+    def ask(self, request: Demand, at: float) -> None:
+        """Take a request of an instant (s); one that is on hold no longer is released."""
+        before = self.request is not None and self.request.on_hold
+        if request.on_hold and not before:
+            self.held_from, self.released = at, None
+        elif before and not request.on_hold and self.released is None:
+            self.released = at
+        self.request = request
 
     def possible(self, event: JobEvent) -> bool:
         """Whether an event changes the phase from here."""
@@ -291,13 +302,16 @@ def _step(state: _State, events: list[JobEvent]) -> None:
         if isinstance(event, (Started, Ended, Requeued)):
             moves.append(event)
         elif isinstance(event, Submitted):
-            state.request, state.held, state.phase = event.request, event.held, "waiting"
+            state.ask(event.request, event.submit)
+            state.held, state.phase = event.held, "waiting"
             state.since = event.submit
         elif isinstance(event, Changed):
             if state.request is not None:
-                state.request = event.request
+                state.ask(event.request, event.time)
         else:
             state.held = isinstance(event, OnHold)
+            if not state.held and state.request is not None and state.request.on_hold:
+                state.released = event.time
     while moves:
         for event in moves:
             if state.possible(event):

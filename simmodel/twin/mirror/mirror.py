@@ -143,6 +143,9 @@ class Mirror(Shown):
 
     def _reconcile(self, report: StateReport) -> bool:
         """Apply the events that a full report shows to be missing."""
+        if any(job.optional for job in report.jobs) and policy_of(self.policy).reads_options:
+            jobs = [attrs.evolve(job, state="waiting") if job.optional else job for job in report.jobs]
+            report = attrs.evolve(report, jobs=tuple(jobs))
         events = missing(report, self.ledger, self.nodes)
         again = any(isinstance(each, Submitted) and each.key in self.ledger.entries for each in events)
         changes = [self._take_reported(each, report) for each in events]

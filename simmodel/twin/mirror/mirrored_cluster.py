@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
+import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, InputError
-from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.allocation import AWAY, Allocation
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.system import Cluster
-from simmodel.twin.events import Demand
+from simmodel.twin.events import ON_HOLD, Demand
 from simmodel.twin.mirror.places import Places
 from simmodel.work.job import OVER, LiveJob
 
@@ -51,6 +53,8 @@ class MirroredCluster:
         the cluster
     no_room
         jobs that should run, but other jobs hold too much of their place: the end of another is not known yet
+    uneven
+        jobs on several nodes whose processors are not shared evenly among them, as other jobs hold too much of one
     """
 
     def __init__(
@@ -71,6 +75,8 @@ class MirroredCluster:
         self.execution = self.system.execution
         self.system.dependencies.forgets = True
         self.no_room: dict[JobKey, None] = {}
+        self.uneven: dict[JobKey, None] = {}
+        self._even = True
         self._refused = refused
         self._unlimited = unlimited
         self._jobs: dict[JobKey, _Taken] = {}
@@ -113,7 +119,11 @@ class MirroredCluster:
                     usage.by_user.update({user: tuple(values) for user, *values in used})
 
     def follow_all(self, entries: Iterable[Entry]) -> None:
-        """Take in jobs from scratch: those that run, the latest first if they do not all fit, then those that wait."""
+        """Take in jobs from scratch: those that run, the latest first if they do not all fit, then those that wait.
+
+        Schedulers do not tell how many processors a job has on each of its nodes. If jobs do not all fit with an even
+        share, those that do not get what is free of their nodes.
+        """
         running: list[Entry] = []
         waiting: list[Entry] = []
         for entry in entries:
@@ -124,7 +134,9 @@ class MirroredCluster:
             for entry in running:
                 self._take_out(entry, "lost")
             self.no_room.clear()
+            self._even = False
             self._follow_each(reversed(running))
+            self._even = True
         self._follow_each(sorted(waiting, key=_number))
 
     def _follow_each(self, entries: Iterable[Entry]) -> None:
@@ -137,11 +149,13 @@ class MirroredCluster:
         Otherwise the cluster has to be built from scratch.
         """
         dependents = self.ledger.dependents(entry)
+        if not dependents:
+            return self._follow(entry)
         for each in dependents:
             if self.ledger.wish(each) == "out":
                 self._take_out(each, "cancelled")
         followed = [self._follow(each) for each in (entry, *dependents)]
-        return all(followed)
+        return all(followed) and not self.uneven
 
     def _follow(self, entry: Entry) -> bool:
         wish = self.ledger.wish(entry)
@@ -196,6 +210,7 @@ class MirroredCluster:
         """Take a job out of the cluster; ``None``: it comes in again."""
         taken = self._jobs.pop(entry.key, None)
         self.no_room.pop(entry.key, None)
+        self.uneven.pop(entry.key, None)
         if taken is None or taken.job.state in OVER:
             return
         live = taken.job
@@ -214,6 +229,8 @@ class MirroredCluster:
         opened = self._opened(entry)
         if request.dependencies != opened:
             request = attrs.evolve(request, dependencies=opened)
+        if entry.state.released is not None:
+            request = attrs.evolve(request, options=self._with_release(entry, request.options))
         if request.queue is not None and str(request.queue) not in self.system.rules:
             if self.system.rules:
                 self._refused.count(f"unknown queue {request.queue!r}: the job counts as of none")
@@ -229,15 +246,30 @@ class MirroredCluster:
         self._jobs[entry.key] = _Taken(live, entry.request, opened)
         return live
 
+    @staticmethod
+    def _with_release(entry: Entry, options: str) -> str:
+        """Return the options of a job that was on hold: from and until when, so that it goes behind all before that."""
+        state = entry.state
+        until = max((state.released or 0.0) - entry.submit, 0.001)
+        begin = 0.0 if state.held_from is None else state.held_from - entry.submit
+        told = f"now+{begin:.3f},now+{until:.3f}" if 0.001 <= begin < until - 0.001 else f"now+{until:.3f}"
+        return f"{options.removesuffix(ON_HOLD)} {ON_HOLD}={told}".strip()
+
     def _start(self, entry: Entry, live: LiveJob) -> None:
         """Start a job on the partition and nodes of its start event, if there is room."""
         state = entry.state
         pool, allocation = self._place(state.nodes, state.partition, live)
-        try:
-            self.execution.start(live, pool, allocation, since=state.started)
-        except InputError:
-            self._take_out(entry, None)
-            self.no_room[entry.key] = None
+        shares = [allocation]
+        if allocation is not None and isinstance(pool, NodePool) and not self._even:
+            shares += [] if pool.request_for(live).exclusive else _uneven(allocation, pool)
+        for each in shares:
+            with suppress(InputError):
+                self.execution.start(live, pool, each, since=state.started)
+                if each is not allocation:
+                    self.uneven[entry.key] = None
+                return
+        self._take_out(entry, None)
+        self.no_room[entry.key] = None
 
     # ------------------------------------------------------------------ nodes
 
@@ -301,6 +333,18 @@ class MirroredCluster:
                     pool.take_down(more)
                 elif more < 0:
                     pool.bring_up(-more)
+
+
+def _uneven(allocation: Allocation, pool: NodePool) -> Iterator[Allocation]:
+    """Yield an allocation on the same nodes if some have too few free cores, and others have those that are missing."""
+    cores = allocation.amounts[0]
+    free = pool.table.free[0, allocation.nodes]
+    free += [AWAY * pool.absences.times_down[node] for node in allocation.nodes.tolist()]
+    held = np.minimum(cores, free)
+    for number, spare in enumerate((free - held).tolist()):
+        held[number] += min(spare, allocation.processors - float(held.sum()))
+    if held.min() > 0 and held.sum() == allocation.processors:
+        yield Allocation(allocation.nodes, np.vstack((held, allocation.amounts[1:])))
 
 
 def _started(entry: Entry) -> tuple[Any, ...]:

@@ -45,7 +45,7 @@ class Places:
 
     def request(self, request: Demand) -> Demand:
         """Return a request in the terms of the platform; of several partitions, the first one gives the queue."""
-        if request.consumables.keys() - self._consumables:
+        if request.consumables and request.consumables.keys() - self._consumables:
             held = {name: amount for name, amount in request.consumables.items() if name in self._consumables}
             request = attrs.evolve(request, consumables=held)
         if gone := self._gone(request):
@@ -67,6 +67,8 @@ class Places:
 
     def _gone(self, request: Demand) -> tuple[str, ...]:
         """Return those of several partitions that the platform lacks; none if it lacks them all."""
+        if request.partition is None:
+            return ()
         names = str(request.partition).split(",")
         gone = tuple(name for name in names if name not in self._known)
         return gone if len(gone) < len(names) else ()

@@ -11,8 +11,7 @@ from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec
 from simmodel.platform.strict import inside
 from simmodel.twin.described import STATE_OF_NOW, Described, NodeKind, Notes, node_specs, saved_answers
 from simmodel.twin.mirror.node_states import nodes_out
-from simmodel.twin.pbs.commands import PbsCommands
-from simmodel.twin.pbs.documents import Document, Value, read_document, table_of, text_of
+from simmodel.twin.pbs.commands import Document, PbsCommands, Value, read_document, table_of, text_of
 from simmodel.twin.pbs.nodes import NodeRecord, licences_in, nodes_in
 from simmodel.twin.pbs.values import number, seconds
 

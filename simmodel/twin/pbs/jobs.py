@@ -16,7 +16,7 @@ from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
 from simmodel.twin.events import Demand, JobReport, JobState
 from simmodel.twin.mirror.job_history import natural_order
-from simmodel.twin.pbs.documents import Document, table_of, text_of
+from simmodel.twin.pbs.commands import Document, table_of, text_of
 from simmodel.twin.pbs.nodes import Size
 from simmodel.twin.pbs.values import Chunk, allocated, chunks, instant, job_of, number, seconds, task_ranges
 from simmodel.twin.programs import is_garbled

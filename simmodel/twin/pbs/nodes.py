@@ -10,7 +10,7 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown
 from simmodel.platform.strict import inside
 from simmodel.twin.mirror.node_states import Service
-from simmodel.twin.pbs.documents import Document, table_of, text_of
+from simmodel.twin.pbs.commands import Document, table_of, text_of
 from simmodel.twin.pbs.values import memory, number
 from simmodel.twin.sources import Refused
 

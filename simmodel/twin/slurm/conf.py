@@ -6,6 +6,7 @@ Source: slurm.conf(5), topology.conf(5), gres.conf(5).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import TypeVar
@@ -79,7 +80,7 @@ def read_conf(text: str, source: str = "slurm.conf", included: Callable[[str], t
     Raises
     ------
     InputError
-        a line is malformed, or a file that is included cannot be read
+        a line is malformed, two lines have a node of one name, or a file that is included cannot be read
 
     >>> site = read_conf("ClusterName=c\\nNodeName=n[1-2] CPUs=4\\nPartitionName=b Nodes=ALL MaxTime=60")
     >>> [node.name for node in site.nodes], site.partitions[0].nodes, site.partitions[0].max_time
@@ -165,6 +166,9 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _site(settings: dict[str, str], records: Mapping[str, list[dict[str, str]]], source: str) -> Site:
     nodes = _made(records["NodeName"], "NodeName", _nodes, source)
+    again = [name for name, times in Counter(node.name for node in nodes).items() if times > 1]
+    if again:
+        raise InputError(f"must be of one line each, got {node_list(again)} in several", source, "NodeName")
     everything = node_list(node.name for node in nodes)
     partitions = _made(records["PartitionName"], "PartitionName", lambda each: [_partition(each, everything)], source)
     return Site(
@@ -216,7 +220,10 @@ def _nodes(record: dict[str, str]) -> list[NodeRecord]:
 def _cpus(record: dict[str, str]) -> int:
     given = record.get("cpus") or record.get("procs")
     if given:
-        return whole(given) or 1
+        count = whole(given)
+        if count is None or count < 1:
+            raise InputError(f"CPUs must be >= 1, got {shown(given)}")
+        return count
     return prod(whole(record.get(name.lower(), "1")) or 1 for name in _CPUS)
 
 

@@ -7,6 +7,8 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.loading import decode, read_bytes
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, ReservationSpec
@@ -18,18 +20,37 @@ from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.conf import includes_of, is_conf, is_gres, read_conf, read_gres
-from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes, with_gres
-from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, switches_of
+from simmodel.twin.slurm.partitions import (
+    Group,
+    groups_of,
+    note_nodes,
+    partition_of,
+    qos_queues,
+    queues_of,
+    switches_of,
+    with_gres,
+)
 from simmodel.twin.slurm.policies import policy_of, slurm_of
 from simmodel.twin.slurm.records import NodeRecord, ReservationRecord, Site
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.scontrol import read_scontrol
-from simmodel.twin.slurm.values import nodes_of
+from simmodel.twin.slurm.values import nodes_of, split_list
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ["describe_slurm", "described", "licences_of", "reservations_of", "site_of", "told_by", "with_includes"]
+    from simmodel.policies.slurm.reservations import SlurmReservation
+
+__all__ = [
+    "describe_slurm",
+    "described",
+    "kept_of",
+    "licences_of",
+    "reservations_of",
+    "site_of",
+    "told_by",
+    "with_includes",
+]
 
 # Flags that say how the nodes were chosen, which the list of nodes has made definite.
 _CHOICE = frozenset(("SPEC_NODES", "ANY_NODES", "ALL_NODES", "PART_NODES", "FIRST_CORES", "STATIC", "STATIC_ALLOC"))
@@ -39,6 +60,10 @@ _FLAGS = {
     "IGNORE_JOBS": "it begins once the jobs on its nodes have ended",
     "OVERLAP": "",
 }
+
+
+_KEPT = ("FLEX", "IGNORE_JOBS")
+_STAYS = "NO_HOLD_JOBS_AFTER"
 
 
 def describe_slurm(
@@ -177,7 +202,7 @@ def _included(text: str, source: str, seen: frozenset[Path] = frozenset()) -> It
                 yield from _included(_text(read_bytes(path)[0]), str(path), seen)
 
 
-def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None) -> Described:
+def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None, keeps: bool = False) -> Described:
     """Return the platform of a site.
 
     Partitions that share nodes become one partition, with a queue for each. Nodes of one kind are one spec, those of
@@ -190,6 +215,8 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None)
     own_loops
         whether the policy is ``slurm``, for which partitions have their own nodes; default: as of
         :func:`describe_slurm`
+    keeps
+        whether policy ``slurm`` keeps the reservations that the platform does not express, for jobs that name them
 
     Raises
     ------
@@ -216,6 +243,7 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None)
     nodes = {node.name: node for group in groups for node in group.nodes}
     note_nodes(nodes.values(), site.settings, notes)
     place_of = {node.name: group.name for group in groups for node in group.nodes}
+    site, kept = kept_of(site, nodes, origin, notes) if own and keeps else (site, ())
     spec = ClusterSpec(
         name=site.cluster or "slurm",
         partitions=partitions,
@@ -226,7 +254,7 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None)
         source=f"Slurm {site.version or ''}".rstrip(),
     )
     options = _options(site, notes)
-    policy = slurm_of(site, notes) if own else policy_of(site.settings, notes)
+    policy = slurm_of(site, notes, kept) if own else policy_of(site.settings, notes)
     return Described(
         spec=spec,
         policy=policy,
@@ -300,6 +328,64 @@ def licences_of(site: Site, notes: Notes) -> tuple[ConsumableSpec, ...]:
         else:
             notes.add(f"licence {each.name}", "Total=0", "left out")
     return tuple(found)
+
+
+def kept_of(
+    site: Site, nodes: Mapping[str, NodeRecord], origin: float, notes: Notes
+) -> tuple[Site, tuple[SlurmReservation, ...]]:
+    """Return a site without the reservations that policy ``slurm`` keeps, and these.
+
+    They have the flags FLEX, IGNORE_JOBS or NO_HOLD_JOBS_AFTER, accounts, users who may not use them, or some cores of
+    their nodes.
+
+    Parameters
+    ----------
+    origin
+        the instant (s since 1970) that is 0 in simulations
+    """
+    from simmodel.policies.slurm.reservations import SlurmReservation
+
+    found, others = [], []
+    for given in site.reservations or ():
+        names = nodes_of(given.nodes)
+        whole = sum(nodes[name].cpus for name in names if name in nodes)
+        part = given.cpus is not None and bool(names) and all(name in nodes for name in names) and given.cpus < whole
+        flags = {flag for flag in given.flags if flag in _KEPT or flag.startswith(_STAYS)}
+        denied = any(user.startswith("-") for user in given.users)
+        if (
+            not (part or flags or denied or "Accounts" in given.others)
+            or not names
+            or given.end <= max(origin, given.start)
+        ):
+            others.append(given)
+            continue
+        where = f"reservation {given.name}"
+        cores: list[int] = []
+        if part and given.cpus is not None:
+            each, more = divmod(given.cpus, len(names))
+            cores = [each + (i < more) for i in range(len(names))]
+            if len(names) > 1:
+                notes.add(where, f"TRES=cpu={given.cpus}", f"{'+'.join(map(str, cores))} on its nodes here")
+        for flag in given.flags:
+            if flag not in _CHOICE | flags | {"OVERLAP", "MAINT"} and not flag.startswith("ADD_"):
+                notes.add(where, f"Flags={flag}", "not modelled")
+        for name, text in given.others.items():
+            if name not in ("PartitionName", "Accounts"):
+                notes.add(where, f"{name}={text}", "not modelled")
+        found.append(
+            SlurmReservation(
+                name=given.name,
+                nodes=node_list(names),
+                start=max(given.start - origin, 0.0),
+                end=given.end - origin,
+                users=given.users,
+                accounts=split_list(given.others.get("Accounts", "")),
+                flex="FLEX" in flags,
+                stays=any(flag.startswith(_STAYS) for flag in flags),
+                cores=cores,
+            )
+        )
+    return attrs.evolve(site, reservations=tuple(others)), tuple(found)
 
 
 def reservations_of(

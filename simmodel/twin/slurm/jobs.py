@@ -16,7 +16,7 @@ from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.foundation.loading import check_count
 from simmodel.platform.strict import inside
 from simmodel.twin.acting.actions import HELD, mark_parts
-from simmodel.twin.events import Demand, JobReport, JobState
+from simmodel.twin.events import ON_HOLD, Demand, JobReport, JobState
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.programs import is_garbled
 from simmodel.twin.slurm.answers import FREE, Given, parser_of
@@ -202,6 +202,8 @@ def options_of(record: JobRecord, rules: Rules, *, memory: bool = False) -> tupl
     if rules.memory and not memory and record.memory_per_cpu:
         values["mem-per-cpu"] = f"{record.memory_per_cpu / 2**20:.0f}"
     words = [f"--{name}={quote(value)}" for name, value in values.items() if value]
+    if "PENDING" in record.states and (record.held or record.reason.startswith(("JobHeld", "JobHoldMaxRequeue"))):
+        words.append(ON_HOLD)
     known = {f"nodes {record.required} (-w)", f"without nodes {record.excluded} (-x)", "memory"}
     known |= {f"constraint {record.features} (-C)", f"array limit %{record.array_limit}"}
     known |= {f"licences {', '.join(sorted(record.licences))}"}
@@ -305,7 +307,8 @@ def reports_of(
     """
     waits, told = dependencies_of(record.dependency)
     reason = "" if record.mark == HELD and record.reason == "BeginTime" else record.reason
-    state = job_state(record.states, reason, record.held or (not told and bool(record.dependency)))
+    held = record.held or (not told and bool(record.dependency))
+    state = job_state(record.states, reason, held)
     request = _request(record, waits, rules or Rules(), memory, priorities)
     started = record.started if state == "running" or (record.nodes and state in _ENDED.values()) else None
     where: dict[str, Any] = {}
@@ -322,6 +325,7 @@ def reports_of(
             ended=record.ended if state in _ENDED.values() else None,
             foretold=record.started if state == "waiting" else None,
             reason="" if state not in ("waiting", "held") or is_none(reason) else reason,
+            optional=not held and state == "held" and reason == "JobArrayTaskLimit" and record.array_limit > 0,
             **where,
         )
 

@@ -5,7 +5,7 @@ Sources: slurm.conf(5), sched/backfill and the multifactor plug-in of Slurm's do
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import InputError
@@ -16,6 +16,7 @@ from simmodel.twin.slurm.values import amount, is_none, nodes_of, seconds, split
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch
+    from simmodel.policies.slurm.reservations import SlurmReservation
     from simmodel.policies.slurm.settings import SlurmConf
 
 __all__ = ["policy_of", "slurm_of"]
@@ -28,10 +29,16 @@ _WEIGHTS = {
     "PriorityWeightNice": "the nice value",
 }
 _WHERE = "scheduler"
+_LASTING = "cycles are not interrupted here, however long they take"
 _LONG_CYCLES = {
     "bf_max_time": "cuts no cycle here, unless the policy is given how long a test takes: test=0.0003",
-    "bf_yield_interval": "cycles are not interrupted here, however long they take",
-    "bf_yield_sleep": "cycles are not interrupted here, however long they take",
+    "bf_continue": _LASTING,
+    "bf_yield_interval": _LASTING,
+    "bf_yield_sleep": _LASTING,
+    "max_rpc_cnt": "no other requests are served here",
+    "max_sched_time": "the main loop takes no time here",
+    "sched_min_interval": "the main loop runs at turns of a second here",
+    "build_queue_timeout": "queues are built at once here",
 }
 
 
@@ -68,8 +75,13 @@ def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
     return policy
 
 
-def slurm_of(site: Site, notes: Notes) -> str:
+def slurm_of(site: Site, notes: Notes, reservations: Sequence[SlurmReservation] = ()) -> str:
     """Return the name of the policy ``slurm`` with a site's settings and partitions; note those that it leaves out.
+
+    Parameters
+    ----------
+    reservations
+        those that the policy keeps, not the platform
 
     >>> from simmodel.twin.slurm.records import PartitionRecord
     >>> part = PartitionRecord(name="low", nodes="n[1-8]", default=True)
@@ -83,11 +95,10 @@ def slurm_of(site: Site, notes: Notes) -> str:
         notes.add(_WHERE, "not told", "its parameters have their default values; give slurm.conf")
     settings = SlurmConf.of(site.settings or {})
     for each in settings.unread:
-        notes.add(_WHERE, each, "may change starts: policy slurm leaves it out")
-    for each in split_list(_told(site.settings or {}, "SchedulerParameters")):
-        usual = each.startswith("bf_max_time=") and settings.bf_max_time >= settings.bf_interval
-        if each.partition("=")[0] in _LONG_CYCLES and not usual:
-            notes.add(_WHERE, f"SchedulerParameters {each}", _LONG_CYCLES[each.partition("=")[0]])
+        name = each.removeprefix("SchedulerParameters ").partition("=")[0]
+        notes.add(_WHERE, each, _LONG_CYCLES.get(name, "may change starts: policy slurm leaves it out"))
+    if 0 < settings.bf_max_time < settings.bf_interval:
+        notes.add(_WHERE, f"SchedulerParameters bf_max_time={settings.bf_max_time:g}", _LONG_CYCLES["bf_max_time"])
     partitions = tuple(
         SlurmPartition(
             name=each.name,
@@ -97,14 +108,14 @@ def slurm_of(site: Site, notes: Notes) -> str:
             max_time=each.max_time,
             default_time=_default_time(each),
             default=bool(each.default),
-            billing=each.billing if settings.weight_fair_share else "",
+            billing=each.billing if settings.weight_fair_share or settings.enforce_limits else "",
             preempt_mode=_preempt_mode(each, settings),
             grace_time=each.grace_time if settings.preempt else 0.0,
             qos=each.others.get("QoS", "") if settings.enforce_limits else "",
         )
         for each in site.partitions or ()
     )
-    return Slurm(settings, partitions, nodes=_nodes(site), switches=_switches(site)).text
+    return Slurm(settings, partitions, nodes=_nodes(site), switches=_switches(site), reservations=reservations).text
 
 
 def _nodes(site: Site) -> tuple[SlurmNodes, ...]:

@@ -1,33 +1,32 @@
-"""Slurm as a source of events: its state by commands that read, at intervals and when its scripts wake the twin."""
+"""Slurm as a source of events, by commands that read, and the hands that act: the full list of commands that write.
+
+Jobs are held by a begin time (``sbatch --begin``), not by priority 0: Slurm itself lets them start once it has come, so
+that none waits longer whatever dies, and a release does not send a job to the end of the queue.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
-from simmodel.foundation.errors import InputError
-from simmodel.twin.acting.actions import RESTORING, Mode
+from simmodel.foundation.errors import InputError, shown
+from simmodel.twin.acting.actions import PREFERRED, RELEASED, RESTORING, Command, HandsError, JobNow, Mode
+from simmodel.twin.acting.performing import CommandHands
 from simmodel.twin.events import JobState
 from simmodel.twin.mirror.node_states import NodesOut, nodes_out
 from simmodel.twin.slurm.answers import read_answer, read_document
-from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
-from simmodel.twin.slurm.hands import SlurmHands
+from simmodel.twin.slurm.commands import UNKNOWN_JOB, SlurmCommands, SlurmError, check_id
 from simmodel.twin.slurm.jobs import JobRecord, LimitFrom, Rules, job_state, jobs_in, queue_of
 from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.scontrol import read_scontrol
-from simmodel.twin.slurm.squeue import (
-    node_services,
-    node_sizes,
-    records_in,
-    rules_in,
-    with_array_limits,
-    with_marks,
-)
+from simmodel.twin.slurm.squeue import node_services, node_sizes, records_in, rules_in, with_array_limits, with_marks
 from simmodel.twin.sources import Source
 from simmodel.twin.sources.polling import PolledSettings, PolledSource, State
 
@@ -36,7 +35,78 @@ if TYPE_CHECKING:
 
     from simmodel.twin.described import Described
 
-__all__ = ["SlurmSettings", "SlurmSource"]
+__all__ = ["WRITES", "SlurmHands", "SlurmSettings", "SlurmSource"]
+
+
+WRITES: Mapping[Command, tuple[str, ...]] = MappingProxyType(
+    {
+        "release": ("scontrol", "update", "JobId={job}", "StartTime=now", f"AdminComment={RELEASED}@{{value}}"),
+        "prefer": ("scontrol", "update", "JobId={job}", "Nice=-{value}", f"AdminComment={PREFERRED}@{{value}}"),
+        "unprefer": ("scontrol", "update", "JobId={job}", "Nice=0", "AdminComment="),
+    }
+)
+"""All that the twin ever changes in Slurm.
+
+The comments give ``job_submit.lua`` the values that the twin assumes; within slurmctld, it refuses a command if a
+user or an administrator was faster.
+"""
+
+_FIELDS = ("JobID", "ArrayJobID", "ArrayTaskID", "State", "SubmitTime", "EligibleTime", "Nice", "admin_comment")
+_WIDTH = 32
+_LOOK = ("squeue", "--noheader", "--all", "--array", f"--Format={','.join(f'{name}:{_WIDTH}' for name in _FIELDS)}")
+
+
+class SlurmHands(CommandHands):
+    """Looks at single jobs of Slurm, and sends the commands of a mode.
+
+    Parameters
+    ----------
+    commands
+        how Slurm's commands are run; default: those on the path
+    mode, allowed, clock
+        as of :class:`~simmodel.twin.acting.performing.CommandHands`
+
+    >>> hands = SlurmHands(mode="priority")
+    >>> hands.send("release", 7)
+    Traceback (most recent call last):
+    ...
+    simmodel.twin.acting.actions.HandsError: 'release' is no command of this mode: prefer, unprefer
+    """
+
+    writes = WRITES
+    gone = re.compile(UNKNOWN_JOB)
+    begin, preference, sign = "begin time", "nice value", -1
+
+    def __init__(
+        self,
+        commands: SlurmCommands | None = None,
+        mode: Mode = "observe",
+        *,
+        allowed: Sequence[Command] | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        super().__init__(commands or SlurmCommands(), mode, allowed=allowed, clock=clock)
+
+    def jobs(self, job: int | str | None = None) -> list[JobNow]:
+        """Return a job as it is now; ``None``: all waiting jobs."""
+        which = ("--states=PENDING",) if job is None else ("--states=all", f"--jobs={check_id(job)}")
+        return [self._row(line) for line in self.reads.run((*_LOOK, *which)).splitlines() if line.strip()]
+
+    def _row(self, line: str) -> JobNow:
+        cells = [line[at * _WIDTH : (at + 1) * _WIDTH].strip() for at in range(len(_FIELDS))]
+        job, array, task, state, submit, eligible, nice, mark = cells
+        try:
+            return self.job_now(
+                f"{array}_{task}" if task.isdecimal() else int(job),
+                float(submit),
+                waiting=state == "PENDING",
+                mark=mark,
+                begin=float(eligible) if eligible.isdecimal() else 0.0,
+                number=int(nice or 0),
+            )
+        except ValueError:
+            raise HandsError(f"squeue: must tell a job, got {shown(line)}") from None
+
 
 Ask: TypeAlias = Literal["squeue", "json", "rest"]
 """How Slurm is asked: by rows in formats of our own (the fastest), by ``squeue --json``, or by slurmrestd."""
@@ -53,7 +123,8 @@ class SlurmSettings(PolledSettings):
     requested
         where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
     memory
-        whether Slurm allocates memory to jobs (``SelectTypeParameters`` names it)
+        whether Slurm allocates memory to jobs; default: if its ``SelectTypeParameters`` names memory, which slurmrestd
+        does not tell
     priorities
         whether Slurm's priorities come before the order of the mirrored policy
     ask
@@ -65,7 +136,7 @@ class SlurmSettings(PolledSettings):
     """
 
     requested: LimitFrom = "limit"
-    memory: bool = False
+    memory: bool | None = None
     priorities: bool = False
     ask: Ask = "squeue"
     marks: bool = False
@@ -144,7 +215,7 @@ class SlurmSource(PolledSource):
             records,
             sizes,
             limit_from=self.settings.requested,
-            memory=self.settings.memory,
+            memory=self._rules.memory if self.settings.memory is None else self.settings.memory,
             priorities=self.settings.priorities,
             rules=self._rules,
             refused=self.refused,
@@ -231,7 +302,7 @@ class SlurmSource(PolledSource):
         if hidden:
             yield f"PrivateData hides the {' and '.join(hidden)} of others from users who are no operators"
         allocated = "MEMORY" in settings.get("SelectTypeParameters", "").upper()
-        if settings and allocated != self.settings.memory:
+        if settings and self.settings.memory not in (None, allocated):
             told = "allocates memory" if allocated else "does not allocate memory"
             yield f"Slurm {told}: the source should have memory = {str(allocated).lower()}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -14,9 +15,8 @@ import attrs
 
 from simmodel.foundation.errors import InputError, SimmodelError, clipped, optional_imports, shown
 from simmodel.twin.logs import Log
-from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.sources import Refused
-from simmodel.twin.streams import event_of_entry, stream_key
+from simmodel.twin.streams import RedisSettings, event_of_entry, stream_key
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -195,13 +195,18 @@ class StreamSource:
 
     # ------------------------------------------------------------------ reading
 
-    def _read(self, left: float) -> list[Event]:
+    @cached_property
+    def _errors(self) -> Any:
+        """The errors of the client."""
         with optional_imports():
-            from redis.exceptions import RedisError
+            from redis import exceptions
+        return exceptions
+
+    def _read(self, left: float) -> list[Event]:
         look = monotonic() >= self._look
         try:
             entries, about, look = self._fetch_anew(left, look)
-        except (RedisError, OSError) as error:
+        except (self._errors.RedisError, OSError) as error:
             self._lost(error, left)
             return []
         if self.trouble is not None:
@@ -218,11 +223,9 @@ class StreamSource:
 
     def _fetch_anew(self, left: float, look: bool) -> tuple[list[Entry], dict[str, Any] | None, bool]:
         """Fetch, with a new connection if that of the last time has been closed: then look for a gap as well."""
-        from redis.exceptions import ConnectionError as RedisConnectionError
-
         try:
             return *self._fetch(left, look), look
-        except (RedisConnectionError, ConnectionError):
+        except (self._errors.ConnectionError, ConnectionError):
             if self.trouble is not None:
                 raise
             return *self._fetch(left, True), True
@@ -232,23 +235,27 @@ class StreamSource:
 
         A deletion between the two at most makes the stream seem to have a gap.
         """
-        from redis.exceptions import ResponseError
-
         if self._client is None:
             self._client = self.server.client(alone=True)
-        ask: Callable[..., Any] = self._client.execute_command
-        wait = int(1000 * min(left, _BLOCK, self.server.timeout / 2))
-        block = ("BLOCK", wait) if wait else ()  # xread() would cost half as much again
-        read = ask("XREAD", "COUNT", self.most, *block, "STREAMS", self.stream, self._position)
-        entries = read[0][1] if read else []
+        entries = self._ask(self._client, int(1000 * min(left, _BLOCK, self.server.timeout / 2)))
         if not look:
             return entries, None
         try:
+            ask: Callable[..., Any] = self._client.execute_command
             return entries, ask("XINFO STREAM", self.stream)
-        except ResponseError as error:
+        except self._errors.ResponseError as error:
             if "no such key" not in str(error):
                 raise
             return entries, None
+
+    def _ask(self, client: Redis, wait: int) -> list[Entry]:
+        """Return the entries after the position, for the first of which the server waits so long (ms)."""
+        connection: Any = client.connection
+        block = (b"BLOCK", b"%d" % wait) if wait else ()
+        words = (b"XREAD", b"COUNT", b"%d" % self.most, *block, b"STREAMS", self.stream.encode())
+        connection.send_packed_command([_command(*words, self._position.encode())])  # xread() would cost twice as much
+        read = connection.read_response()
+        return [(id, dict(zip(flat[::2], flat[1::2], strict=True))) for id, flat in read[0][1]] if read else []
 
     def _look_for_gap(self, before: str, about: dict[str, Any] | None) -> None:
         """Note whether entries after a position are gone that were not read.
@@ -295,11 +302,9 @@ class StreamSource:
         return _DELETED if max(begins, deleted) > _numbers(before) else None
 
     def _fetch_or_raise(self) -> tuple[list[Entry], dict[str, Any] | None]:
-        from redis.exceptions import RedisError
-
         try:
             return self._fetch(0.0, look=True)
-        except (RedisError, OSError) as error:
+        except (self._errors.RedisError, OSError) as error:
             refusal = self.server.refusal(error, self.stream, _READS)
             raise refusal or InputError(self.server.absence(error)) from None
 
@@ -345,6 +350,11 @@ class StreamSource:
         self.refused.count(clipped(str(error).partition(", got ")[0], 200))
         if len(self.refused) > kinds:
             self._log.warning("an entry is no event", reason=str(error), entry=entry)
+
+
+def _command(*words: bytes) -> bytes:
+    """Return a command in the protocol of Redis."""
+    return b"*%d\r\n" % len(words) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
 
 
 def _numbers(id: bytes | str) -> tuple[int, int]:

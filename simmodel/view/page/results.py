@@ -16,9 +16,8 @@ from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
 from simmodel.records.task_record import MOMENTS, PHASES
-from simmodel.view.gantt import pieces
+from simmodel.view.gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces, pieces
 from simmodel.view.grid_plots import busiest_links, site_positions
-from simmodel.view.machine_gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces
 from simmodel.view.page.document import Column, Page
 from simmodel.work.table import Words, rows_of
 

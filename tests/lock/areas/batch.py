@@ -7,7 +7,7 @@ from typing import Any
 from simmodel import Backfill, Order
 from simmodel.policies import Conservative, Easy
 from simmodel.policies.multifactor import Multifactor
-from simmodel.policies.placement import BestFit
+from simmodel.policies.ordering import BestFit
 from simmodel.policies.planning import ConservativeKeep
 from simmodel.policies.window import Window
 from tests.lock import api, work

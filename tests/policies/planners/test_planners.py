@@ -10,8 +10,7 @@ from simmodel import Environment
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.policies.planners.list_scheduling import heft, peft
-from simmodel.policies.planners.phases import PhaseTable, heft_setup, peft_setup
-from simmodel.policies.planners.planner import HEFT, LookaheadHEFT, Planner
+from simmodel.policies.planners.planner import HEFT, LookaheadHEFT, PhaseTable, Planner, heft_setup, peft_setup
 from simmodel.policies.planners.timetable import IdleGaps
 from simmodel.scheduling.problem import Problem
 from simmodel.scheduling.registry import policy, policy_names

@@ -122,6 +122,17 @@ def test_a_cycle_ends_after_bf_max_time_if_tests_take_time() -> None:
     assert begun(0.4, 60, 29.9) == [29.9] * 4
 
 
+@pytest.mark.parametrize("test", [0.4, 0.6])
+def test_cycles_that_others_would_interrupt_are_told(test: float) -> None:
+    """Four tests take 1.6 or 2.4 s; after 2 s slurmctld lets others in, and ends the cycle without bf_continue."""
+    jobs = [job(i, 10, 1, 5, 100) for i in range(1, 5)]
+    timing = SlurmTiming(main_first=1.0, turn=1.0, backfill_first=29.9, test=test)
+    conf = SlurmConf(bf_max_time=60, batch_sched_delay=1000, sched_interval=1000)
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(names="n[1-5]")])])
+    told = "leaves out that others interrupt 1 backfill cycle of more than 2 s (bf_yield_interval, bf_continue)"
+    assert (told in str(simulate(spec, jobs, Slurm(conf, timing=timing)).report)) == (test > 0.5)
+
+
 def test_beyond_bf_window_nothing_is_reserved() -> None:
     """Job 2 could start at 304 s. With a window of a minute, job 3 overtakes it for its 10 minutes."""
     jobs = [job(1, 0, 1, 5, 300), job(2, 5, 2, 1, 50), job(3, 6, 1, 10, 600)]

@@ -20,6 +20,7 @@ from simmodel.policies.slurm.policy import Batch, Slurm
 from simmodel.policies.slurm.selection import Shape, choose, choose_alike, nodes_in
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from tests.helpers.examples import up_to
 
 NOW = 6000
 
@@ -89,7 +90,7 @@ SETTINGS = [
     SlurmConf(),
     SlurmConf(bf_max_job_test=5),
     SlurmConf(bf_max_job_test=4, bf_window=30, bf_node_space_size=9),
-    SlurmConf(bf_node_space_size=6, bf_window_scale=60),
+    SlurmConf(bf_node_space_size=6, bf_window_linear=60),
     SlurmConf(bf_max_job_user=3, bf_max_job_test=7),
     SlurmConf(bf_window=5, bf_resolution=300, bf_max_job_start=2),
 ]
@@ -97,7 +98,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: str(settings.changed()))
 def test_a_cycle_that_ends_early_starts_the_same_jobs(settings: SlurmConf) -> None:
-    for seed in range(120):
+    for seed in range(up_to(120, 30)):
         assert backfill(seed, settings, short=True) == backfill(seed, settings, short=False), seed
 
 
@@ -123,7 +124,7 @@ def test_a_cycle_goes_on_where_the_last_one_has_ended(settings: SlurmConf) -> No
             assert found == expected, (seed, delay)
             if found.starts:
                 break
-    assert went_on > 20
+    assert went_on > 10
 
 
 def test_a_cycle_goes_on_only_while_its_plans_hold() -> None:
@@ -262,19 +263,19 @@ def test_the_main_loop_ends_once_all_partitions_are_closed() -> None:
         assert len(noted) == times
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 8))])
 def test_counted_processors_are_nodes_of_one_core(seed: int) -> None:
     """Their board follows starts and ends, that of nodes takes over the state in each cycle."""
-    rng = np.random.default_rng(seed)
-    limits = rng.choice([60, 300, 3600, 86400], 60)
+    count, rng = up_to(60, 40), np.random.default_rng(seed)
+    limits = rng.choice([60, 300, 3600, 86400], count)
     jobs = [
         Job(id=i + 1, submit=int(at), run=float(limit * part), requested=float(limit), processors=int(width))
         for i, (at, limit, part, width) in enumerate(
             zip(
-                np.cumsum(rng.exponential(200, 60)),
+                np.cumsum(rng.exponential(200, count)),
                 limits,
-                rng.uniform(0, 1, 60),
-                rng.choice([1, 1, 2, 8, 20], 60),
+                rng.uniform(0, 1, count),
+                rng.choice([1, 1, 2, 8, 20], count),
                 strict=True,
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 
 import pytest
@@ -10,6 +11,7 @@ from simmodel import Job, Result, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.slurm.holds import Records
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
+from simmodel.policies.slurm.running import Completing
 from simmodel.policies.slurm.settings import SlurmConf
 
 
@@ -124,3 +126,14 @@ def test_the_end_of_an_epilog_starts_a_job_at_once_after_a_snapshot_too(until: f
     simulation.run(until=until)
     again = starts_of(simulate(simulation.snapshot(), policy=policy))
     assert again[2] == starts_of(simulate(1, jobs, policy))[2] == 54.5
+
+
+def test_nodes_of_ended_jobs_stay_taken_after_a_snapshot_too() -> None:
+    before, after = (Completing(SlurmConf(epilog=True, complete_wait=5), 1.5, 0.5, asks=True) for _ in range(2))
+    before.ended(10.0, "1", 0b011, stopped=False)
+    before.ended(10.2, "1", 0b100, stopped=True)
+    after.restore(json.loads(json.dumps(before.state())))
+    (pool,) = start(1, [Job(run=1)]).system.places
+    pool.name = "1"
+    for each in (before, after):
+        assert (each.next_run, each.nodes(pool), each.wait(11.0), each.nodes(pool)) == (10.7, 0b111, True, 0b011)

@@ -33,12 +33,15 @@ def accounts(*qos: Qos, **asked: Any) -> Accounts:
     return Accounts(associations=TREE, qos=qos, **asked)
 
 
+MINUTELY = SlurmConf(multifactor=True, calc_period=60.0, decay_half_life=300.0)
+
+
 class Site:
     """Jobs that run, and the reasons why others do not."""
 
-    def __init__(self, *qos: Qos) -> None:
+    def __init__(self, *qos: Qos, settings: SlurmConf | None = None, first: float = 0.0) -> None:
         self.accounts = accounts(*qos)
-        self.quotas = Quotas(self.accounts)
+        self.quotas = Quotas(self.accounts, settings or SlurmConf(), first)
         self.number = 0
 
     def job(
@@ -67,21 +70,115 @@ def test_a_group_counts_all_jobs_below_an_account() -> None:
     site.runs("bob", 5, nodes=2)
     assert site.reason("cy", 2) == "AssocGrpCpuLimit"
     assert site.reason("cy", 1) is None
-    site.quotas.ended(first)
+    site.quotas.ended(first, 0.0)
     assert site.reason("cy", 5) is None
 
 
 def test_minutes_that_running_jobs_may_still_use() -> None:
     """100 CPU minutes for the QOS: a job of 4 CPUs for 10 minutes leaves 60; once 5 of these are over, 80."""
-    site = Site(Qos(name="long", limits=Limits(grp_tres_run_mins={"cpu": 100}, grp_tres={"cpu": 99})))
+    long = Qos(name="long", limits=Limits(grp_tres_run_mins={"cpu": 100}, grp_tres={"cpu": 99}))
+    site = Site(long, settings=MINUTELY, first=30.0)
     job = site.job("cy", 4, qos="long", wall=600.0)
     site.quotas.started(job._replace(started=30.0))
     assert site.reason("cy", 6, qos="long", wall=600.0) is None
-    assert site.reason("cy", 7, qos="long", wall=600.0) == "QOSGrpCpuRunMinutesLimit"
-    site.quotas.taken_off = 330.0
+    assert site.reason("cy", 7, qos="long", wall=600.0) == "QOSGrpCPURunMinutesLimit"
+    site.quotas.pass_to(335.0)
     assert site.reason("cy", 8, qos="long", wall=600.0) is None
-    assert site.reason("cy", 9, qos="long", wall=600.0) == "QOSGrpCpuRunMinutesLimit"
+    assert site.reason("cy", 9, qos="long", wall=600.0) == "QOSGrpCPURunMinutesLimit"
     assert site.reason("cy", 5, wall=3600.0) is None  # 300 minutes, of another QOS
+
+
+@pytest.mark.parametrize(
+    ("flags", "factor", "used"),
+    [
+        ((), 1.0, (4.942516, 204.143400, 273.207704, 237.809991)),
+        (("NoDecay",), 1.0, (5.0, 233.0, 305.0, 305.0)),
+        ((), 2.0, (9.885032, 408.286800, 546.415409, 475.619982)),
+    ],
+)
+def test_minutes_used_decay_as_slurmctld_told(flags: tuple[str, ...], factor: float, used: tuple[float, ...]) -> None:
+    """A CPU for 5 s and four for 75 s, from 2 s on; usage is calculated at 59 and 119 s, and halves in 300 s.
+
+    The numbers are what ``scontrol show assoc_mgr`` of slurmctld 22.05.8 printed. As limits of whole minutes count
+    whole minutes, a limit is told from the next larger one.
+    """
+
+    def reached(minutes: int, at: float, seconds: float) -> bool:
+        limits = Limits(grp_tres_mins={"cpu": minutes})
+        qos = Qos(name="used", flags=flags, usage_factor=factor, limits=limits)
+        site = Site(qos, settings=MINUTELY, first=-1.0)
+        one, four = (site.job("cy", cpus, qos="used")._replace(started=2.0) for cpus in (1, 4))
+        site.quotas.started(one)
+        site.quotas.started(four)
+        site.quotas.ended(one.number, 7.0)
+        if at > 77.0:
+            site.quotas.ended(four.number, 77.0)
+        site.quotas.pass_to(at)
+        reason = site.reason("cy", 1, qos="used")
+        assert reason in (None, "QOSGrpCPUMinutesLimit")
+        state = site.quotas.state()
+        assert state["minutes"]["spent"][0][3]["cpu"] == pytest.approx(seconds, abs=2e-6)
+        again = Quotas(site.accounts, MINUTELY, -1.0)
+        again.restore(state)
+        assert again.state() == state
+        return reason is not None
+
+    for at, seconds in zip((58.0, 60.0, 78.0, 119.0), used, strict=True):
+        assert reached(max(int(seconds // 60), 1), at, seconds) == (seconds >= 60)
+        assert not reached(int(seconds // 60) + 1, at, seconds)
+
+
+def test_wall_time_used_by_an_account_and_those_below_it() -> None:
+    """Two minutes for optics: ada and bob use 61, 58 and 1 s. cy is not of optics; the root has no such limit."""
+    limits = Limits(grp_wall=120.0)
+    tree = [
+        attrs.evolve(each, limits=limits if each.account == "optics" and each.user is None else Limits())
+        for each in TREE
+    ]
+    root = Association(account="root", limits=Limits(grp_wall=0.0, grp_tres_mins={"cpu": 0}))
+    site = Site(settings=attrs.evolve(MINUTELY, decay_half_life=0.0))
+    site.accounts = Accounts(associations=[root, *tree])
+    site.quotas = Quotas(site.accounts, attrs.evolve(MINUTELY, decay_half_life=0.0))
+    for user, began, ended in (("ada", 0.0, 61.0), ("bob", 70.0, 128.0), ("bob", 130.0, 131.0)):
+        assert site.reason("ada") is None
+        job = site.job(user, 8)._replace(started=began)
+        site.quotas.started(job)
+        site.quotas.ended(job.number, ended)
+    assert site.reason("ada") == site.reason("bob") == "AssocGrpWallLimit"
+    assert site.reason("cy") is None
+
+
+def test_safe_limits_count_what_jobs_may_use() -> None:
+    """10 CPU minutes for a QOS: beside a running job of 2 CPUs for 3 minutes, 4 are left, of which 3 s change nothing.
+
+    Once it has ended after 30 s, one minute is used, and 9 are left.
+    """
+    qos = Qos(name="ten", flags=["NoDecay"], limits=Limits(grp_tres_mins={"cpu": 10}))
+    site = Site(qos, settings=attrs.evolve(MINUTELY, safe_limits=True))
+    running = site.runs("cy", 2, qos="ten", wall=180.0)
+    assert site.reason("cy", 4, qos="ten", wall=60.0) is None
+    assert site.reason("cy", 5, qos="ten", wall=60.0) == "QOSGrpCPUMinutesLimit"
+    site.quotas.ended(running, 30.0)
+    assert site.reason("cy", 9, qos="ten", wall=60.0) is None
+    assert site.reason("cy", 10, qos="ten", wall=60.0) == "QOSGrpCPUMinutesLimit"
+    assert not list(site.quotas.exhausted())
+
+
+def test_minutes_are_counted_from_the_first_job_on_in_the_time_of_a_twin() -> None:
+    """Half a minute of four CPUs in 2026: two CPU minutes are used."""
+    site = Site(Qos(name="two", limits=Limits(grp_tres_mins={"cpu": 2})), settings=MINUTELY)
+    job = site.job("cy", 4, qos="two")._replace(started=1.795e9)
+    site.quotas.started(job)
+    site.quotas.ended(job.number, 1.795e9 + 33)
+    assert site.reason("cy", qos="two") == "QOSGrpCPUMinutesLimit"
+    site.quotas.ended(site.runs("cy", 1), 1.795e9 + 34)
+    assert site.quotas.state()["minutes"]["counted"] > 1.79e9
+
+
+def test_without_priority_multifactor_nothing_is_used_up() -> None:
+    site = Site(Qos(name="one", limits=Limits(grp_tres_mins={"cpu": 1}, grp_wall=60.0)))
+    site.quotas.ended(site.runs("cy", 8, qos="one"), 1000.0)
+    assert site.reason("cy", qos="one") is None
 
 
 def test_the_limits_of_the_qos_of_a_partition_come_first() -> None:
@@ -150,7 +247,7 @@ def test_a_limit_of_each_user_comes_from_the_account_above_if_it_has_none_itself
     for user in ("ada", "ada", "bob"):
         site.runs(user)
     assert site.reason("ada") == "AssocGrpJobsLimit"
-    site.quotas.ended(3)
+    site.quotas.ended(3, 0.0)
     assert site.reason("ada") == "AssocMaxJobsLimit"
     assert site.reason("bob") is None
 
@@ -243,10 +340,39 @@ def test_a_qos_named_by_options_and_one_that_is_unknown() -> None:
         simulate(SPEC, [attrs.evolve(jobs[0], options="-q other")], Slurm(LIMITED, accounts=one))
 
 
-def test_limits_that_are_not_modelled_are_named() -> None:
+def test_running_jobs_are_stopped_when_their_minutes_are_used_up_and_others_wait_until_usage_has_decayed() -> None:
+    """Two CPU minutes for a QOS, calculated at 0.5, 60.5, ... s, as are scans every 30 s.
+
+    From 3.5 to 60.5 s, job 0 has used 4 * 57 * 0.99769 ** 57 = 200 CPU s, and is stopped. 180 s later 132 are left,
+    240 s later 115, less than two minutes: job 2 starts at the full run after that. Job 1 is of another QOS.
+    """
+    settings = attrs.evolve(
+        LIMITED, multifactor=True, calc_period=60.0, decay_half_life=300.0, backfill=False, sched_interval=30.0
+    )
+    jobs = [
+        Job(id=0, run=290, requested=300, nodes=4, user="ada", options="-q two"),
+        Job(id=1, submit=10, run=50, requested=60, nodes=1, user="bob"),
+        Job(id=2, submit=11, run=50, requested=60, nodes=1, user="ada", options="-q two"),
+    ]
+    both = Accounts(qos=[Qos(name="two", limits=Limits(grp_tres_mins={"cpu": 2}))])
+    policy = Slurm(settings, timing=TIMING, accounts=both)
+    spec = attrs.evolve(SPEC, name="cut")
+    cut = start(spec, jobs, policy, overrun="continue")
+    cut.run(until=200.0)
+    for result in (simulate(spec, jobs, policy, overrun="continue"), simulate(cut.snapshot(), policy=policy)):
+        rows = {row["job"]: (row["start"], row["end"], row["status"]) for row in result.jobs.rows()}
+        if 0 in rows:
+            assert rows[0][2] == "timeout"
+            assert rows[0][1] == 60.5
+            assert rows[1][0] == 60.5
+        assert 300.5 <= rows[2][0] <= 330.5
+
+
+def test_what_is_not_known_of_limits_is_told() -> None:
     one = Accounts(qos=[Qos(name="long", limits=Limits(grp_wall=3600.0))])
-    policy = Slurm(LIMITED, accounts=one)
-    assert "grp_wall of QOS long" in str(simulate(SPEC, [Job(run=1)], policy).report)
+    told = "leaves out what was used before, of GrpTRESMins and GrpWall"
+    assert told in str(simulate(SPEC, [Job(run=1)], Slurm(LIMITED, accounts=one)).report)
+    assert told not in str(simulate(SPEC, [Job(run=1)], Slurm(LIMITED, accounts=Accounts())).report)
     assert "knows no accounts" in str(simulate(SPEC, [Job(run=1)], Slurm(LIMITED)).report)
 
 

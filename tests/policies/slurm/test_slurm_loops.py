@@ -12,9 +12,11 @@ from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job, simulate, start
 from simmodel.platform import ClusterSpec, ConsumableSpec, NodeSpec, PartitionSpec, QueueSpec
+from simmodel.policies.slurm.accounts import Accounts, Association
 from simmodel.policies.slurm.backfill import BackfillCycle, Planned
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.clocks import Turn
+from simmodel.policies.slurm.limits import Counted
 from simmodel.policies.slurm.main_loop import main_cycle
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.selection import Shape, choose, mask_of, nodes_in, runs
@@ -92,6 +94,13 @@ def test_the_depth_of_a_partition_is_exact_in_full_runs_too() -> None:
     for _ in range(5):
         cluster.waits(1, 1)
     assert list(cluster.main(full=True)) == [0, 1]
+
+
+def test_a_run_starts_sched_max_job_start_jobs_at_most() -> None:
+    cluster = Cluster(8, SlurmConf(sched_max_job_start=3))
+    for _ in range(5):
+        cluster.waits(1, 1)
+    assert list(cluster.main(full=True)) == [0, 1, 2]
 
 
 def test_a_blocked_job_closes_its_partition_and_takes_its_nodes_from_others() -> None:
@@ -258,6 +267,18 @@ def test_a_user_at_the_limit_does_not_keep_others_from_being_tested() -> None:
     for user in "uuv":
         cluster.waits(1, 1, user=user)
     assert list(cluster.backfill()[0]) == [0, 2]
+
+
+def test_of_each_association_a_number_of_jobs_is_tested_whoever_their_users_are() -> None:
+    """One job of each association; bf_max_job_user, which would bar the last one, does not count then."""
+    cluster = Cluster(4, SlurmConf(bf_max_job_assoc=1, bf_max_job_user=1))
+    tree = Accounts(associations=[Association(account=name) for name in "ab"])
+    for account in ("a", "a", "b"):
+        (of,) = [each for each in tree.associations if each.account == account]
+        job = Counted(len(cluster.queue), "ada", account, of, tree.qos_of(None, None), {}, 60.0)
+        cluster.waits(1, 1, user="ada", counted=job)
+    cluster.waits(1, 1, user="ada")
+    assert list(cluster.backfill()[0]) == [0, 2, 3]
 
 
 def test_the_number_of_starts_of_a_cycle_is_limited() -> None:
@@ -499,12 +520,22 @@ def test_counted_processors_are_nodes_of_one_core() -> None:
     assert starts(jobs, Slurm(timing=TIMING), ClusterSpec.simple(4)) == starts(nodes, Slurm(timing=TIMING))
 
 
+NEVER_ZERO = ("bf_interval", "sched_interval", "bf_resolution", "calc_period")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("slurm(5)", "parameters must be named"),
         ("slurm(bf_intervall=5)", "bf_interval"),
-        ("slurm(bf_interval=soon)", "must be what Slurm accepts"),
+        ("slurm(bf_interval=soon)", "bf_interval: must be a number, got 'soon'"),
+        ("slurm(default_queue_depth=-1)", "default_queue_depth: must be a whole number >= 0, got '-1'"),
+        *((f"slurm({name}=0)", f"{name}: must be a finite number >= 1, got 0") for name in NEVER_ZERO),
+        ("slurm(bf_interval=nan)", "bf_interval: must be a finite number >= 1, got nan"),
+        ("slurm(multifactor=true, weight_age=nan)", "weight_age: must be a finite number >= 0, got nan"),
+        ("slurm(kill_wait=-3)", "kill_wait: must be a finite number >= 0, got -3"),
+        ("slurm(bf_window=inf)", "bf_window: must be a finite number >= 0, got inf"),
+        ("slurm(turn=0)", "turn: must be > 0 s, got 0"),
         ("slurm(partitions=(a:nods=n1))", "unknown key 'nods'"),
         ("slurm(SelectType=select/linear)", "SelectType"),
     ],

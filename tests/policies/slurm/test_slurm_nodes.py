@@ -95,9 +95,25 @@ def test_near_leaves_come_before_far_ones() -> None:
     assert [node for node, _ in found] == [0, 1, 2, 3, 4, 5]
 
 
+def test_of_leaves_that_fit_alike_the_nearest_comes_first() -> None:
+    """Of three nodes, two are on a leaf; the third comes from the near leaf, though a far one is first."""
+    text = "a:nodes=n[1-2];c:nodes=n[3-4];b:nodes=n[5-6];r1:switches=a,b;r2:switches=c;top:switches=r[1-2]"
+    layout = Layout([f"n{i}" for i in range(1, 7)], 6, (), switches_of(text))
+    found = choose(free(*[1] * 6), Shape(Request(3, nodes=3)), 0b111111, layout=layout)
+    assert found is not None
+    assert [node for node, _ in found] == [0, 1, 4]
+    assert [layout.distances[0][i] for i in range(6)] == [0, 4, 2, 1, 3, 2]
+
+
 def test_nodes_of_trees_that_do_not_meet_are_not_mixed() -> None:
     layout = Layout(["a", "b", "c"], 3, (), switches_of("s:nodes=a,b;t:nodes=c"))
     assert choose(free(1, 1, 1), Shape(Request(3, nodes=3)), 0b111, layout=layout) is None
+
+
+def test_of_trees_alike_that_with_the_lowest_weight_is_taken() -> None:
+    nodes = [SlurmNodes(names="n[3-4]", weight=9)]
+    layout = Layout(["n1", "n2", "n3", "n4"], 4, nodes, switches_of("s:nodes=n[1-2];t:nodes=n[3-4]"))
+    assert choose(free(1, 1, 1, 1), Shape(Request(2, nodes=2)), 0b1111, layout=layout) == [(0, 1), (1, 1)]
 
 
 def test_switches_below_themselves_are_refused() -> None:
@@ -120,6 +136,12 @@ def test_features_are_read_from_left_to_right(names: list[str], signs: list[str]
             told = told and name in has if sign == "&" else told or name in has
         expected |= told << i
     assert layout.where(Wishes.of(f"-C {text}")).may & 0b1111 == expected
+
+
+def test_a_feature_that_no_node_has_leaves_none_beside_numbers_of_nodes() -> None:
+    layout = Layout(["n1", "n2"], 2, [SlurmNodes(names="n[1-2]", features="a")])
+    assert layout.where(Wishes.of("-C a*2")).may & 0b11 == 0b11
+    assert layout.where(Wishes.of("-C a*2&b")).may & 0b11 == 0
 
 
 @pytest.mark.parametrize("text", ["a&", "a&(b", "a*2|b", "a b", "[a"])

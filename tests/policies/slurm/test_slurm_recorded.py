@@ -134,7 +134,7 @@ def test_jobs_that_wait_for_a_leaf_switch_get_one_or_wait_their_time() -> None:
     assert sum((job.nodes or 1) > 4 for job in wished) == 4
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_starts_are_near_if_turns_are_given(name: str) -> None:
     """Which turns run, and when the backfill loop does, is the model's, but for the runs that a message starts."""
@@ -145,7 +145,7 @@ def test_starts_are_near_if_turns_are_given(name: str) -> None:
     assert name not in ("fast", "shapes", "tree") or found.beyond == 0
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "beyond"), BEYOND.items())
 def test_starts_are_near_if_only_phases_are_given(name: str, beyond: float) -> None:
     """A deviation of a second can decide which job is next: see docs/slurm.md for what is reached, and what is not."""

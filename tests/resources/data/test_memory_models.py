@@ -12,8 +12,7 @@ import pytest
 from simmodel.environment import Environment
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.resources import MemoryPool
-from simmodel.resources.ready.page_cache import PageCache
-from simmodel.resources.ready.pinned import PinnedPool
+from simmodel.resources.ready.memories import PageCache, PinnedPool
 from simmodel.results.machine import MachineResult
 from simmodel.runs import simulate, start
 from simmodel.systems.machine.system import Machine

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.platform.topology import Valiant, read_topology
-from simmodel.resources.network.progress import Fluid, Fluids, rates_of
+from simmodel.resources.network.progress import Fluid, Fluids, LinkUsage, rates_of
 from simmodel.resources.network.sharing import max_min_rates
-from simmodel.resources.network.usage import LinkUsage
 from simmodel.work.traffic import PATTERNS, Phase, Phases, Traffic
 from tests.helpers.examples import up_to
 from tests.helpers.paths import REFERENCE

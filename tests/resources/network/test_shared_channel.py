@@ -37,8 +37,9 @@ def test_hand_cases() -> None:
     ends: list[tuple[str, float]] = []
 
     def begin(name: str, size: float) -> None:
-        disk.start(size, lambda access: ends.append((name, env.now)))
+        accesses.append(disk.start(size, lambda access: ends.append((name, env.now))))
 
+    accesses: list[Any] = []
     begin("a", 100.0)
     env.call_at(4, lambda: begin("b", 30.0))  # a has 60 left; both at 5/s until b ends at 10
     env.call_at(6, lambda: begin("c", 0.0))
@@ -47,6 +48,7 @@ def test_hand_cases() -> None:
     begin("d", 20.0), begin("e", 20.0), begin("f", 40.0)
     env.run()
     assert ends[3:] == [("d", 19.0), ("e", 19.0), ("f", 21.0)]
+    assert [each.status for each in accesses] == ["done"] * 6
 
 
 def ends_by_events(accesses: list[tuple[Fraction, Fraction]], bandwidth: Fraction) -> list[Fraction]:

@@ -252,10 +252,14 @@ class Even(NodeChoice):
         return candidates[np.lexsort((candidates, candidates % 2 != 0, candidates < self.first))]
 
 
+@pytest.mark.long  # of a ready one: test_each_one_keeps_the_rules_of_placements
+def test_a_placement_of_a_class_keeps_the_rules():
+    check_resource(Even)
+
+
 def test_placements_have_parameters():
     register_placement("even", Even)
     try:
-        check_resource(Even)
         assert chosen(table("torus:8", "even(first=3)"), 3) == (3, 4, 6)
         assert chosen(table("torus:8", "even(first=3)"), 2) == (4, 6)
         with pytest.raises(InputError, match=r"placement: unknown parameter 'last'; known parameters: first"):

@@ -15,8 +15,7 @@ from simmodel.foundation.errors import ImpossibleWork, InputError, Stalled
 from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.referee import explain
 from simmodel.resources import BatchedProcessor, ManyCores, Option, SharedProcessor
-from simmodel.resources.ready.llm import LLMServer
-from simmodel.resources.ready.multi_stream import MultiStreamGPU
+from simmodel.resources.ready.processors import LLMServer, MultiStreamGPU
 from simmodel.results.machine import MachineResult
 from simmodel.runs import simulate
 from simmodel.systems.machine.system import Machine

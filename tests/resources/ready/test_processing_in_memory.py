@@ -13,7 +13,7 @@ from simmodel.platform.network import LinkSpec
 from simmodel.platform.toml import read_toml
 from simmodel.resources.models import model_named
 from simmodel.resources.processors.processor import Processor
-from simmodel.resources.ready.pim import PIMRank
+from simmodel.resources.ready.processors import PIMRank
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
@@ -27,7 +27,7 @@ def rank_machine(policy: Any, size: float = 100.0, **options: Any) -> Machine:
         processors=[
             ProcessorSpec(name="core", type="CPUCore", architecture="any", pool="host"),
             ProcessorSpec(name="rank", type="PIM", architecture="any", pool="mram", dma=False,
-                          model="simmodel.resources.ready.pim:PIMRank", options=options or {"scatter": 2.0}),
+                          model="simmodel.resources.ready.processors:PIMRank", options=options or {"scatter": 2.0}),
         ],
         links=[LinkSpec(name="bus", bandwidth=1.0, between=("host", "mram"))],
     )  # fmt: skip
@@ -136,7 +136,7 @@ model = "{__name__}:Slow"
 
 
 @pytest.mark.parametrize(
-    "model", ["nowhere:Nothing", "simmodel.resources.ready.pim:Nothing", "json:dumps", "no-such-name"]
+    "model", ["nowhere:Nothing", "simmodel.resources.ready.processors:Nothing", "json:dumps", "no-such-name"]
 )
 def test_a_class_that_is_not_there_is_said(model: str) -> None:
     spec = MachineSpec(

@@ -304,7 +304,7 @@ def run(case: Case, policy: Any) -> list[tuple[Any, ...]]:
 POLICIES = [*policy_names("jobs"), "sjf+conservative", "wfp+easy", "sjf+conservative-keep", "multifactor+easy"]
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(7)
 @pytest.mark.parametrize("policy", [*POLICIES, Restless], ids=lambda policy: getattr(policy, "__name__", policy))
 @settings(max_examples=up_to(15, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases())

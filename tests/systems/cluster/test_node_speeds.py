@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel import Cluster, Environment, InputError, Job, simulate
-from simmodel.futures.light import predict
+from simmodel.futures.start_times import predict
 from simmodel.metrics import energy
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, from_dict, to_dict
 from simmodel.snapshots import ClusterSnapshot

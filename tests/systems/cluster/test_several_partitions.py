@@ -21,6 +21,7 @@ from simmodel.resources.pools.counts import CountPool
 from simmodel.scheduling.registry import policy_names
 from simmodel.snapshots.codec import read_state, write_fields
 from simmodel.systems.cluster.from_data import snapshot_of
+from simmodel.systems.cluster.queueing import bind
 from simmodel.work.job import Dependency
 from simmodel.work.transformations import merge
 from simmodel.work.workload import Workload
@@ -42,6 +43,15 @@ def ran(platform: ClusterSpec, jobs: list[Job], policy: Any = "fcfs", **options:
     where = dict(zip(result.runs["job"].tolist(), result.runs["place"].tolist(), strict=True))
     starts = zip(result.jobs["job"].tolist(), result.jobs["start"].tolist(), strict=True)
     return [(start, where[job]) for job, start in starts]
+
+
+def test_a_job_has_the_priority_of_the_partition_that_it_is_bound_for() -> None:
+    parts = [PartitionSpec(name=name, processors=4, priority=of) for name, of in (("a", 10), ("b", 3))]
+    cluster = Cluster(Environment(), ClusterSpec(partitions=parts))
+    job, _ = cluster.live(Job(run=1, priority=7, partitions=["a", "b"]))
+    assert (job.place.name, job.priority) == ("a", 17)
+    bind(job, cluster.places[1])
+    assert (job.place.name, job.priority) == ("b", 10)
 
 
 def busy(a: float, b: float, processors: int = 4) -> list[Job]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simmodel.foundation.errors import InputError
-from simmodel.futures.light import predict
+from simmodel.futures.start_times import predict
 from simmodel.platform.cluster import (
     ClusterSpec,
     NodeSpec,

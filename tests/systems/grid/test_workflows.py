@@ -286,6 +286,12 @@ def test_a_workflow_joins_a_running_grid():
 # ---------------------------------------------------------------------- unkind cases
 
 
+def test_a_later_workflow_is_planned_around_what_runs():
+    sim = start(sites("ab", cores=1), Workflow([Task(id="long", run=100)]), "heft").run(until=5)
+    found = simulate(sim.snapshot(), [(5.0, Workflow([Task(id="short", run=1)]))])
+    assert table(found) == {"long": ("a", 0, 100), "short": ("b", 5, 6)}
+
+
 def test_a_storage_without_room_fails_its_tasks_and_keeps_what_is_needed():
     spec = sites("ab", cores=1, latency=1)
     small = attrs.evolve(spec, sites=[spec.sites[0], attrs.evolve(spec.sites[1], storage=StorageSpec(capacity=110e6))])

@@ -142,6 +142,11 @@ def test_a_core_that_is_its_own_moves_data_where_no_other_can() -> None:
     assert run(machine, TaskSet([1.0], inputs=[(0,)], outputs=[()], sizes=[3.0])) == [4.0]
 
 
+def test_a_set_is_expected_to_take_its_cores_in_turn() -> None:
+    machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"cores": 4})}, to("cpu"))
+    assert machine.estimate(TaskSet([10.0] * 3, cores=[2, 2, 2])) == (0.0, 0.0, 0.0, 20.0)
+
+
 def test_parts_of_cores_add_up_again() -> None:
     machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"cores": 2})}, to(*["cpu"] * 4))
     tasks = TaskSet([1.0, 2.0, 3.0, 1.0], cores=[0.1, 0.7, 0.2, 2], submit=[0, 0, 0, 0])
@@ -302,6 +307,23 @@ def test_data_that_find_no_room_wait_and_so_do_their_readers() -> None:
     machine.env.run()
     assert ends(machine) == [5.0, 6.0]
     assert machine.result().tasks["ready"].tolist() == [0.0, 5.0]
+
+
+def test_data_that_wait_for_room_find_it_in_the_same_order_after_a_snapshot() -> None:
+    def policy(view: Any) -> Any:
+        for task in view.waiting:
+            yield Start(task, view.places[0])
+
+    machine = machine_of({"ram": (10, None)}, {"cpu": ("ram", {"count": 1})}, policy)
+    machine.submit(TaskSet([5.0], memory=[8.0], name="first"))
+    data = {"inputs": [(0,), (1,), (2,)], "outputs": [()] * 3, "sizes": [5.0, 2.0, 3.0]}
+    machine.submit(TaskSet([1.0, 2.0, 3.0], **data, name="second"), at=2)
+    machine.env.run(until=3)
+    rest = Machine.from_snapshot(Environment(3), machine.snapshot(), policy)
+    for each in (machine, rest):
+        each.env.run()
+    assert ends(rest) == ends(machine)
+    assert ends(machine)[0] == 5.0
 
 
 def test_more_data_than_all_pools_hold_are_refused() -> None:

@@ -13,8 +13,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec
 from simmodel.twin import Advisor, AuditLog, Demand, Ended, Event, Mirror, Started, Submitted, Twin, read_audit
 from simmodel.twin.acting.acting import Acting
-from simmodel.twin.acting.actions import PastActions
-from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.acting.actions import ActSettings, PastActions
 from simmodel.twin.audit import AuditError
 from simmodel.twin.sources import Refused
 from tests.helpers.fake_hands import FakeHands

@@ -11,7 +11,7 @@ import pytest
 from simmodel.foundation.errors import InputError
 from simmodel.twin.acting.actions import HELD, MODES, Action, Command, HandsError, Mode
 from simmodel.twin.acting.performing import perform, restore
-from simmodel.twin.slurm.hands import WRITES
+from simmodel.twin.slurm.source import WRITES
 from tests.helpers.refusing_slurm import Stub
 
 

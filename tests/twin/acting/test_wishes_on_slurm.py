@@ -15,7 +15,7 @@ import pytest
 from simmodel.twin.acting.actions import HELD, PREFERRED, Action, Command, JobNow, mark_parts
 from simmodel.twin.acting.performing import perform, restore
 from simmodel.twin.slurm.commands import SlurmCommands
-from simmodel.twin.slurm.hands import SlurmHands
+from simmodel.twin.slurm.source import SlurmHands
 from tests.helpers.acting_plant import ActingPlant, acting_plant
 from tests.helpers.slurm_cluster import SlurmCluster, wait_until
 

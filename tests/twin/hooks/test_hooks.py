@@ -16,12 +16,11 @@ import pytest
 
 from simmodel.foundation.errors import InputError
 from simmodel.twin import Ended, Event
-from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.acting.actions import ActSettings
 from simmodel.twin.events import Noticed
 from simmodel.twin.hooks import CALLS, install_hooks, tell
-from simmodel.twin.redis_settings import RedisSettings
 from simmodel.twin.sources.stream import StreamSource
-from simmodel.twin.streams import event_of_entry
+from simmodel.twin.streams import RedisSettings, event_of_entry
 from tests.helpers.redis_server import RedisServer
 
 COMPLETED = {

@@ -14,10 +14,9 @@ import pytest
 
 from simmodel.foundation.errors import InputError
 from simmodel.twin import Ended, Event
-from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.acting.actions import ActSettings
 from simmodel.twin.events import Noticed
-from simmodel.twin.hooks import pbs_hook, tell
-from simmodel.twin.hooks.pbs import install_pbs_hook
+from simmodel.twin.hooks import install_pbs_hook, pbs_hook, tell
 from simmodel.twin.streams import event_of_entry
 from tests.helpers.pbs_stub import START, PbsStub
 

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
-from simmodel.twin import Demand, Mirror, Started, Submitted
+from simmodel.twin import Demand, Ended, Mirror, Started, Submitted
 from simmodel.twin.mirror.places import Places
 
 SPEC = ClusterSpec(
@@ -85,3 +85,24 @@ def test_jobs_that_name_more_than_the_platform_has_are_mirrored_and_marked() -> 
     ]
     (sentence,) = mirror.refused
     assert "job 3: unknown partition 'big'" in sentence
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 3, 0, 1), (2, 0, 3, 1)])
+def test_processors_are_shared_among_nodes_as_there_is_room(order: tuple[int, ...]) -> None:
+    """4 processors on two nodes of which another job has 3 of one: 3 and 1, and 2 and 2 once the other has ended."""
+    mirror = Mirror(SPEC, "alps", "easy")
+    wide, small = ({"cluster": "alps", "job": job, "submit": 1.0} for job in (1, 2))
+    events = [
+        Submitted(**wide, time=1.0, request=Demand(processors=4, nodes=2, cores_per_node=2, requested=50.0)),
+        Started(**wide, time=1.0, partition="batch", nodes=(("n1", 2), ("n2", 2))),
+        Submitted(**small, time=1.0, request=Demand(processors=3, nodes=1, cores_per_node=3, requested=50.0)),
+        Started(**small, time=2.0, partition="batch", nodes=(("n2", 3),)),
+    ]
+    for number in order:
+        mirror.apply(events[number])
+    held = {run.id: run.held.rows for run in mirror.snapshot().running}
+    assert held == {1: ((0, 3, 0, 0), (1, 1, 0, 0)), 2: ((1, 3, 0, 0),)}
+    assert mirror.system.free == 5  # of these 4 on g1
+    mirror.apply(Ended(**small, time=9.0))
+    assert {run.id: run.held.rows for run in mirror.snapshot().running} == {1: ((0, 2, 0, 0), (1, 2, 0, 0))}
+    assert not mirror.refused

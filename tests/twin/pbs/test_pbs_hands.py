@@ -10,8 +10,7 @@ import pytest
 from simmodel.foundation.errors import InputError
 from simmodel.twin.acting.actions import HELD, MODES, PREFERRED, Action, Command, HandsError, Mode
 from simmodel.twin.acting.performing import perform, read_back, restore
-from simmodel.twin.pbs.hands import WRITES, PbsHands
-from simmodel.twin.pbs.source import PbsSettings, PbsSource
+from simmodel.twin.pbs.source import WRITES, PbsHands, PbsSettings, PbsSource
 from tests.helpers.pbs_stub import START, PbsStub
 
 SENT = {

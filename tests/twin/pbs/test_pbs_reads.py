@@ -15,8 +15,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.twin import Demand, JobReport
 from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.pbs import values
-from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError
-from simmodel.twin.pbs.documents import read_document
+from simmodel.twin.pbs.commands import READS, PbsCommands, PbsError, read_document
 from simmodel.twin.pbs.jobs import Reading, jobs_in
 from simmodel.twin.pbs.nodes import NodeRecord, Size, nodes_in
 from simmodel.twin.pbs.source import PbsSettings, PbsSource

@@ -13,8 +13,7 @@ from simmodel import what_if
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.twin import Advisor, AuditLog, Mirror, Twin, read_audit, replay_audit
 from simmodel.twin.acting.acting import Acting
-from simmodel.twin.acting.actions import MODES, Mode
-from simmodel.twin.acting.settings import ActSettings
+from simmodel.twin.acting.actions import MODES, ActSettings, Mode
 from simmodel.twin.pbs.source import PbsSettings, PbsSource
 from tests.helpers.pbs_stub import START, PbsStub
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from simmodel import InputError, Job, simulate
@@ -56,6 +57,63 @@ def test_settings_that_may_change_starts_are_named(line: str, tmp_path: Path) ->
         assert f"scheduler: {what} (may change starts: policy slurm leaves it out)" in found
 
 
+def words(text: str) -> list[str]:
+    """Return the words of a text."""
+    return text.split()
+
+
+MODELLED = words(
+    """
+    assoc_limit_stop batch_sched_delay=9 bf_interval=9 bf_max_job_array_resv=9 bf_max_job_assoc=9
+    bf_max_job_part=9 bf_max_job_start=9 bf_max_job_test=9 bf_max_job_user=9 bf_max_job_user_part=9
+    bf_max_time=9 bf_min_age_reserve=9 bf_min_prio_reserve=9 bf_node_space_size=9 bf_resolution=9 bf_window=9
+    bf_window_linear=9 default_queue_depth=9 defer max_switch_wait=9 partition_job_depth=9
+    preempt_reorder_count=9 preempt_strict_order preempt_youngest_first sched_interval=9 sched_max_job_start=9
+    """
+)
+NAMED = words(
+    """
+    bb_array_stage_cnt=9 bf_busy_nodes bf_continue bf_hetjob_immediate bf_hetjob_prio=min
+    bf_job_part_count_reserve=9 bf_licenses bf_one_resv_per_job bf_running_job_reserve bf_yield_interval=9
+    bf_yield_sleep=9 build_queue_timeout=9 delay_boot=9 Ignore_NUMA max_rpc_cnt=9 max_sched_time=9
+    pack_serial_at_end reduce_completing_frag sched_min_interval=9
+    """
+)
+IDLE = words(
+    """
+    allow_zero_lic correspond_after_task_cnt=9 disable_job_shrink disable_hetjob_steps enable_hetjob_steps
+    enable_user_top ignore_prefer_validation max_array_tasks=9 max_script_size=9 no_backup_scheduling
+    no_env_cache nohold_on_prolog_fail requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes
+    spec_cores_first step_retry_count=9 step_retry_time=9 whole_hetjob
+    """
+)
+
+
+def test_every_scheduler_parameter_of_slurm_22_is_modelled_or_named_or_changes_no_start() -> None:
+    """The lists have all 64 of slurm.conf(5) of 22.05.8."""
+    assert len({*MODELLED, *NAMED, *IDLE}) == len(MODELLED) + len(NAMED) + len(IDLE) == 64
+    usual = SlurmConf()
+    for each in (*MODELLED, *NAMED, *IDLE):
+        found = SlurmConf.of({"SchedulerParameters": each})
+        assert found.unread == ((f"SchedulerParameters {each}",) if each in NAMED else ()), each
+        name = each.partition("=")[0]
+        assert {*found.changed()} == ({name} if each in MODELLED else set()), each
+        assert name in found.changed() or found == attrs.evolve(usual, unread=found.unread)
+
+
+def test_loops_that_are_switched_off() -> None:
+    found = SlurmConf.of({"SchedulerParameters": "bf_interval=-1,sched_interval=-1"})
+    assert not found.backfill
+    assert found.unread == ("SchedulerParameters sched_interval=-1",)
+
+
+@pytest.mark.parametrize("name", ["bf_continue", "bf_yield_interval=100000", "max_sched_time=1"])
+def test_what_matters_in_long_cycles_alone_is_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(CONF.replace("SchedulerParameters=", f"SchedulerParameters={name},"))
+    found = [str(each) for each in describe_slurm([tmp_path], own_loops=True).unsupported]
+    assert [each for each in found if f"SchedulerParameters {name} (" in each and "here" in each]
+
+
 def test_lines_with_defaults_comments_and_continuations() -> None:
     site = read_conf(CONF)
     assert [(node.name, node.cpus, node.weight) for node in site.nodes or ()] == [
@@ -104,7 +162,9 @@ def test_age_counts_nothing_without_the_database() -> None:
         ("ClusterName=c\nInclude other.conf", "line 2: the file other.conf is not read: give the folder"),
         ("ClusterName=c\nDownNodes=n1 State=DOWN", "line 2: DownNodes is not read"),
         ("ClusterName=c\nNodeName=n1 CPUs=many", "NodeName=n1: must be a number"),
+        ("ClusterName=c\nNodeName=n1 CPUs=-4", "NodeName=n1: CPUs must be >= 1, got '-4'"),
         ("ClusterName=c\nNodeName=n1\nPartitionName=a Nodes=n1 MaxTime=soon", "PartitionName=a: must be a duration"),
+        ("NodeName=n[1-3] CPUs=4\nNodeName=n[3-4] CPUs=8", r"NodeName: must be of one line each, got n3 in several"),
     ],
 )
 def test_malformed_lines_are_refused(text: str, message: str) -> None:

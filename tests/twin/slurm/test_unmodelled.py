@@ -4,6 +4,7 @@ import csv
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
 from simmodel.cli import main
@@ -26,7 +27,7 @@ NODES = [{**NODE, "N": f"n{each}"} for each in range(1, 5)]
 MEMORY = "SelectTypeParameters    = CR_CORE_MEMORY"
 
 
-def source_of(folder: Path, job: dict[str, str], config: str = "", *, memory: bool = True) -> SlurmSource:
+def source_of(folder: Path, job: dict[str, str], config: str = "", *, memory: bool | None = None) -> SlurmSource:
     shared = [{**node, "P": "high"} for node in NODES[:2]]
     write_stub(folder, [{**JOB, "D": "1", "C": "1", **job}], [*NODES, *shared], config)
     return SlurmSource("alps", SlurmSettings(folder=str(folder), memory=memory))
@@ -56,10 +57,11 @@ def config_of(folder: Path, commands: Path) -> Path:
         ({}, "PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE", True, ("preemption (REQUEUE)",)),
         ({}, MEMORY, False, ("memory",)),
         ({}, MEMORY, True, ()),
+        ({}, MEMORY, None, ()),
     ],
 )
 def test_what_is_not_modelled_of_a_job(
-    tmp_path: Path, job: dict[str, str], config: str, memory: bool, marks: tuple[str, ...]
+    tmp_path: Path, job: dict[str, str], config: str, memory: bool | None, marks: tuple[str, ...]
 ) -> None:
     source = source_of(tmp_path, job, config, memory=memory)
     report = source.report()
@@ -157,3 +159,34 @@ def test_policy_slurm_models_what_jobs_ask_of_slurm() -> None:
     assert len(told["fcfs"]) == 5
     found = predict_starts(mirror.snapshot(), predictor="request", draws=2)
     assert found["job"].tolist() == ["7_1"]
+
+
+def test_tasks_that_wait_for_the_limit_of_their_array_wait_under_policy_slurm(tmp_path: Path) -> None:
+    """4_2 starts when 4_1 ends, 4_3 after it; 4_4 is held by its user. Other policies cannot tell, and hold all."""
+    of_array = {**JOB, "F": "4", "D": "1", "C": "1", "V": "1700000000"}
+    limited = {**of_array, "r": "JobArrayTaskLimit", "limit": "2-4%1"}
+    rows = [
+        {**of_array, "K": "1", "A": "5", "T": "RUNNING", "S": "1700000000", "N": "n1"},
+        {**limited, "K": "2", "A": "6"},
+        {**limited, "K": "3", "A": "7"},
+        {**limited, "K": "4", "A": "8", "Q": "0"},
+    ]
+    write_stub(tmp_path, rows, NODES)
+    report = SlurmSource("alps", SlurmSettings(folder=str(tmp_path))).report()
+    assert report is not None
+    assert [(each.state, each.optional) for each in report.jobs] == [
+        ("running", False), ("held", True), ("held", True), ("held", False),
+    ]  # fmt: skip
+    found = {}
+    for policy in ("slurm", "easy"):
+        mirror = Mirror(SPEC, "alps", policy)
+        mirror.apply(attrs.evolve(report, time=1700000001.0))
+        found[policy] = mirror.jobs
+        starts = predict_starts(mirror.snapshot(), predictor="request", draws=0)
+        if policy == "slurm":
+            assert starts["job"].tolist() == ["4_2", "4_3"]
+            later = starts["predicted"] - 1.7e9  # the jobs run for ten minutes, and the loops look at intervals
+            assert 600 <= later[0] <= 610
+            assert 600 <= later[1] - later[0] <= 610
+    assert found["slurm"] == {"running": 1, "waiting": 2, "held": 1, "told": 4}
+    assert found["easy"] == {"running": 1, "waiting": 0, "held": 3, "told": 4}

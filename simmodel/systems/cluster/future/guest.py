@@ -83,6 +83,7 @@ class Forecast(Observer, Shown):
         self._future: ProjectedPlan | ProjectedEasy | Projection | None = None
         self._exact = False  # whether all run times in the future equal the planned ones
         self._stale = True
+        self._queue_known = False  # whether a stale future still knows which jobs wait: it learns of all that come
         self._watches = False
         self._started: list[tuple[Any, float]] = []  # since the last comparison
         self._version = -1
@@ -198,14 +199,20 @@ class Forecast(Observer, Shown):
 
     def adds(self, job: LiveJob) -> None:
         """Add a job that is about to be submitted to the projection."""
-        if self._future is None or self._stale:
+        future = self._future
+        if future is None or (self._stale and not self._queue_known):
             return
         work = self._counted(self._work(job))
-        if self._now == self.cluster.env._now and work is not None and (not self._exact or _exact(work)):
-            self._future.add(self._now, work, self._decided())
-            self._coming = job
-        else:
+        self._queue_known = self._queue_known and work is not None and _exact(work)
+        if work is None or (self._exact and not _exact(work)) or self._now != self.cluster.env._now:
             self._stale = True
+        if work is not None and not self._stale:
+            future.add(self._now, work, self._decided())
+            self._coming = job
+        elif work is not None and self._queue_known:
+            assert isinstance(future, ProjectedEasy)
+            future.queue(work)
+            self._coming = job
 
     def _comes_true(self, work: ProjectedJob) -> bool:
         """Advance the projection to now, or restart it; return whether there is one."""
@@ -247,6 +254,11 @@ class Forecast(Observer, Shown):
                 return False
             exact = exact and end == run.expected_end
             running.append((end, number, processors, run.expected_end))
+        if exact and self._queue_known and isinstance(self._future, ProjectedEasy):
+            known = self._future.again(now, pool.free, running, self._started)
+            if known and self._future.waits == len(cluster.view.waiting):
+                return self._begun(now)
+        self._queue_known = False
         for job in cluster.view.waiting:
             each = self._counted(self._work(job))
             if each is None:
@@ -263,16 +275,21 @@ class Forecast(Observer, Shown):
             if not isinstance(self._future, ProjectedEasy):
                 self._future = ProjectedEasy(each=self._each)
             self._exact = True
+            self._queue_known = cluster.core.predictions is None  # else requests may change
         else:
             assert self._kind is not None
             if not isinstance(self._future, Projection):
                 self._future = Projection(self._kind, each=self._each)
             self._exact = False
         self._future.restart(now, pool.free, running, waiting)
+        return self._begun(now)
+
+    def _begun(self, now: float) -> bool:
+        """Note that the projection has been restarted now."""
         self._stale = False
         self._started = []
-        self._version, self._changes = pool.version, 0
-        self._now, self._calls = now, cluster.scheduler.calls
+        self._version, self._changes = self._pool.version, 0
+        self._now, self._calls = now, self.cluster.scheduler.calls
         return True
 
     # ------------------------------------------------------------------ hooks
@@ -282,31 +299,37 @@ class Forecast(Observer, Shown):
         if job is self._coming:
             self._coming = None
         elif job.place is self._pool:
-            self._stale = True
+            self._discard()
 
     def job_started(self, run: Run) -> None:
         """Note a start for comparison with the projection."""
-        if run.place is self._pool and not self._stale:
+        if run.place is self._pool and (not self._stale or self._queue_known):
             self._started.append((run.job, run.started))
             self._changes += 1
 
     def job_ended(self, run: Run, status: str) -> None:
         """Compare an end with the projection."""
-        if run.place is self._pool and not self._stale:
+        if run.place is self._pool and (not self._stale or self._queue_known):
             self._changes += 1
             end = run._end if self._actual else run.expected_end
-            if status not in _ON_TIME or end != self.cluster.env._now:
+            if status not in _ON_TIME:
+                self._discard()
+            elif end != self.cluster.env._now:
                 self._stale = True
 
     def job_cancelled(self, job: LiveJob) -> None:
         """Discard the projection: a job was withdrawn."""
         if job.place is self._pool:
-            self._stale = True
+            self._discard()
 
     def place_changed(self, place: Place, _cause: str) -> None:
         """Discard the projection: the capacity of the place has changed."""
         if place is self._pool:
-            self._stale = True
+            self._discard()
+
+    def _discard(self) -> None:
+        self._stale = True
+        self._queue_known = False
 
     def __repr__(self) -> str:
         return f"<Forecast of {self.cluster.name} at {self.cluster.env.now:g} s by {self.by} times>"

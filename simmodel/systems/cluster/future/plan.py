@@ -15,13 +15,13 @@ start follows from the decisions that are known already. There are three forms:
 
 from __future__ import annotations
 
-from bisect import insort
-from heapq import heapify, heappop, heappush
-from itertools import chain, islice
+from bisect import bisect_right, insort
+from heapq import heappop, heappush
+from itertools import islice
+from operator import attrgetter, sub
 from typing import Any, NamedTuple
 
 from simmodel.resources.pools.profile import CountProfile
-from simmodel.scheduling.waiting import Lanes
 
 __all__ = ["ProjectedEasy", "ProjectedJob", "ProjectedPlan", "Projection"]
 
@@ -102,26 +102,93 @@ class ProjectedPlan:
         return True
 
 
-class _Waiter:
-    """A job in the lanes of a projection, in the order of the queue."""
+class _Lane:
+    """The jobs of one width in the order of the queue.
 
-    __slots__ = ("job", "planned", "priority", "seq", "state", "submit", "width")
+    Attributes
+    ----------
+    numbers
+        their numbers in the queue
+    plans, left
+        their planned seconds; infinite: started in truth, or (``left``) up to the last decision
+    bounds, mins
+        of each block of these the least
+    first
+        the position of the first that waits after the last decision, at most
+    least
+        the least of ``mins``, at most
+    """
 
-    def __init__(self, work: ProjectedJob, number: int) -> None:
-        self.job = work.job
-        self.width = work.processors
-        self.planned = work.planned
-        self.seq = number
-        self.priority = self.submit = 0.0
-        self.state: Any = "waiting"
+    __slots__ = ("bounds", "first", "gone", "least", "left", "mins", "numbers", "plans", "width")
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.numbers: list[int] = []
+        self.plans: list[float] = []
+        self.bounds: list[float] = []
+        self.gone = 0  # the first that has not started in truth
+        self.reset()
+
+    def add(self, number: int, planned: float) -> int:
+        """Add a job at the tail; return its position."""
+        i = len(self.numbers)
+        if i % _BLOCK == 0:
+            self.bounds.append(planned)
+            self.mins.append(planned)
+        self.bounds[-1] = min(self.bounds[-1], planned)
+        self.numbers.append(number)
+        self.plans.append(planned)
+        self.left.append(INFINITY)
+        self.take_back(i)
+        return i
+
+    def remove(self, i: int) -> None:
+        """Note that a job has started in truth."""
+        self.plans[i] = INFINITY
+        self.bounds[i // _BLOCK] = min(self.plans[i - i % _BLOCK : i - i % _BLOCK + _BLOCK])
+
+    def reset(self) -> bool:
+        """Return to the jobs that wait in truth; return whether there are any."""
+        plans, gone = self.plans, self.gone
+        while gone < len(plans) and plans[gone] == INFINITY:
+            gone += 1
+        self.gone = self.first = gone
+        self.left = plans[:]
+        self.mins = self.bounds[:]
+        self.least = min(self.mins, default=INFINITY)
+        return gone < len(plans)
+
+    def take_back(self, i: int) -> None:
+        """Count a job as waiting again."""
+        planned = self.left[i] = self.plans[i]
+        self.first = min(self.first, i)
+        self.mins[i // _BLOCK] = min(self.mins[i // _BLOCK], planned)
+        self.least = min(self.least, planned)
+
+    def within(self, limit: float, other: int) -> int:
+        """Return the number of the first that waits and is planned to last at most ``limit`` s, or another number."""
+        left, mins = self.left, self.mins
+        for block in range(self.first // _BLOCK, len(mins)):
+            if mins[block] <= limit:
+                some = left[block * _BLOCK : (block + 1) * _BLOCK]
+                least = mins[block] = min(some)
+                if least <= limit:
+                    i = block * _BLOCK
+                    for planned in some:
+                        if planned <= limit:
+                            return self.numbers[i]
+                        i += 1
+        self.least = min(mins)
+        return other
 
 
 class ProjectedEasy:
     """The starts of a queue in order of arrival under EASY, whose jobs all run exactly as long as planned.
 
     Then the promise to the head of the queue stays as it is until it starts, and jobs that start before it only use up
-    the processors beside it. Candidates come from lanes, as in the live queue: a decision costs no more in a long one.
-    There is one state, after the last decision; those after the start of an added job are taken back.
+    the processors beside it. Candidates come from lanes, one for each width: a decision costs no more in a long queue.
+    There is one state, after the last decision; those after the start of an added job are taken back. The queue itself
+    is kept: after an end that was not foreseen, decisions are simulated again from the jobs that have not started.
 
     Parameters
     ----------
@@ -132,29 +199,90 @@ class ProjectedEasy:
     >>> plan.restart(0.0, 2, [(10.0, 0, 2, 10.0)], [ProjectedJob("a", 4, 5, 5, 5)])
     >>> plan.start(0.0, ProjectedJob("b", 2, 10, 10, 10)), plan.start(0.0, ProjectedJob("c", 2, 11, 11, 11))
     (0.0, 15.0)
+    >>> plan.again(3.0, 4, [], [])  # what ran has ended early
+    True
+    >>> plan.start(3.0, ProjectedJob("b", 2, 10, 10, 10))
+    8.0
     """
 
     def __init__(self, *, each: bool) -> None:
         self._each = each
         self.restart(0.0, 0, [], [])
 
+    # ------------------------------------------------------------------ the queue
+
     def restart(self, now: float, free: int, running: list[Running], waiting: list[ProjectedJob]) -> None:
         """Restart with a decision now; ``waiting`` is in the order of the queue."""
+        # The jobs by their numbers, in the order of the queue; those that have started included.
+        self._numbers: dict[Any, int] = {}  # of those that have not started in truth
+        self._widths: list[int] = []
+        self._plans: list[float] = []
+        self._true: list[float | None] = []  # anything but None: started in truth
+        self._lane_of: dict[int, _Lane] = {}  # by width
+        self._spots: list[tuple[_Lane, int]] = []  # the lane of each, and its position there
+        for work in waiting:
+            self.queue(work)
+        self._project(now, free, running)
+
+    def queue(self, work: ProjectedJob) -> None:
+        """Add work at the tail of the queue, before the future is simulated again."""
+        width = work.processors
+        number = self._numbers[work.job] = len(self._widths)
+        self._widths.append(width)
+        self._plans.append(work.planned)
+        self._true.append(None)
+        lane = self._lane_of.get(width)
+        if lane is None:
+            lane = self._lane_of[width] = _Lane(width)
+        self._spots.append((lane, lane.add(number, work.planned)))
+
+    def again(self, now: float, free: int, running: list[Running], started: list[tuple[Any, float]]) -> bool:
+        """Restart with a decision now and the queue that is known, of which jobs have started; ``False``: not these."""
+        for job, at in started:
+            number = self._numbers.pop(job, None)
+            if number is None:
+                return False
+            self._leave(number, at)
+        if len(self._true) > 2 * len(self._numbers) + _BLOCK:  # most have left
+            plans, widths = self._plans, self._widths
+            works = [ProjectedJob(job, widths[i], plans[i], plans[i], plans[i]) for job, i in self._numbers.items()]
+            self.restart(now, free, running, works)
+        else:
+            self._project(now, free, running)
+        return True
+
+    def _leave(self, number: int, at: float) -> None:
+        """Note that a job has started in truth (s)."""
+        self._true[number] = at
+        lane, i = self._spots[number]
+        lane.remove(i)
+
+    @property
+    def waits(self) -> int:
+        """The number of jobs that have not started in truth."""
+        return len(self._numbers)
+
+    def foreseen(self) -> dict[Any, float]:
+        """Return the starts (s) that are foreseen so far and have not come, by job."""
+        starts = self._starts
+        return {job: at for job, i in self._numbers.items() if (at := starts[i]) is not None}
+
+    # ------------------------------------------------------------------ decisions
+
+    def _project(self, now: float, free: int, running: list[Running]) -> None:
+        """Simulate the first decision, now."""
         # The state after the last decision.
+        self._starts = self._true[:]
+        self._lanes = [lane for _, lane in sorted(self._lane_of.items()) if lane.reset()]
         self._free_now = free
-        self._ends = [each[:3] for each in running]
-        heapify(self._ends)
-        self._queue = [_Waiter(work, number) for number, work in enumerate(waiting)]
-        self._head = 0  # number of the first that waits
-        self._lanes: Lanes[_Waiter] = Lanes(None)
-        for waiter in self._queue:
-            self._lanes.add(waiter)
+        self._ends = sorted([each[:3] for each in running])
+        self._past = 0  # ends that have come
+        self._head = self._waiting_from(0)  # number of the first that waits
         self._promised: float | None = None  # start promised to the head (s); none: not known
         self._extra_then = 0  # processors left over then
         # What has brought it about, in order.
         self._first_number = max((each[1] for each in running), default=0) + 1
-        self._begun: list[_Waiter] = []
-        self._past: list[tuple[float, int, int]] = []  # ends
+        self._begun: list[int] = []
         # The decisions: instants (s), free processors, promises, what these leave over; starts and ends until then.
         self._at: list[float] = []
         self._free: list[int] = []
@@ -162,125 +290,145 @@ class ProjectedEasy:
         self._extra: list[int] = []
         self._begun_to: list[int] = []
         self._past_to: list[int] = []
-        self._most: list[int] = []  # free processors of any of a block of decisions, at most
+        self._bounds: list[tuple[int, int, float]] = []  # see _bound
         self._first = 0  # the last decision up to now
         self._asked: tuple[Any, float, int] | None = None  # job, instant and decision of the last answer
-        self._starts: dict[Any, float] = {}  # foreseen, not yet confirmed
-        self._decide(now)
+        self._simulate(-INFINITY, INFINITY, 0.0, now)
         self._supposed = bool(self._begun)  # whether a decision was assumed that starts work
 
-    # ------------------------------------------------------------------ decisions
+    def _waiting_from(self, number: int) -> int:
+        starts = self._starts
+        while number < len(starts) and starts[number] is not None:
+            number += 1
+        return number
 
-    def _next(self, before: float = INFINITY) -> bool:
-        """Simulate one more decision up to ``before``; return whether there is one."""
-        ends = self._ends
-        if not ends or ends[0][0] > before:
-            return False
-        end = heappop(ends)
-        at = end[0]
-        self._past.append(end)
-        free = self._free_now + end[2]
-        if not self._each:
-            while ends and ends[0][0] == at:
-                end = heappop(ends)
-                self._past.append(end)
-                free += end[2]
-        self._free_now = free
-        self._decide(at)
-        return True
+    def _simulate(self, before: float, width: float, planned: float, now: float | None = None) -> int:
+        """Simulate decisions up to an instant, or up to one that could also start a job (hot path).
 
-    def _decide(self, at: float) -> None:
-        """Start the jobs that EASY would start at an instant (s), and note the decision."""
-        queue, number = self._queue, self._head
-        count = len(queue)
-        if number < count and queue[number].width <= self._free_now:
-            self._promised = None
-            while number < count and queue[number].width <= self._free_now:
-                self._begin(queue[number], at)
+        Parameters
+        ----------
+        before
+            the instant (s)
+        width, planned
+            processors and planned seconds of the job
+        now
+            an instant (s) of which a decision is simulated although nothing ends
+
+        Returns the number of the decision that could start the job; -1: none has been found.
+        """
+        starts, widths, plans, spots = self._starts, self._widths, self._plans, self._spots
+        lanes, ends, begun, free, head = self._lanes, self._ends, self._begun, self._free_now, self._head
+        past, promised, extra, each = self._past, self._promised, self._extra_then, self._each
+        count, number = len(starts), self._first_number + len(begun)
+        sizes = [lane.width for lane in lanes]
+        note_at, note_free, note_until = self._at.append, self._free.append, self._until.append
+        note_extra, note_begun, note_past = self._extra.append, self._begun_to.append, self._past_to.append
+        tried = 0  # no job of up to so many processors could start beside the promise: it can only become less likely
+        found, i = -1, len(self._at)
+        while found < 0:
+            if now is not None:
+                at, now = now, None
+            elif past == len(ends) or ends[past][0] > before:
+                break
+            else:
+                at, _, ended = ends[past]
+                free += ended
+                past += 1
+                while not each and past < len(ends) and ends[past][0] == at:
+                    free += ends[past][2]
+                    past += 1
+            until = limit = INFINITY
+            heads = True
+            while True:  # start one job after the other
+                if heads:
+                    while head < count and starts[head] is not None:
+                        head += 1
+                    if head == count:
+                        break
+                    if widths[head] > free:
+                        heads = False
+                        if promised is None:
+                            promised, extra = _promised_start(ends[past:], widths[head] - free, at)
+                            tried = 0
+                        until, limit = promised, promised - at
+                        continue
+                    best, promised = head, None
+                else:
+                    low, high = bisect_right(sizes, tried), bisect_right(sizes, free)
+                    if low >= high:
+                        break
+                    waiter = count
+                    empty = False
+                    for lane in lanes[low:high]:
+                        if lane.width <= extra:
+                            left, first = lane.left, lane.first
+                            if left[first] == INFINITY:
+                                while first < len(left) and left[first] == INFINITY:
+                                    first += 1
+                                if first == len(left):
+                                    empty = True
+                                    lane.least = INFINITY
+                                    continue
+                                lane.first = first
+                            if (other := lane.numbers[first]) < waiter:
+                                waiter = other
+                        elif lane.least <= limit and lane.numbers[lane.first] < waiter:
+                            waiter = min(waiter, lane.within(limit, waiter))
+                    if empty:
+                        lanes[:] = [lane for lane in lanes if lane.least < INFINITY]
+                        sizes = [lane.width for lane in lanes]
+                    if waiter == count:
+                        tried = free
+                        break
+                    best = waiter
+                    if plans[best] > limit:
+                        extra -= widths[best]
+                    if (plans[best] > limit) != (at + plans[best] > until):
+                        promised = None  # rounded: its end and its length disagree
+                starts[best] = at
+                lane, spot = spots[best]
+                lane.left[spot] = INFINITY
+                free -= widths[best]
+                insort(ends, (at + plans[best], number, widths[best]), past)
                 number += 1
-                while number < count and queue[number].state != "waiting":
-                    number += 1
-            self._head = number
-        if number == count:
-            until = INFINITY
-        else:
-            if self._promised is None:
-                self._promise(at)
-            assert self._promised is not None
-            until = self._promised
-            if self._lanes.narrowest <= self._free_now:
-                self._backfill(at, until)
-        i = len(self._at)
-        free = self._free_now
-        self._at.append(at)
-        self._free.append(free)
-        self._until.append(until)
-        self._extra.append(self._extra_then)
-        self._begun_to.append(len(self._begun))
-        self._past_to.append(len(self._past))
-        if i % _BLOCK == 0:
-            self._most.append(free)
-        elif free > self._most[-1]:
-            self._most[-1] = free
+                begun.append(best)
+            note_at(at)
+            note_free(free)
+            note_until(until)
+            note_extra(extra)
+            note_begun(len(begun))
+            note_past(past)
+            if width <= free and (planned <= until - at or width <= extra):
+                found = i
+            i += 1
+        self._free_now, self._head, self._past = free, head, past
+        self._promised, self._extra_then = promised, extra
+        return found
 
-    def _backfill(self, at: float, until: float) -> None:
-        first, limit = self._lanes.first_fitting, until - at
-        while self._free_now > 0:
-            waiter = first(self._free_now, limit, self._extra_then)
-            if waiter is None:
-                break
-            self._use_up(waiter.width, waiter.planned, at, until)
-            self._begin(waiter, at)
-
-    def _use_up(self, width: int, planned: float, at: float, until: float) -> None:
-        """Count the processors that a start leaves over when the promise is kept."""
-        if planned > until - at:
-            self._extra_then -= width
-        if (planned > until - at) != (at + planned > until):
-            self._promised = None  # rounded: its end and its length disagree
-
-    def _begin(self, waiter: _Waiter, at: float) -> None:
-        waiter.state = "running"
-        self._lanes.remove(waiter)
-        self._run(waiter, at)
-
-    def _run(self, waiter: _Waiter, at: float) -> None:
-        self._free_now -= waiter.width
-        heappush(self._ends, (at + waiter.planned, self._first_number + len(self._begun), waiter.width))
-        self._begun.append(waiter)
-        self._starts[waiter.job] = at
-
-    def _promise(self, at: float) -> None:
-        """Promise the head of the queue a start: when enough processors are free."""
-        missing = self._queue[self._head].width - self._free_now
-        promised = INFINITY
-        for end, _, processors in sorted(self._ends):
-            if end > promised:
-                break
-            missing -= processors
-            if missing <= 0:
-                promised = max(end, at)
-        assert missing <= 0
-        self._promised, self._extra_then = promised, -missing
+    def _bound(self, block: int) -> tuple[int, int, float]:
+        """Return of a block of decisions the most free processors, those beside the promise, and seconds until it."""
+        some = slice(block * _BLOCK, (block + 1) * _BLOCK)
+        free = self._free[some]
+        longest = max(map(sub, self._until[some], self._at[some]))
+        return max(free), max(map(min, free, self._extra[some])), longest
 
     def _take_back(self, i: int) -> None:
         """Return to the state after a decision: take back all later ones."""
         begun, past = self._begun_to[i], self._past_to[i]
         next_number = self._first_number + begun
-        ends = chain(self._ends, islice(self._past, past, None))
-        self._ends = [end for end in ends if end[1] < next_number]
-        heapify(self._ends)
-        for waiter in islice(self._begun, begun, None):
-            waiter.state = "waiting"
-            self._lanes.add(waiter)
-            self._starts.pop(waiter.job, None)
-            if waiter.seq < self._head:
-                self._head = waiter.seq
-        del self._past[past:], self._begun[begun:]
+        self._ends = [end for end in self._ends if end[1] < next_number]
+        for number in islice(self._begun, begun, None):
+            self._starts[number] = None
+            lane, spot = self._spots[number]
+            lane.take_back(spot)
+            if lane not in self._lanes:
+                insort(self._lanes, lane, key=attrgetter("width"))
+            self._head = min(self._head, number)
+        del self._begun[begun:]
         for column in (self._at, self._free, self._until, self._extra, self._begun_to, self._past_to):
             del column[i + 1 :]
-        del self._most[i // _BLOCK + 1 :]
-        self._free_now, self._extra_then, self._promised = self._free[i], self._extra[i], None
+        del self._bounds[i // _BLOCK :]
+        self._free_now, self._extra_then, self._promised, self._past = self._free[i], self._extra[i], None, past
 
     # ------------------------------------------------------------------ questions
 
@@ -296,23 +444,32 @@ class ProjectedEasy:
         decided
             whether the decision of this instant has been made already: deciding again changes nothing
         """
-        i = self._first
-        self._at[i] = max(self._at[i], now)
+        first = self._first
+        self._at[first] = max(self._at[first], now)
         width, planned = work.processors, work.planned
-        at, free, until, extra, most = self._at, self._free, self._until, self._extra, self._most
-        count = len(at)
-        while True:
-            if i == count:
-                if not self._next():
-                    return INFINITY
-                count += 1
-            if i % _BLOCK == 0 and most[i // _BLOCK] < width:
-                i = min(i + _BLOCK, count)
-                continue
-            if width <= free[i] and (planned <= until[i] - at[i] or width <= extra[i]):
-                self._asked = work.job, now, i
-                return at[i]
-            i += 1
+        found = self._admitting(width, planned)
+        if found < 0:
+            found = self._simulate(INFINITY, width, planned)
+        if found < 0:
+            return INFINITY
+        self._asked = work.job, now, found
+        return self._at[found]
+
+    def _admitting(self, width: int, planned: float) -> int:
+        """Return the first known decision from the last one on that could start a job too; -1 if none could."""
+        at, free, until, extra, bounds = self._at, self._free, self._until, self._extra, self._bounds
+        for block in range(len(bounds), len(at) // _BLOCK):
+            bounds.append(self._bound(block))
+        i = self._first
+        while i < len(at):
+            block = i // _BLOCK
+            most, beside, longest = bounds[block] if block < len(bounds) else (width, width, 0.0)
+            if width <= beside or (width <= most and planned <= longest):
+                for j in range(i, min((block + 1) * _BLOCK, len(at))):
+                    if width <= free[j] and (planned <= until[j] - at[j] or width <= extra[j]):
+                        return j
+            i = (block + 1) * _BLOCK
+        return -1
 
     def add(self, now: float, work: ProjectedJob, decided: bool = False) -> None:
         """Add work at the tail of the queue, now."""
@@ -324,30 +481,46 @@ class ProjectedEasy:
         self._supposed = False
         if i + 1 < len(self._at):
             self._take_back(i)
-        at, until = self._at[i], self._until[i]
-        waiter = _Waiter(work, len(self._queue))
-        waiter.state = "running"
-        self._queue.append(waiter)
-        if until < INFINITY:
-            self._use_up(waiter.width, waiter.planned, at, until)
+        at, until, width, number = self._at[i], self._until[i], work.processors, len(self._starts)
+        self.queue(work)
+        lane = self._lane_of[width]
+        if lane not in self._lanes:
+            insort(self._lanes, lane, key=attrgetter("width"))
+        self._starts.append(at)
+        lane.left[-1] = INFINITY
+        if until == INFINITY:
+            self._head = number + 1
         else:
-            self._head = len(self._queue)
-        self._run(waiter, at)
+            if work.planned > until - at:
+                self._extra_then -= width
+            if (work.planned > until - at) != (at + work.planned > until):
+                self._promised = None  # rounded: its end and its length disagree
+        self._free_now -= width
+        insort(self._ends, (at + work.planned, self._first_number + len(self._begun), width), self._past)
+        self._begun.append(number)
         self._free[i], self._extra[i], self._begun_to[i] = self._free_now, self._extra_then, len(self._begun)
         if i > self._first and self._until[i - 1] == INFINITY:  # it has waited as the head of the queue
-            left = self._free_now + sum([processors for end, _, processors in self._ends if end <= at])
+            left = self._free_now + sum([processors for end, _, processors in self._ends[self._past :] if end <= at])
             for j in range(i - 1, self._first - 1, -1):
                 if self._until[j] < INFINITY:
                     break
                 self._until[j], self._extra[j] = at, left
+                del self._bounds[j // _BLOCK :]
 
     def advance(self, now: float, started: list[tuple[Any, float]]) -> bool:
         """Return whether all went as foreseen: the given jobs started on time, and no others were due before now."""
-        starts, at = self._starts, self._at
+        starts, true, at = self._starts, self._true, self._at
         self._asked = None
-        while self._next(now):
-            pass
-        if self._supposed or any(starts.pop(job, None) != when for job, when in started):
+        self._simulate(now, INFINITY, 0.0)
+        as_foreseen = not self._supposed
+        for job, when in started:
+            number = self._numbers.pop(job, None)
+            if number is None:
+                self._numbers.clear()  # this is not its queue
+                return False
+            self._leave(number, when)
+            as_foreseen = as_foreseen and starts[number] == when
+        if not as_foreseen:
             return False
         i = self._first
         while i + 1 < len(at) and at[i + 1] <= now:
@@ -356,13 +529,24 @@ class ProjectedEasy:
         while before > self._first and at[before - 1] == now:
             before -= 1
         if before > self._first:
-            begun = islice(
-                self._begun, self._begun_to[self._first - 1] if self._first else 0, self._begun_to[before - 1]
-            )
-            if any(waiter.job in starts for waiter in begun):
+            low = self._begun_to[self._first - 1] if self._first else 0
+            if any(true[number] is None for number in self._begun[low : self._begun_to[before - 1]]):
                 return False
         self._first = i
         return i < _LONG
+
+
+def _promised_start(ends: list[tuple[float, int, int]], missing: int, at: float) -> tuple[float, int]:
+    """Return when processors that miss at an instant (s) will be free, by ends in order, and how many are left over."""
+    promised = INFINITY
+    for end, _, processors in ends:
+        if end > promised:
+            break
+        missing -= processors
+        if missing <= 0:
+            promised = end if end > at else at
+    assert missing <= 0
+    return promised, -missing
 
 
 class _Point:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from math import floor, inf, nan
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from simmodel.formats.sacct import read_sacct
 from simmodel.formats.tables import csv_rows, zone
 from simmodel.foundation.display import Fields, counted
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, clipped
 from simmodel.foundation.loading import in_memory
 from simmodel.foundation.writing import write_text
 from simmodel.policies.slurm.policy import Slurm
@@ -97,9 +97,10 @@ class SlurmFolder(Fields):
         spec = self.described.spec
         nodes = sum(node.count for part in spec.partitions for node in part.nodes)
         names = ", ".join(each.name for each in self.site.partitions or ())
+        passed_over = f"passed over, as not read or told by these already: {', '.join(self.passed_over)}"
         lines = [
             f"read: {', '.join(self.read)}",
-            *([f"passed over: {', '.join(self.passed_over)}"] if self.passed_over else []),
+            *([passed_over] if self.passed_over else []),
             f"platform: {counted(nodes, 'node')} with {spec.processors:,} CPUs; partitions {names}",
             f"policy: {self.described.policy}",
             f"workload: {self._workload()}",
@@ -178,7 +179,7 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     several = [paths] if isinstance(paths, str | Path) else list(paths)
     files = _Files(zone(timezone))
     files.take(saved_answers(several))
-    files.check(", ".join(str(each) for each in several))
+    files.check(several)
     return files.folder(timezone)
 
 
@@ -241,19 +242,23 @@ class _Files:
         else:
             self._passed.append(Path(name).name)
 
-    def check(self, where: str) -> None:
-        """Raise an error that names the folder if no file tells nodes or partitions."""
+    def check(self, given: Sequence[str | Path]) -> None:
+        """Raise an error that names the folders if no file tells nodes or partitions."""
+        where = ", ".join(str(each) for each in given)
+        folders = [path for path in map(Path, given) if path.is_dir()]
+        inside = sorted(each.name for folder in folders for each in folder.iterdir() if each.is_dir())
+        unread = f"; folders inside are not read: {clipped(', '.join(inside))}" if inside else ""
         for part, line in (("nodes", "NodeName"), ("partitions", "PartitionName")):
             if not getattr(self._site, part):
                 files = ", ".join(self._read) or "no file of Slurm"
                 wanted = f"give 'scontrol show {part[:-1]}' or a slurm.conf with {line} lines"
-                raise InputError(f"no {part}: {wanted}; read here: {files}", where)
+                raise InputError(f"no {part}: {wanted}; read here: {files}{unread}", where)
 
     def folder(self, timezone: str | None) -> SlurmFolder:
         """Return what the files make."""
         log, submitted = self._accounting(timezone)
         origin = 0.0 if log is None else float(floor(min(log["submit"]) / 3600) * 3600)
-        found = described(self._site, origin=origin, own_loops=True)
+        found = described(self._site, origin=origin, own_loops=True, keeps=True)
         notes = Notes()
         for each in found.unsupported:
             notes.add(each.where, each.what, each.why)
@@ -261,6 +266,9 @@ class _Files:
         jobs: list[RecordedJob] = []
         if log is not None:
             about: Any = {"origin": origin, "memory": memory, "submitted": submitted, "local": self._local}
+            about["kept"] = {each.name for each in self._site.reservations or ()} - {
+                each.name for each in found.spec.reservations
+            }
             jobs = recorded_jobs(log, found.spec, notes, **about)
         return SlurmFolder(
             described=found,

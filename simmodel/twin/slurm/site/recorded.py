@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from math import ceil, inf, isfinite, nan
@@ -85,6 +85,7 @@ def recorded_jobs(
     memory: bool = True,
     submitted: Mapping[str, str] | None = None,
     local: tzinfo = UTC,
+    kept: Collection[str] = (),
 ) -> list[RecordedJob]:
     """Return the jobs of a log that :func:`~simmodel.formats.sacct.read_sacct` has read, in the order of submission.
 
@@ -103,6 +104,8 @@ def recorded_jobs(
         submit lines by the id of a job or array, if the log has none
     local
         the zone of times in submit lines
+    kept
+        the names of the reservations that the policy keeps, not the platform
 
     >>> log = Workload({"job": [1], "submit": [0.0], "run": [60.0], "processors": [2], "requested": [120.0],
     ...     "submit_line": ["sbatch -N2 --contiguous run.sh"], "partition": ["batch"]})
@@ -110,7 +113,7 @@ def recorded_jobs(
     >>> recorded_jobs(log, ClusterSpec.simple(4), notes)[0].job.nodes, [str(each) for each in notes][0]
     (2, 'job 1: --contiguous (not modelled)')
     """
-    reader = _Reader(log, spec, notes, origin, memory, submitted or {}, local)
+    reader = _Reader(log, spec, notes, origin, memory, submitted or {}, local, kept)
     found = list(reader.jobs())
     reader.finish()
     return found
@@ -128,8 +131,10 @@ class _Reader:
         memory: bool,
         submitted: Mapping[str, str],
         local: tzinfo,
+        kept: Collection[str],
     ) -> None:
         self._local = local
+        self._kept = kept
         self._spec, self._notes, self._origin, self._memory, self._submitted = spec, notes, origin, memory, submitted
         self._rows = sorted(log, key=lambda row: (row["submit"], natural_order(row["job"])))
         self._unread = _Unread()
@@ -189,7 +194,9 @@ class _Reader:
                 return None
             run = limit or _ENDLESS
             if not isfinite(cancel):
-                self._count("still running", "as long as their limit")
+                ended = last.get("status", -1) != -1
+                what = "ended, but with a run time that is negative or not told" if ended else "still running"
+                self._count(what, "as long as their limit")
         _, plus, component = str(name).rpartition("+")
         line = SubmitLine.of(first.get("submit_line") or self._line_of(name), int(component) if plus else None)
         where = self._where(name, first, line)
@@ -232,7 +239,7 @@ class _Reader:
         reservation = row.get("reservation", "")
         if reservation and reservation in self._reservations:
             return {"partition": reservation}
-        if reservation:
+        if reservation and reservation not in self._kept:
             self._unread.add(name, "--reservation", reservation, "the site tells of no such reservation")
         if not names:
             return {}
@@ -271,6 +278,8 @@ class _Reader:
             values["partition"] = line.values["partition"]
         if "_" in str(name):
             values["array"] = line.values.get("array", str(name).rpartition("_")[2])
+        if row.get("reservation") in self._kept:
+            values["reservation"] = row["reservation"]
         if row.get("constraints"):
             values.setdefault("constraint", row["constraints"])
         waited = row.get("eligible", nan) - row["submit"]

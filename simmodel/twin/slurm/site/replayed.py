@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,11 +16,13 @@ from simmodel.foundation.errors import InputError, Stalled
 from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.settings import SlurmConf
+from simmodel.records.observers import progress_bar
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.verification import why
 from simmodel.runs.scenario import simulate, start
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.site.folder import SlurmFolder
+from simmodel.twin.slurm.site.sbatch import job_list
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ _SECOND = 2.0
 """Seconds below which two starts are the same: accounting is in whole seconds, and so are Slurm's instants."""
 _GOLDEN = (5**0.5 - 1) / 2
 _LEVEL = 0.95
+_FIRST = 5
+"""Jobs that are named of many."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -75,8 +79,11 @@ class Replay(Shown):
 
     @property
     def order(self) -> float:
-        """The share of the pairs of jobs with different recorded starts that start in the recorded order."""
-        recorded, simulated = self.jobs["recorded"], self.jobs["simulated"]
+        """The share of the pairs of jobs with different recorded starts that start in the recorded order.
+
+        Of the jobs that start in the simulation.
+        """
+        recorded, simulated = (self.jobs[name][self._starting] for name in ("recorded", "simulated"))
         if len(recorded) <= _MOST_PAIRS:
             one, other = np.triu_indices(len(recorded), 1)
         else:  # of each job with the next ones
@@ -85,14 +92,20 @@ class Replay(Shown):
         right = simulated[other] - simulated[one] > 0
         return float(right[apart].mean()) if apart.any() else 1.0
 
+    @property
+    def _starting(self) -> NDArray[np.bool_]:
+        """Which jobs start in the simulation."""
+        starting: NDArray[np.bool_] = np.isfinite(self.jobs["simulated"])
+        return starting
+
     def report(self) -> str:
         """Return a text: how many starts differ by more than a cycle, the first that does, and why."""
         return "\n".join(self._lines())
 
     def _lines(self) -> list[str]:
-        count = len(self.jobs)
-        waits = [float((self.jobs[name] - self.jobs["submit"]).mean()) for name in ("recorded", "simulated")]
-        error = float(np.abs(self.errors).mean())
+        count, there = len(self.jobs), self._starting
+        waits = [float((self.jobs[name] - self.jobs["submit"])[there].mean()) for name in ("recorded", "simulated")]
+        error = float(np.abs(self.errors[there]).mean())
         lines = [
             f"policy: {self.policy}",
             f"starts that differ by more than a cycle of {self.cycle:g} s: {self.beyond:,} of {count:,}",
@@ -100,6 +113,8 @@ class Replay(Shown):
             f"{100 * self.order:.1f} % of the pairs in the recorded order",
             f"recorded starts that neither loop makes in the state that the record led to: {self._counted()}",
         ]
+        if not there.all():
+            lines.insert(2, f"never start in the simulation, left out of the means: {_named(self.jobs['job'][~there])}")
         if self.departures:
             lines.append(f"  first: {self._why(self.departures[0])}")
         if not self.beyond:
@@ -153,11 +168,17 @@ def _near_pairs(count: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     return [(np.arange(count - step), np.arange(step, count)) for step in range(1, _NEXT)]
 
 
+def _named(jobs: Collection[int | str]) -> str:
+    """Return how many jobs there are, and the first of them."""
+    first = sorted(jobs, key=natural_order)[:_FIRST]
+    return f"{counted(len(jobs), 'job')}{', such as' if len(jobs) > _FIRST else ':'} {job_list(first)}"
+
+
 def _later(seconds: float) -> str:
     return f"{abs(seconds):.0f} s {'later' if seconds > 0 else 'earlier'}"
 
 
-def replay(folder: SlurmFolder, changes: Iterable[str] = ()) -> Replay:
+def replay(folder: SlurmFolder, changes: Iterable[str] = (), *, progress: bool = False) -> Replay:
     """Simulate the jobs of a site under policy ``slurm``, with the run times recorded, and compare the starts.
 
     The phases of the loops are not in the accounting, so that starts within a cycle of the backfill loop are the same.
@@ -168,18 +189,22 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = ()) -> Replay:
     ----------
     changes
         settings to change first, as of :func:`changed_settings`
+    progress
+        whether to show a progress bar
 
     Raises
     ------
     InputError
-        no job has started, or a change is wrong
+        no job has started, in the accounting or in the simulation, or a change is wrong
     """
     settings = changed_settings(folder, changes)
     recorded = {_id(each.job): each.start for each in folder.recorded if each.start < inf}
     if not recorded:
         raise InputError("no job has started: give the output of sacct --parsable2 beside slurm.conf")
     cycle = settings.bf_interval if settings.backfill else settings.sched_interval
-    own = _starts(folder, settings, _Phase.of(0, 1))
+    own = _starts(folder, settings, _Phase.of(0, 1), progress=progress)
+    if not any(own.get(job, inf) < inf for job in recorded):
+        raise InputError(_NONE_STARTS)
     rows = sorted(((at, job) for job, at in recorded.items()), key=lambda each: (each[0], natural_order(each[1])))
     submits = {_id(each.job): each.job.submit for each in folder.recorded}
     table = Table(
@@ -190,7 +215,7 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = ()) -> Replay:
             "simulated": np.array([own.get(job, inf) for _, job in rows]),
         }
     )
-    departures = _departures(folder, settings, recorded)
+    departures = _departures(folder, settings, recorded, progress=progress)
     label = _policy(folder, settings).text
     return Replay(folder=folder, policy=label, cycle=cycle, jobs=table, departures=departures)
 
@@ -250,7 +275,12 @@ class _Phase(NamedTuple):
         return cls((number + 0.5) * _GOLDEN % 1.0, part, part)
 
 
-def _starts(folder: SlurmFolder, settings: SlurmConf, phase: _Phase) -> dict[int | str, float]:
+_NONE_STARTS = "no job starts in the simulation: the site described has too few nodes, or too small ones"
+
+
+def _starts(
+    folder: SlurmFolder, settings: SlurmConf, phase: _Phase, *, progress: bool = False
+) -> dict[int | str, float]:
     """Return the starts of all jobs in a phase (s, whole, as in accounting; ``inf``: never)."""
     timing = SlurmTiming(
         main_first=phase.main * SlurmTiming().turn,
@@ -258,7 +288,8 @@ def _starts(folder: SlurmFolder, settings: SlurmConf, phase: _Phase) -> dict[int
         scans=False,
     )
     jobs = _within_seconds(folder.jobs, phase.within)
-    found = simulate(folder.described.spec, jobs, _policy(folder, settings, timing), overrun="continue").jobs
+    policy = _policy(folder, settings, timing)
+    found = simulate(folder.described.spec, jobs, policy, overrun="continue", progress=progress).jobs
     starts = np.nan_to_num(np.floor(found["start"]), nan=inf)
     return dict(zip(found["job"].tolist(), starts.tolist(), strict=True))
 
@@ -286,7 +317,7 @@ def _within_seconds(jobs: Sequence[Job], offset: float) -> list[Job]:
 
 
 def _departures(
-    folder: SlurmFolder, settings: SlurmConf, recorded: Mapping[Any, float]
+    folder: SlurmFolder, settings: SlurmConf, recorded: Mapping[Any, float], *, progress: bool
 ) -> tuple[Departure, ...] | None:
     """Return the recorded starts that neither loop makes at their instants."""
     if any(each.restarts for each in folder.recorded):
@@ -297,7 +328,7 @@ def _departures(
         job if recorded.get(_id(job)) == job.submit else attrs.evolve(job, submit=job.submit + 0.5)
         for job in folder.jobs
     ]
-    sim = start(folder.described.spec, jobs, follower, overrun="continue")
+    sim = start(folder.described.spec, jobs, follower, overrun="continue", progress=progress)
     with suppress(Stalled):  # jobs that depend on others that never start
         sim.run()
     asked: Any = sim.system.scheduler.policy
@@ -328,6 +359,8 @@ class ChangedWaits(Fields):
         the number of jobs, and of phases of the loops, in each of which both were simulated
     effects
         mean, median, 95th percentile and maximum of the waits
+    left_out
+        the jobs that never start in some of the simulations: their waits are in no figure
     """
 
     before: str
@@ -335,6 +368,7 @@ class ChangedWaits(Fields):
     jobs: int
     phases: int
     effects: tuple[Effect, ...]
+    left_out: tuple[int | str, ...] = ()
 
     @property
     def table(self) -> Table:
@@ -358,7 +392,8 @@ class ChangedWaits(Fields):
             f"{counted(self.jobs, 'job')} with recorded submissions and run times; 95 % intervals over {self.phases} "
             "phases of the loops, the same for both: for these jobs, not for others"
         )
-        return "\n".join([head, *text_table(rows), foot])
+        without = [f"never start in the simulation, left out: {_named(self.left_out)}"] if self.left_out else []
+        return "\n".join([head, *text_table(rows), foot, *without])
 
 
 def _verdict(low: float, high: float) -> str:
@@ -375,7 +410,7 @@ _MEASURES: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
 }
 
 
-def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10) -> ChangedWaits:
+def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, progress: bool = False) -> ChangedWaits:
     """Return what changed settings would do to the waits of a site's jobs, with the submissions and run times recorded.
 
     Both settings are simulated in the same phases of the loops, which are spread evenly: the accounting does not tell
@@ -387,23 +422,33 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10) -> 
         as of :func:`changed_settings`
     phases
         how many, at least 2
+    progress
+        whether to show a progress bar
 
     Raises
     ------
     InputError
-        there are no jobs, no changes, or a change is wrong
+        there are no jobs, no changes, or a change is wrong, or no job starts in the simulation
     """
     if not changes or not folder.recorded:
         raise InputError("must have jobs and changes", place="--set")
     both = [changed_settings(folder), changed_settings(folder, changes)]
     submits = {_id(each.job): each.job.submit for each in folder.recorded}
     found: list[list[list[float]]] = [[], []]
-    for number in range(phases):
-        runs = [_starts(folder, each, _Phase.of(number, phases)) for each in both]
-        ran = [job for job in submits if all(run.get(job, inf) < inf for run in runs)]
-        for run, samples in zip(runs, found, strict=True):
-            waits = np.array([run[job] - submits[job] for job in ran])
-            samples.append([measure(waits) for measure in _MEASURES.values()])
+    never: dict[int | str, None] = {}
+    with progress_bar(2 * phases, "run", progress) as bar:
+        for number in range(phases):
+            runs = []
+            for each in both:
+                runs.append(_starts(folder, each, _Phase.of(number, phases)))
+                bar.update(1)
+            ran = [job for job in submits if all(run.get(job, inf) < inf for run in runs)]
+            if not ran:
+                raise InputError(_NONE_STARTS)
+            never |= dict.fromkeys(submits.keys() - set(ran))
+            for run, samples in zip(runs, found, strict=True):
+                waits = np.array([run[job] - submits[job] for job in ran])
+                samples.append([measure(waits) for measure in _MEASURES.values()])
     before, after = (np.array(samples) for samples in found)
     effects = tuple(
         Effect(name, float(before[:, i].mean()), float(after[:, i].mean()), difference)
@@ -411,4 +456,11 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10) -> 
         if (difference := paired_difference(after[:, i], before[:, i], _LEVEL))
     )
     labels = [_policy(folder, each).text for each in both]
-    return ChangedWaits(before=labels[0], after=labels[1], jobs=len(folder.recorded), phases=phases, effects=effects)
+    return ChangedWaits(
+        before=labels[0],
+        after=labels[1],
+        jobs=len(folder.recorded),
+        phases=phases,
+        effects=effects,
+        left_out=tuple(job for job in submits if job in never),
+    )

@@ -67,10 +67,43 @@ def test_it_is_that_of_the_projection_of_single_decisions(
         if added:
             for plan in plans:
                 plan.add(now, new)
-            assert plans[0]._starts == plans[1]._starts
+            assert plans[0].foreseen() == plans[1]._starts
         now += later
         if later:
             while plans[1]._next(plans[1]._points, now):
                 pass
             come = [(name, at) for name, at in plans[1]._starts.items() if at <= now]
             assert [plan.advance(now, come) for plan in plans] == [True, True]
+
+
+@pytest.mark.parametrize("each", [False, True])
+@given(
+    st.lists(st.tuples(WORKS, st.integers(0, 3)), max_size=40),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 7)), max_size=30),
+)
+def test_after_an_early_end_the_known_queue_is_projected_as_anew(
+    each: bool, works: list[tuple[tuple[int, float], int]], ends: list[tuple[int, int]]
+) -> None:
+    """Jobs that have started leave the queue, others join it, and the rest is asked for between."""
+    plan = ProjectedEasy(each=each)
+    queue: list[ProjectedJob] = []
+    now = 0.0
+    plan.restart(now, 8, [], [])
+    for step, (share, asked) in enumerate(ends):
+        for number, (work, when) in enumerate(works):
+            if when == step:
+                queue.append(job((step, number), *work))
+                plan.queue(queue[-1])
+        gone = [each for i, each in enumerate(queue) if (share >> (i % 6)) & 1]
+        queue = [each for each in queue if each not in gone]
+        now += 0.5
+        running = [(now + 1.5, 3, 5, now + 1.5), (now + 2.5, 2, 1, now + 2.5)]
+        assert plan.again(now, 2, running, [(each.job, now) for each in gone])
+        fresh = ProjectedEasy(each=each)
+        fresh.restart(now, 2, running, queue)
+        assert plan.waits == len(queue)
+        for name in range(asked):
+            one = job(name, 1 + name, 2.0 + asked)
+            assert plan.start(now, one) == fresh.start(now, one)
+        assert plan.foreseen() == fresh.foreseen()
+    assert not plan.again(now, 2, [], [("unknown", now)])

@@ -1,5 +1,7 @@
 """Forecasts of clusters: projections equal fresh simulations, and both equal plain replays."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -9,8 +11,9 @@ from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.policies.mapping import MappingPolicy
 from simmodel.scheduling.protocol import Start
+from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.future.guest import Forecast
-from simmodel.systems.cluster.future.plan import ProjectedJob, ProjectedPlan, Projection
+from simmodel.systems.cluster.future.plan import ProjectedEasy, ProjectedJob, ProjectedPlan, Projection
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from tests.helpers.broker_cases import MODES, Case, alone, cases
@@ -95,6 +98,54 @@ def test_a_forecast_by_actual_times_is_a_replay_of_what_came_so_far(case: Case, 
         destination = str(result.jobs["destination"][row_of[job.id]])
         factor = broker.named[destination].factor(job.home.name)
         went[destination].append((job.came, job._length * factor, job.limit * factor, job.processors))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.few(6)
+def test_overloaded_clusters_answer_as_if_simulated_anew(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queues grow on three clusters under EASY; jobs end before their request, are cancelled or fit one cluster only.
+
+    Mostly the queues are projected again as they are known, and not read anew.
+    """
+    known: list[bool] = []
+    read: list[float] = []
+    again, restart = ProjectedEasy.again, ProjectedEasy.restart
+
+    def counted(self: ProjectedEasy, *given: Any) -> bool:
+        known.append(again(self, *given))
+        return known[-1]
+
+    def noted(self: ProjectedEasy, now: float, *given: Any) -> None:
+        read.append(now)
+        restart(self, now, *given)
+
+    monkeypatch.setattr(ProjectedEasy, "again", counted)
+    monkeypatch.setattr(ProjectedEasy, "restart", noted)
+    rng = np.random.default_rng(seed)
+    env = Environment()
+    each = {} if seed % 2 else MODES[1]
+    clusters = [Cluster(env, size, "easy", name=name, **each) for name, size in (("a", 4), ("b", 7), ("c", 12))]
+    policy = Asking([True, True, False], rng.integers(0, 3, 5).tolist())
+    broker = Broker(env, clusters, policy, slowdowns=[1, 1.5, 3])
+    submit = np.sort(rng.integers(0, 150, 90))
+    for i, at in enumerate(submit.tolist()):
+        run = int(rng.integers(1, 20))
+        broker.submit(
+            Job(
+                id=i,
+                submit=at,
+                processors=int(rng.choice([1, 2, 3, 4, 6, 10], p=[0.3, 0.2, 0.2, 0.1, 0.1, 0.1])),
+                run=run,
+                requested=run * int(rng.choice([1, 2, 4])),
+                cancel=at + 40 if rng.random() < 0.03 else None,
+            ),
+            at=at,
+        )
+    env.run()
+    assert len(policy.told) > 80
+    for job, place, kept, anew in policy.told:
+        assert kept == anew, (job, place)
+    assert sum(known) > max(20, 2 * len(read))
 
 
 def test_a_plan_by_hand() -> None:

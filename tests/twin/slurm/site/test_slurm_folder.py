@@ -142,6 +142,10 @@ def test_a_folder_without_nodes_is_named_with_what_it_lacks(tmp_path: Path) -> N
     text = f"{tmp_path}: no nodes: give 'scontrol show node' or a slurm.conf with NodeName lines; read here: "
     with pytest.raises(InputError, match=re.escape(text + "no file of Slurm")):
         read_folder(tmp_path)
+    for name in ("tiers", "fast"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=r"no file of Slurm; folders inside are not read: fast, tiers$"):
+        read_folder(tmp_path)
     (tmp_path / "slurm.conf").write_text("ClusterName=c\n")
     with pytest.raises(InputError, match=re.escape(text + "slurm.conf")):
         read_folder(tmp_path)
@@ -191,9 +195,11 @@ def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:
         "4|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T12:02:00|00:10:00|1|PREEMPTED|ann|batch||sbatch run.sh",
         "4|2024-05-01T12:02:00|2024-05-01T12:06:00|2024-05-01T12:09:00|00:10:00|1|COMPLETED|ann|batch||sbatch run.sh",
         sacct_line(5, more="old|"),
+        sacct_line(6, run=-60),
     ]
     found = read_folder(site_folder(tmp_path, lines))
-    one, two, four = found.recorded
+    one, two, four, six = found.recorded
+    assert six.job.run == 600.0
     assert (one.job.cancel, one.start) == (300.0, inf)
     assert (two.job.run, two.start) == (600.0, 60.0)
     assert (four.job.submit, four.start, four.job.run) == (0.0, 60.0, 180.0)
@@ -202,6 +208,7 @@ def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:
         "jobs: still running: 1 (as long as their limit)",
         "jobs: still waiting: 1 (left out: when they run is not known)",
         "jobs: requeued: 1 (one job each: as first submitted, with the run time of the last start)",
+        "jobs: ended, but with a run time that is negative or not told: 1 (as long as their limit)",
     ]
 
 
@@ -247,6 +254,8 @@ def test_what_is_told_by_several_files_is_taken_once(tmp_path: Path) -> None:
     assert [each.name for each in found.described.spec.reservations] == ["course"]
     assert found.read == ("slurm.conf", "b-reservation.txt")
     assert found.passed_over == ("a-partition.txt", "notes.md")
+    told = "passed over, as not read or told by these already: a-partition.txt, notes.md"
+    assert found.report().splitlines()[1] == told
     assert "workload: none; give the output of sacct" in found.report()
 
 
@@ -324,3 +333,45 @@ def test_the_accounts_of_a_folder_have_usage_and_the_qos_of_jobs(tmp_path: Path)
     assert ann is not None
     assert ann.usage == 600.0
     assert [accounts.qos_of(job, ann).priority for job in (1, 2)] == [100, 0]
+
+
+RESERVATIONS = """\
+ReservationName=flex StartTime=2024-05-01T12:30:00 EndTime=2024-05-01T12:32:00 Duration=00:02:00 Nodes=n1 NodeCnt=1 \
+CoreCnt=4 Features=(null) PartitionName=(null) Flags=FLEX,SPEC_NODES TRES=cpu=4 Users=ada Groups=(null) \
+Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)
+ReservationName=core StartTime=2024-05-01T12:30:00 EndTime=2024-05-01T12:33:00 Duration=00:03:00 Nodes=n[2-3] \
+NodeCnt=2 CoreCnt=3 Features=(null) PartitionName=batch Flags=SPEC_NODES,DAILY TRES=cpu=3 Users=-bob Groups=(null) \
+Accounts=physics,biology Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)
+ReservationName=plain StartTime=2024-05-01T13:00:00 EndTime=2024-05-01T13:03:00 Duration=00:03:00 Nodes=n4 NodeCnt=1 \
+CoreCnt=4 Features=(null) PartitionName=(null) Flags=SPEC_NODES TRES=cpu=4 Users=ada Groups=(null) Accounts=(null) \
+Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)
+"""
+
+
+def test_reservations_that_the_platform_does_not_express_are_those_of_the_policy(tmp_path: Path) -> None:
+    """In the form of ``scontrol --oneliner show reservation`` of 22.05.8; jobs for them name them in their options."""
+    conf = "ClusterName=c\nNodeName=n[1-4] CPUs=4\nPartitionName=batch Nodes=ALL Default=YES\n"
+    (tmp_path / "slurm.conf").write_text(conf)
+    (tmp_path / "reservations.txt").write_text(RESERVATIONS)
+    row = "2024-05-01T12:00:00|2024-05-01T12:00:03|2024-05-01T12:01:00|02:00:00|4|COMPLETED|ada|batch"
+    jobs = [f"1|{row}|flex|sbatch --reservation=flex a", f"2|{row}|core|sbatch b", f"3|{row}|plain|sbatch c"]
+    head = "JobID|Submit|Start|End|Timelimit|ReqCPUS|State|User|Partition|Reservation|SubmitLine"
+    (tmp_path / "sacct.txt").write_text("\n".join([head, *jobs, f"4|{row}|gone|sbatch d", ""]))
+    found = read_folder(tmp_path)
+    assert [each.text for each in found.policy.reservations] == [
+        "flex:nodes=n1:start=1800:end=1920:users=ada:flex",
+        "core:nodes=n[2-3]:start=1800:end=1980:users=-bob:accounts=physics+biology:cores=2+1",
+    ]
+    assert [each.name for each in found.described.spec.reservations] == ["plain"]
+    assert [(job.partition, job.options) for job in found.jobs] == [
+        (None, "--reservation=flex"),
+        (None, "--reservation=core"),
+        ("plain", ""),
+        (None, ""),
+    ]
+    assert [str(each) for each in found.unsupported if "core" in str(each) or "flex" in str(each)] == [
+        "reservation core: TRES=cpu=3 (2+1 on its nodes here)",
+        "reservation core: Flags=DAILY (not modelled)",
+    ]
+    assert "job 4: --reservation=gone (the site tells of no such reservation)" in map(str, found.unsupported)
+    assert float(simulate(found.described.spec, found.jobs[:1], found.policy).jobs["wait"][0]) < 61

@@ -43,7 +43,7 @@ def drawn(random: Random) -> list[str]:
 
 
 def test_predictions_are_as_near_as_those_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs sleep until their limit, which is what both sides plan with."""
+    """Jobs sleep until their limit, which is what both sides plan with: the own errors are less than half."""
     require(*PROGRAMS)
     cluster = SlurmCluster(8, 4, SETTINGS)
     try:
@@ -80,4 +80,4 @@ def test_predictions_are_as_near_as_those_of_slurm(monkeypatch: pytest.MonkeyPat
     print(len(own), [float(np.percentile(each, share)) for each in (own, other) for share in (50, 90)])
     assert len(own) >= 40
     for share in (50, 90):
-        assert np.percentile(own, share) <= np.percentile(other, share) + 2
+        assert np.percentile(own, share) < np.percentile(other, share) / 2

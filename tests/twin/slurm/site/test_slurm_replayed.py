@@ -127,6 +127,34 @@ def test_a_start_that_comes_late_is_not_a_departure_of_a_decision(tmp_path: Path
     assert lines[-1] == "  in its recorded state the policy starts it too: the loops run at other instants"
 
 
+def too_large(folder: Path, starts: dict[int, int]) -> SlurmFolder:
+    """The jobs of ``small``, of which the second asks for a fifth node."""
+    small(folder, starts)
+    log = folder / "jobs.txt"
+    log.write_text(log.read_text().replace("-N 4 run", "-N 5 run", 1))
+    return read_folder(folder)
+
+
+def test_jobs_that_never_start_in_the_simulation_are_named_and_in_no_mean(tmp_path: Path) -> None:
+    """Job 2 asks for 5 of 4 nodes; job 3 waits no more behind it."""
+    found = replay(too_large(tmp_path, {1: 3, 3: 23, 2: 105, 4: 402}))
+    assert found.order == 1.0
+    lines = found.report().splitlines()
+    assert lines[2] == "never start in the simulation, left out of the means: 1 job: 2"
+    assert "inf" not in lines[3]
+    assert "mean wait 2.7 s recorded" in lines[3]
+    told = change(too_large(tmp_path, {1: 3, 3: 23, 2: 105, 4: 402}), ["PriorityFavorSmall=YES"], phases=2)
+    assert told.left_out == (2,)
+    assert told.report().splitlines()[-1] == "never start in the simulation, left out: 1 job: 2"
+
+
+def test_where_no_job_starts_in_the_simulation_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    site = too_large(tmp_path, {2: 105})
+    for wrong in (lambda: replay(site), lambda: change(site, ["PriorityFavorSmall=YES"])):
+        with pytest.raises(InputError, match="no job starts in the simulation"):
+            wrong()
+
+
 # ---------------------------------------------------------------------- changes
 
 
@@ -182,10 +210,10 @@ def test_changes_have_slurms_names(tmp_path: Path) -> None:
     [
         ("bf_interval", "--set: must be NAME=VALUE, got 'bf_interval'"),
         ("bf_intervall=3", "unknown parameter 'bf_intervall'; did you mean 'bf_interval'?"),
-        ("bf_interval=soon", "bf_interval: must be what Slurm accepts, got 'soon'"),
+        ("bf_interval=soon", "bf_interval: must be a number, got 'soon'"),
         ("bf_interval=10", "--set: bf_interval=10: it changes nothing that policy slurm heeds"),
         ("SlurmctldDebug=5", "--set: SlurmctldDebug=5: it changes nothing that policy slurm heeds"),
-        ("PreemptType=preempt/other", "PreemptType: must be what Slurm accepts, got 'preempt/other'"),
+        ("PreemptType=preempt/other", "PreemptType: must be preempt/none, preempt/partition_prio or preempt/qos, got"),
         ("SelectType=select/linear", "--set: SelectType=select/linear: policy slurm does not model it"),
     ],
 )

@@ -1,1 +1,0 @@
-"""Batsim: its workloads in, its jobs.csv out."""
