@@ -6,7 +6,7 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel.policies.slurm.board import Array, Board, Hetero, Pending
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import Allocation
 
-__all__ = ["BackfillCycle", "Kind", "Planned", "Slot", "Window", "kind_of"]
+__all__ = ["BackfillCycle", "Kind", "Planned", "Slot", "Tallies", "Window", "kind_of"]
 
 Kind = tuple[int, int, int]
 """The processors, the limit (s) and the nodes of a job; 0 nodes: any number."""
@@ -165,6 +165,37 @@ class Window:
         return found, 0
 
 
+class Tallies:
+    """The numbers of jobs of users and partitions that a cycle has tested, and their limits in slurm.conf."""
+
+    def __init__(self, settings: SlurmConf) -> None:
+        limits = settings.bf_max_job_user_part, settings.bf_max_job_part, settings.bf_max_job_user
+        self._of_association = settings.bf_max_job_assoc
+        self._limits = limits if any(limits) or self._of_association else None
+        self._tested: Counter[object] = Counter()
+
+    def counts(self, job: Pending) -> bool:
+        """Whether a job is within these limits; it is counted."""
+        if self._limits is None:
+            return True
+        partition = job.site.spec.name
+        both, parts, users = self._limits
+        limits: dict[tuple[int | str | None, ...], int] = {
+            ("both", job.user, partition): both,
+            ("partition", partition): parts,
+            ("user", job.user): users,
+        }
+        if self._of_association:
+            del limits["user", job.user]
+            of = None if job.counted is None else job.counted.association
+            if of is not None:
+                limits["association", of.account, of.user, of.partition] = self._of_association
+        if any(limit and self._tested[key] >= limit for key, limit in limits.items()):
+            return False
+        self._tested.update(limits.keys())
+        return True
+
+
 class BackfillCycle:
     """One cycle of the backfill loop.
 
@@ -178,9 +209,6 @@ class BackfillCycle:
         the instant (s)
     preemption
         the rules of preemption, if there are any
-    kinds
-        how many jobs of each kind wait, if all are alike but for that, on one place: once none of those
-        left can start, the cycle ends as soon as it is known whether it changes jobs or marks nodes
     test
         how long a test takes (s): a cycle ends once it has lasted ``bf_max_time``, in whole seconds
 
@@ -201,7 +229,6 @@ class BackfillCycle:
         settings: SlurmConf,
         now: float,
         preemption: Preemption | None = None,
-        kinds: Mapping[Kind, int] | None = None,
         test: float = 0.0,
     ) -> None:
         self._test, self._exact = test, now
@@ -211,7 +238,8 @@ class BackfillCycle:
         self._now = int(now)
         self._tables: dict[Board, _Table] = {}
         self._records = 1
-        self._tested: Counter[object] = Counter()
+        self._tallies = Tallies(settings)
+        self._tested: set[Array] = set()
         self._tasks: Counter[Array] = Counter()  # of each array that have a plan
         self._over: set[Array] = set()  # those of which no further task is tested
         self._able: dict[tuple[Board, Each], dict[int, int]] = {}  # nodes by an instant, until a job starts
@@ -219,20 +247,6 @@ class BackfillCycle:
         self.planned: list[Planned] = []
         self.tested = self.started = 0
         self.moved = False
-        differ = (
-            settings.bf_min_age_reserve or settings.bf_min_prio_reserve or any(job.qos is not None for job in queue[:1])
-        )
-        self._left = None if kinds is None or differ else dict(kinds)  # the jobs that have not been reached
-        self._near: Counter[Kind] | None = None  # those of them that are tested if all are, where there are others
-        self._width = 0  # their processors
-        self._taken = 0  # the nodes that have been reserved
-        skips = settings.bf_max_job_user or settings.bf_max_job_part or settings.bf_max_job_user_part
-        skips = skips or settings.bf_max_job_assoc
-        if self._left is not None and not skips and len(queue) > settings.bf_max_job_test and queue[0].quotas is None:
-            self._near = Counter([kind_of(job) for job in queue[: settings.bf_max_job_test]])
-            self._width = sum([kind[0] * number for kind, number in self._near.items()])
-        self._same: dict[Kind, tuple[Planned | None, bool]] = {}  # plans without a reservation since the last one
-        self._hopes: set[Kind] | None = None  # those of which one may start
         self._looked = 0  # the first plan, since the last start, that reserves idle nodes
 
     @property
@@ -247,60 +261,6 @@ class BackfillCycle:
     @staticmethod
     def _marks(plan: Planned) -> bool:
         return bool(plan.nodes & ~plan.job.board.busy)
-
-    def _hopeless(self, job: Pending) -> bool:
-        """Whether neither a job nor a later one can start, and nothing else is to be found; the job is counted."""
-        left, board = self._left, job.board
-        if left is None or not board.alike(job.shape):
-            self._left = None
-            return False
-        if self._hopes is None:
-            self._hopes = self._hoping(left, board)
-        if self._none_left(board) and (self.marked or ((self.moved or self.started) and not board.up & ~board.busy)):
-            return True
-        kind = kind_of(job)
-        left[kind] -= 1
-        if not left[kind]:
-            self._hopes.discard(kind)
-        if self._near is not None:
-            self._near[kind] -= 1
-            self._width -= kind[0]
-        return False
-
-    def _none_left(self, board: Board) -> bool:
-        """Whether no job left may start.
-
-        Of a long queue, the first ``bf_max_job_test`` jobs alone are tested, unless for one of them no node is left at
-        any time: that cannot be while there are more nodes without a reservation than all of them ask for.
-        """
-        hopes, near = self._hopes, self._near
-        if not hopes:
-            return True
-        if near is None or any(near[kind] > 0 for kind in hopes):
-            return False
-        return (board.up & ~self._taken).bit_count() > self._width
-
-    def _hoping(self, left: Mapping[Kind, int], board: Board) -> set[Kind]:
-        """Return the kinds of jobs of which one may start: enough idle nodes are free until its limit ends."""
-        free = board.free_alike
-        count = free.bit_count()
-        kinds = sorted(
-            [kind for kind, number in left.items() if number > 0 and kind[0] <= count], key=lambda kind: kind[1]
-        )
-        found: set[Kind] = set()
-        slots, at, now = self._table(board).slots, 0, self._now
-        for kind in kinds:
-            end = now + kind[1]
-            while at < len(slots) and slots[at].begin <= end:
-                if slots[at].end > now:
-                    free &= slots[at].nodes
-                    count = -1
-                at += 1
-            if count < 0:
-                count = free.bit_count()
-            if kind[0] <= count:
-                found.add(kind)
-        return found
 
     def starts(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once.
@@ -322,18 +282,13 @@ class BackfillCycle:
         for job in self._queue:
             if self.tested >= settings.bf_max_job_test or (self._test and self._lasts()):
                 return
-            if self._left is not None and self._hopeless(job):
-                return
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
-                self._near = None
                 continue
             if (missed := job.missed) is not None:
                 yield job, missed
                 continue
-            plan, tries = self._plan(job) if self._left is None else self._plan_alike(job)
+            plan, tries = self._plan(job)
             self.tested += tries
-            if not tries:
-                self._near = None
             if plan is None:
                 self._no_more_of(job)
                 continue
@@ -361,8 +316,6 @@ class BackfillCycle:
                 yield job, allocation
                 self._looked = 0
                 self._able.clear()
-                self._same.clear()
-                self._hopes = None
                 self.started += 1
                 if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
                     return
@@ -378,15 +331,6 @@ class BackfillCycle:
         most = self._settings.bf_max_time or self._settings.bf_interval
         return int(self._exact + self.tested * self._test) - self._now >= most
 
-    def _plan_alike(self, job: Pending) -> tuple[Planned | None, bool]:
-        """Return what :meth:`_plan` does; what was found of a job of its kind holds until nodes are reserved."""
-        kind = kind_of(job)
-        known = self._same.get(kind)
-        if known is None:
-            known = self._same[kind] = self._plan(job)
-        plan, tested = known
-        return plan and plan._replace(job=job), tested
-
     def _no_more_of(self, job: Pending) -> None:
         """Note that no further task of the array of a job is tested in this cycle."""
         if job.array is not None:
@@ -398,24 +342,10 @@ class BackfillCycle:
         if array is not None:
             if array in self._over:
                 return False
-            if self._tested[array]:
+            if array in self._tested:
                 return True
-            self._tested[array] = 1
-        settings, partition = self._settings, job.site.spec.name
-        limits: dict[tuple[int | str | None, ...], int] = {
-            ("both", job.user, partition): settings.bf_max_job_user_part,
-            ("partition", partition): settings.bf_max_job_part,
-            ("user", job.user): settings.bf_max_job_user,
-        }
-        if settings.bf_max_job_assoc:
-            del limits["user", job.user]
-            of = None if job.counted is None else job.counted.association
-            if of is not None:
-                limits["association", of.account, of.user, of.partition] = settings.bf_max_job_assoc
-        if any(limit and self._tested[key] >= limit for key, limit in limits.items()):
-            return False
-        self._tested.update(limits.keys())
-        return True
+            self._tested.add(array)
+        return self._tallies.counts(job)
 
     def _table(self, board: Board) -> _Table:
         table = self._tables.get(board)
@@ -504,9 +434,5 @@ class BackfillCycle:
             step = self._settings.bf_resolution
             begin, end = start // step * step, (start + job.limit) // step * step
             self._records += self._table(job.board).reserve(begin, end, nodes)
-            self._same.clear()
-            self._taken |= nodes
-            if self._left is not None and nodes & job.board.free_alike:
-                self._hopes = None
         self.planned.append(plan)
         return True

@@ -335,6 +335,8 @@ class Board:
         the weights, features and switches of its nodes
     closures
         the spans of time (s) for which nodes are kept for something else, from a future instant on: reservations
+    version
+        a number that changes with the running jobs
     kept
         the reservations of the policy on its nodes, if there are any
     accepts
@@ -359,8 +361,12 @@ class Board:
         self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
         alike = bool((table.capacity[0] == 1).all()) and len(self.layout.weights) == 1 and not self.layout.switches
         self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt)
-        self._idle: int | None = None  # of nodes of one core: those free now, and those that so many ends free
-        self._ended: list[int] = [0]
+        self.version = 0
+        self._idle: int | None = None  # of nodes of one core: those free now, and their number
+        self._idles: int | None = None
+        self._unheld: int | None = None
+        self._ended: list[int] = [0]  # those that so many ends free, and their numbers
+        self._freed: list[int] = [0]
 
     def alike(self, shape: Shape) -> bool:
         """Whether a shape asks for nodes of one core, all alike: each is free or not, and nothing else matters."""
@@ -376,9 +382,18 @@ class Board:
         return self._busy
 
     @property
+    def unheld(self) -> int:
+        """The nodes that are up on which no job runs, as bits."""
+        if self._unheld is None:
+            self._unheld = self.up & ~self.busy
+        return self._unheld
+
+    @property
     def idle(self) -> int:
         """The number of free nodes of one core."""
-        return self.free_alike.bit_count()
+        if self._idles is None:
+            self._idles = self.free_alike.bit_count()
+        return self._idles
 
     @property
     def free_alike(self) -> int:
@@ -404,16 +419,25 @@ class Board:
         del self.running[at], self.ends[at]
         if release:
             self.table.release(held.allocation)
-        self._changed()
-        del self._ended[at + 1 :]
+        busy, nodes = self._busy, held.nodes & self.up
+        if self._alike and nodes == held.nodes:  # no other job has one of its nodes
+            count = len(held.allocation.nodes)
+            self._ended[at:] = [each ^ nodes for each in self._ended[at + 1 :]] or self._ended[at : at + 1]
+            self._freed[at:] = [each - count for each in self._freed[at + 1 :]] or self._freed[at : at + 1]
+            at = len(self._ended)
+        self._changed(at)
         if self._idle is not None:
-            self._idle |= held.nodes & self.up
+            self._idle |= nodes
+        if self._alike and busy is not None:
+            self._busy = busy ^ held.nodes
 
-    def _changed(self) -> None:
-        """Forget what was found of other running jobs."""
+    def _changed(self, first: int = 0) -> None:
+        """Forget what was found of other running jobs, from so many ends on."""
+        self.version += 1
         self._free.clear()
         self._able.clear()
-        self._busy = None
+        self._busy = self._unheld = self._idles = None
+        del self._ended[first + 1 :], self._freed[first + 1 :]
 
     def renew(self, now: float, running: Iterable[Held], completing: int = 0) -> None:
         """Take over the state at an instant (s), before a cycle."""
@@ -423,7 +447,7 @@ class Board:
         self.completing = completing
         self.up = mask_of(self.table.free[0] > -AWAY / 2)
         self._changed()
-        self._idle, self._ended = None, [0]
+        self._idle = None
 
     def seen_by(self, job: Pending, begin: float) -> tuple[Board, int, float]:
         """Return the nodes as a job sees them that would start at an instant (s), those kept from it, and its next one.
@@ -444,8 +468,15 @@ class Board:
         at = bisect_right(self.running, (held.end, held.seq), key=lambda each: (each.end, each.seq))
         self.running.insert(at, held)
         self.ends.insert(at, held.end)
-        self._changed()
-        del self._ended[at + 1 :]
+        busy, nodes = self._busy, held.nodes
+        if self._alike and nodes == nodes & self.up:
+            count = len(held.allocation.nodes)
+            self._ended[at + 1 :] = [each | nodes for each in self._ended[at:]]
+            self._freed[at + 1 :] = [each + count for each in self._freed[at:]]
+            at = len(self._ended)
+        self._changed(at)
+        if busy is not None:
+            self._busy = busy | nodes
         if self._idle is not None:
             self._idle &= ~held.nodes
 
@@ -456,7 +487,7 @@ class Board:
         if completing:
             self.completing |= held.nodes
         self._changed()
-        self._idle, self._ended = None, [0]
+        self._idle = None
 
     def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
         """Return the same nodes with other free capacity and other running jobs."""
@@ -541,6 +572,10 @@ class Board:
         needed = self._needed(job, nodes, ended)
         if needed is None:
             return None
+        return self.release(nodes, needed)
+
+    def release(self, nodes: int, needed: int) -> Plan:
+        """Return the end of the round in which at least so many ends are released, as far as they free these nodes."""
         running, ends, count = self.running, self.ends, len(self.running)
         window, first, released, last = WINDOW, 0, 0, running[0]
         while True:
@@ -568,7 +603,7 @@ class Board:
         if not high or not self._fits_after(high, job, nodes):
             return None
         if self.alike(job.shape) and job.where is ANYWHERE and not job.wishes.switches:
-            ended, idle = self._ended_after(high), self._idle_after(0) & nodes
+            (ended, _), idle = self.freed(high), self._idle_after(0) & nodes
             wanted, busy = job.request.processors - idle.bit_count(), nodes & ~idle
             return max(bisect_left(ended, wanted, 0, high, key=lambda each: (each & busy).bit_count()), 1)
         while low < high:
@@ -676,13 +711,17 @@ class Board:
         """Return the nodes of one core that are free after the first ends."""
         if self._idle is None:
             self._idle = mask_of(self.table.free[0] >= 1)
-        return self._idle | self._ended_after(released)[released] if released else self._idle
+        return self._idle | self.freed(released)[0][released] if released else self._idle
 
-    def _ended_after(self, released: int) -> list[int]:
-        """Return the nodes that no, one, two, ... ends free, of so many ends at least."""
-        found = self._ended
-        last, up = found[-1], self.up
-        for held in self.running[len(found) - 1 : released]:
-            last |= held.nodes & up
-            found.append(last)
-        return found
+    def freed(self, released: int) -> tuple[list[int], list[int]]:
+        """Return the nodes of one core that no, one, two, ... ends free, so many ends at least, and their numbers."""
+        found, counts = self._ended, self._freed
+        if released >= len(found):
+            last, count, up = found[-1], counts[-1], self.up
+            for held in self.running[len(found) - 1 : released]:
+                nodes = held.nodes & up
+                last |= nodes
+                count += len(held.allocation.nodes) if nodes == held.nodes else nodes.bit_count()
+                found.append(last)
+                counts.append(count)
+        return found, counts

@@ -27,6 +27,7 @@ def main_cycle(
     preemption: Preemption | None = None,
     note: Callable[[], None] = lambda: None,
     partitions: Collection[str] = (),
+    cut: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
     """Yield the starts of one run of the main loop, and the jobs that make way; whoever asks has made each at once.
 
@@ -49,6 +50,8 @@ def main_cycle(
         others, or a licence is not free
     partitions
         the names of the partitions of all places, if the loop may end once all are closed
+    cut
+        called where a run that is not full ends for its depth
     """
     closed: set[tuple[str, Board]] = set()  # reservations of the platform are boards of their own
     full_reservations: set[tuple[str, Board]] = set()
@@ -63,8 +66,10 @@ def main_cycle(
             of_partition[name] += 1
             if of_partition[name] > settings.partition_job_depth:
                 continue
-        if not full and tested > settings.default_queue_depth:
-            return
+        if tested > settings.default_queue_depth:
+            cut()
+            if not full:
+                return
         tested += 1
         own = job.reservation
         if (name, board) in closed if own is None else (own.name, board) in full_reservations:

@@ -16,6 +16,7 @@ import attrs
 from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.slurm.accounts import Accounts
+from simmodel.policies.slurm.alike import AlikeCycle
 from simmodel.policies.slurm.backfill import BackfillCycle
 from simmodel.policies.slurm.clocks import BackfillClock, GivenClock, LoopClock, MainClock, Turn
 from simmodel.policies.slurm.holds import Records
@@ -36,6 +37,8 @@ from simmodel.work.job import OVER
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.options import ClusterOptions
+    from simmodel.policies.slurm.board import Pending
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["Slurm", "SlurmTiming"]
@@ -112,6 +115,11 @@ class _Events(Observer):
         self.events: list[tuple[float, Run | None]] = []
         self.submitted: list[LiveJob] = []  # the jobs that were: all, or those with options
         self.cancelled: list[LiveJob] = []
+
+    @property
+    def now(self) -> float:
+        """The present instant (s)."""
+        return float(self._env.now)
 
     def job_submitted(self, job: LiveJob, /) -> None:
         """Note when a job was submitted, and its place in the order of submissions."""
@@ -214,10 +222,13 @@ class Slurm(Policy):
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
-        self._settled: dict[bool, float] = {}  # the loops (main: True) that started nothing since a change, and when
+        self._settled: dict[str, float] = {}  # when main, full or backfill runs started nothing
+        self._cut = False  # whether the last run of the main loop would end for its depth
+        self._quiet = False  # whether the coming runs of both loops change nothing until something happens
         self._versions: list[int] = []  # of the places, at the last cycle
         self._last_cycle = 0.0, False, False  # of the backfill loop: how long it took (s), if it changed, marked nodes
-        self._noted = False  # whether the last run of the main loop changed jobs
+        self._kept: AlikeCycle | None = None  # the last cycle of the backfill loop, if another may go on from it
+        self._noted = self._full_noted = False  # whether the last run, and full run, of the main loop changed jobs
         self._long = 0  # how many cycles of the backfill loop have taken longer than slurmctld lets them
 
     @classmethod
@@ -341,6 +352,8 @@ class Slurm(Policy):
 
     def state(self) -> Any:
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
+        if self._events is not None:
+            self._pass_to(self._events.now, self._events.events)
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
@@ -392,6 +405,7 @@ class Slurm(Policy):
             yield from self._cycle(view, None)
             self._backfill.over(*self._last_cycle)
         self._idle = not view.waiting.count
+        self._quiet = self._rests(view)
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
 
@@ -414,10 +428,12 @@ class Slurm(Policy):
 
     def _next(self, waiting: bool, now: float) -> float:
         """Return the next instant at which there is something to decide (s)."""
-        found = (
-            min(self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run) if waiting else inf
-        )
-        found = min(found, self._records.next_turn, self._calendar.next(now) if waiting else inf)
+        found = self._records.next_turn
+        if self._quiet:
+            found = min(found, self._changes_at(now))
+        elif waiting:
+            found = min(found, self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run)
+            found = min(found, self._calendar.next(now))
         if self._scans is not None:
             ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
             first = min(*ends, self._stops.next_end, inf)
@@ -426,10 +442,51 @@ class Slurm(Policy):
             found = min(found, self._scans.next(False).at if first <= now else first)
         return found
 
+    def _rests(self, view: View) -> bool:
+        """Whether no run of a loop changes anything until a job is submitted or ends, or the limit of one has passed.
+
+        Time alone starts nothing here: there are no options of jobs, accounts, windows, preemption or scans.
+        """
+        if self._idle or len(self._settled) < 3 or not self._places.counted or self._scans is not None:
+            return False
+        if self._completing.some or self._completing.next_run < inf or self._stops.some:
+            return False
+        if [place.version for place in view.places] != self._versions or any(place.windows for place in view.places):
+            return False
+        now = view.now
+        return all(self.settled(now, turn) for turn in (None, Turn(now), Turn(now, full=True)))
+
+    def _changes_at(self, now: float) -> float:
+        """Return the instant (s) from which on runs may change something though nothing happens."""
+        return min([self._holds_until(), *(board.ends[0] for board in self._places.boards.values() if board.ends)])
+
+    def _pass_to(self, now: float, events: list[tuple[float, Run | None]]) -> None:
+        """Pass over the runs before an instant (s) that changed nothing, and the submissions that woke no loop."""
+        while self._quiet:
+            main, backfill = self._main.next(True), self._backfill.next(True)
+            at = min(main.at, backfill.at)
+            if at >= now or (events and events[0][0] <= at and events[0][1] is not None):
+                return
+            if events and events[0][0] <= at:
+                submitted, _ = events.pop(0)
+                for clock in (self._main, self._backfill):
+                    clock.ask(submitted)
+                    clock.pass_to(at)
+            elif main.at <= at:
+                self._main.ran(main)
+                if main.full:
+                    self._noted = self._full_noted
+                if self._noted:
+                    self._backfill.ask(at)
+            else:
+                self._backfill.ran(backfill)
+                self._backfill.over(*self._last_cycle)
+
     def _note(self, view: View, now: float) -> None:
         """Note what has happened since the last decision, in order."""
         clocks = (self._main, self._backfill)
         events = self._events.events if self._events is not None else []
+        self._pass_to(now, events)
         idle = self._idle
         for at, run in events:
             for clock in clocks:
@@ -495,6 +552,8 @@ class Slurm(Policy):
         if versions != self._versions or self._stops.some or begins:
             self._settled.clear()
         if self.settled(now, turn):
+            if turn is not None and turn.full:
+                self._noted = self._full_noted
             return
         if self._running.renew(now, self._completing, plain=waiting.plain):
             waiting.renew(self._running.held)
@@ -507,15 +566,13 @@ class Slurm(Policy):
             queue = [job for job in queue if job.job.past is None or not job.job.past.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
-        kinds = None
-        usual = waiting.plain and not self.reservations and not any(place.windows for place in view.places)
-        if usual and self._preemption is None and not self.timing.test and len(self._places.boards) == 1:
-            kinds = waiting.kinds
-        cycle = BackfillCycle(queue, self.settings, now, self._preemption, kinds, self.timing.test)
+        cycle: BackfillCycle | AlikeCycle | None = None
+        loop: Iterator[tuple[Pending, Allocation | Victims | str]]
         if turn is None:
+            cycle = self._backfill_cycle(view, queue)
             loop = cycle.starts()
         else:
-            self._noted = False
+            self._noted = self._cut = False
             loop = main_cycle(
                 queue,
                 self.settings,
@@ -523,6 +580,7 @@ class Slurm(Policy):
                 preemption=self._preemption,
                 note=self._note_reason,
                 partitions=self._places.names,
+                cut=self._note_cut,
             )
         changed = False
         for job, given in loop:
@@ -540,7 +598,7 @@ class Slurm(Policy):
             waiting.started(job, runs=first.run is not None)
             if first.run is not None:
                 self._running.started(job, first.run, now, allocation)
-        if turn is not None:
+        if cycle is None:
             self._noted = self._noted or changed
         else:
             self._last_cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
@@ -549,15 +607,40 @@ class Slurm(Policy):
         after = [place.version for place in view.places]
         if after != versions or self._completing.some:
             self._settled.clear()
-        elif turn is None or not turn.full:
-            self._settled[turn is not None] = now
+        elif turn is None:
+            self._settled["backfill"] = now
+        else:
+            self._settled |= dict.fromkeys(["full" if turn.full else "main"] if self._cut else ["full", "main"], now)
+            if turn.full or not self._cut:
+                self._full_noted = self._noted
         self._versions = after
+
+    def _backfill_cycle(self, view: View, queue: Sequence[Pending]) -> BackfillCycle | AlikeCycle:
+        """Return a cycle of the backfill loop: the last one, if it can go on."""
+        waiting, now, kept = self._queue, view.now, self._kept
+        self._kept = None
+        usual = waiting.plain and waiting.alike and len(self._places.boards) == 1 and not self.timing.test
+        usual = usual and self._preemption is None and self.accounts is None and not self.reservations
+        settings = self.settings
+        if settings.bf_min_age_reserve or settings.bf_min_prio_reserve or not usual:
+            return BackfillCycle(queue, settings, now, self._preemption, self.timing.test)
+        up = queue[0].board.up
+        if any(place.windows for place in view.places) or any(up & nodes != up for nodes in waiting.nodes):
+            return BackfillCycle(queue, settings, now, self._preemption, self.timing.test)
+        if kept is None or not kept.goes_on(queue, now, waiting.kinds):
+            kept = AlikeCycle(queue, settings, now, waiting.kinds)
+        self._kept = kept
+        return kept
 
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of priority/multifactor again, if it is time."""
         if self._queue.calculate(now):
             self._settled.clear()
             self._backfill.ask(now)
+
+    def _note_cut(self) -> None:
+        """Note that a run of the main loop ends for its depth, unless it is full."""
+        self._cut = True
 
     def _note_reason(self) -> None:
         """Note that the main loop has noted why a job waits."""
@@ -569,7 +652,8 @@ class Slurm(Policy):
         What runs holds its nodes until it ends, and plans depend on the ends of limits. Once a limit has passed they
         move, so that later jobs may start. Plans begin and end at multiples of ``bf_resolution``, and limits last whole
         minutes: once time has passed such an instant, a job may no longer end before a plan, move, and leave its room
-        to a later one. Full runs of the main loop are not left out.
+        to a later one, unless the last cycle knows for how long its plans hold. A full run of the main loop is not left
+        out after one that was cut.
         """
         if turn is None and self._preemption is None and self._places.counted:
             if any(board.ends and board.ends[0] <= now for board in self._places.boards.values()):
@@ -582,10 +666,25 @@ class Slurm(Policy):
             not self._queue.plain and any(job.wishes.timed for job in self._queue.jobs)
         ):
             return False
+        if turn is not None and turn.full:
+            return "full" in self._settled and self._timeless
         if turn is not None:
-            return not turn.full and True in self._settled
+            return "main" in self._settled
+        return "backfill" in self._settled and now < self._holds_until()
+
+    @property
+    def _timeless(self) -> bool:
+        """Whether time alone lets no job start: no options of jobs, accounts, reservations, windows or preemption."""
+        if not self._queue.plain or self.accounts is not None or self.reservations or self._preemption is not None:
+            return False
+        return not self.settings.multifactor and not any(board.closures for board in self._places.boards.values())
+
+    def _holds_until(self) -> float:
+        """Return the instant (s) until which the plans of the last backfill cycle hold."""
+        if self._kept is not None:
+            return self._kept.valid
         step = gcd(60, self.settings.bf_resolution)
-        return False in self._settled and int(now) // step == int(self._settled[False]) // step
+        return int(self._settled["backfill"]) // step * step + step
 
 
 _NEED_ACCOUNTS = {

@@ -226,6 +226,10 @@ class Queue:
         the jobs, sorted, and how many there are by width and limit
     plain
         whether no job had options, licences, a past or several partitions so far
+    alike
+        whether all jobs so far asked for nodes of one core, all alike
+    nodes
+        the sets of nodes, as bits, of the partitions of all jobs so far
     """
 
     def __init__(
@@ -245,7 +249,8 @@ class Queue:
         self._quotas = quotas
         self.jobs: list[Pending] = []
         self.kinds: Counter[Kind] = Counter()
-        self.plain = True
+        self.plain = self.alike = True
+        self.nodes: set[int] = set()
         self._known: dict[LiveJob, Pending] = {}
         self._begun: list[Pending] = []  # jobs that the present cycle has started
         self._arrays: dict[str, Array] = {}
@@ -369,6 +374,8 @@ class Queue:
             self.kinds[kind_of(pending)] += 1
             special = job in self._known or begin or past is not None or request.consumables
             self.plain = self.plain and not (special or wishes is not NOTHING)
+            self.alike = self.alike and board.alike(pending.shape)
+            self.nodes.add(site.nodes)
             self._known[job] = pending
 
     def _number(self, job: LiveJob) -> int:

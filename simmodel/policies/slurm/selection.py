@@ -434,21 +434,20 @@ def choose_alike(usable: int, wanted: int) -> int:
     if usable.bit_count() < wanted:
         return 0
     # the largest runs, until one is enough for what is missing
-    nodes = np.flatnonzero(flags_of(usable, usable.bit_length()))
-    ends = np.append(np.flatnonzero(nodes[1:] - nodes[:-1] != 1) + 1, len(nodes))
-    firsts = np.concatenate(([0], ends[:-1]))
-    lengths = ends - firsts
+    flags = flags_of(usable << 1, usable.bit_length() + 2)
+    edges = np.flatnonzero(flags[1:] != flags[:-1])
+    firsts, lengths = edges[::2], edges[1::2] - edges[::2]
     order = np.argsort(-lengths, kind="stable")
-    firsts, lengths = firsts[order], lengths[order]
-    missing = wanted - np.cumsum(lengths) + lengths
-    whole = int(np.argmax(lengths >= missing))
-    least = int(missing[whole])
+    sums = lengths[order].cumsum()
+    whole = int(sums.searchsorted(wanted))
+    least = wanted - int(sums[whole - 1]) if whole else wanted
+    lengths = lengths[order]
     last = int(lengths[lengths >= least][-1])  # the smallest that is enough; of several the first
-    at = int(np.argmax(lengths == last)) if last < lengths[whole] else whole
-    flags = np.zeros(int(nodes[-1]) + 1, dtype=np.bool_)
-    for first, count in zip(firsts[:whole].tolist(), lengths[:whole].tolist(), strict=True):
-        flags[nodes[first] : nodes[first] + count] = True
-    first = int(nodes[firsts[at]])
+    at = int((-lengths).searchsorted(-last)) if last < lengths[whole] else whole
+    flags[:] = False
+    for first, count in zip(firsts[order[:whole]].tolist(), lengths[:whole].tolist(), strict=True):
+        flags[first : first + count] = True
+    first = int(firsts[order[at]])
     flags[first : first + least] = True
     return mask_of(flags)
 

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from simmodel import Job, simulate
+from simmodel import Job, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.policies.slurm.backfill import BackfillCycle, kind_of
+from simmodel.policies.slurm.alike import AlikeCycle
+from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.main_loop import main_cycle
+from simmodel.policies.slurm.policy import Batch, Slurm
 from simmodel.policies.slurm.selection import Shape, choose, choose_alike, nodes_in
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
@@ -64,34 +66,101 @@ def cluster(seed: int, settings: SlurmConf) -> tuple[Board, list[Pending], list[
     return board, queue, running
 
 
-def backfill(seed: int, settings: SlurmConf, *, short: bool) -> Found:
-    board, queue, running = cluster(seed, settings)
-    kinds = Counter([kind_of(job) for job in queue]) if short else None
-    cycle = BackfillCycle(queue, settings, NOW, None, kinds)
+def kinds_of(queue: list[Pending]) -> Counter[Kind]:
+    return Counter([kind_of(job) for job in queue])
+
+
+def outcome(cycle: AlikeCycle | BackfillCycle, board: Board, now: int) -> Found:
     starts = []
     for job, given_nodes in cycle.starts():
         allocation = cast(Allocation, given_nodes)
         board.table.take(allocation)
-        board.started(Held.of(NOW + job.limit, len(running) + job.number, allocation))
+        board.started(Held.of(now + job.limit, 1000 + job.number, allocation))
         starts.append((job.number, allocation.numbers))
     return Found(starts, bool(starts) or cycle.moved or cycle.marked, cycle.marked)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        SlurmConf(),
-        SlurmConf(bf_max_job_test=5),
-        SlurmConf(bf_max_job_test=4, bf_window=30, bf_node_space_size=9),
-        SlurmConf(bf_node_space_size=6, bf_window_linear=60),
-        SlurmConf(bf_max_job_user=3, bf_max_job_test=7),
-        SlurmConf(bf_window=5, bf_resolution=300, bf_max_job_start=2),
-    ],
-    ids=lambda settings: str(settings.changed()),
-)
+def backfill(seed: int, settings: SlurmConf, *, short: bool) -> Found:
+    board, queue, _ = cluster(seed, settings)
+    cycle = AlikeCycle(queue, settings, NOW, kinds_of(queue)) if short else BackfillCycle(queue, settings, NOW)
+    return outcome(cycle, board, NOW)
+
+
+SETTINGS = [
+    SlurmConf(),
+    SlurmConf(bf_max_job_test=5),
+    SlurmConf(bf_max_job_test=4, bf_window=30, bf_node_space_size=9),
+    SlurmConf(bf_node_space_size=6, bf_window_linear=60),
+    SlurmConf(bf_max_job_user=3, bf_max_job_test=7),
+    SlurmConf(bf_window=5, bf_resolution=300, bf_max_job_start=2),
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: str(settings.changed()))
 def test_a_cycle_that_ends_early_starts_the_same_jobs(settings: SlurmConf) -> None:
     for seed in range(up_to(120, 30)):
         assert backfill(seed, settings, short=True) == backfill(seed, settings, short=False), seed
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: str(settings.changed()))
+def test_a_cycle_goes_on_where_the_last_one_has_ended(settings: SlurmConf) -> None:
+    """After some seconds, and with more jobs, it starts the jobs and tells the changes that a new cycle does."""
+    went_on = 0
+    for seed in range(150):
+        board, queue, _ = cluster(seed, settings)
+        first = queue[: len(queue) * 2 // 3 + 1]
+        cycle = AlikeCycle(first, settings, NOW, kinds_of(first))
+        if outcome(cycle, board, NOW).starts:
+            continue
+        for delay in np.cumsum(np.random.default_rng(seed).choice([1, 30, 60, 300], 4)).tolist():
+            board.pass_to(NOW + delay)
+            if not cycle.goes_on(queue, NOW + delay + 0.5, kinds_of(queue)):
+                break
+            went_on += 1
+            again, same_queue, _ = cluster(seed, settings)
+            again.pass_to(NOW + delay)
+            expected = outcome(BackfillCycle(same_queue, settings, NOW + delay), again, NOW + delay)
+            found = outcome(cycle, board, NOW + delay)
+            assert found == expected, (seed, delay)
+            if found.starts:
+                break
+    assert went_on > 10
+
+
+def test_a_cycle_goes_on_only_while_its_plans_hold() -> None:
+    """One node is free until the first job is planned at NOW + 600: a job of 300 s can have it for 299 s more.
+
+    The plan of the first job holds until the first end; a job that ends or starts makes all plans void.
+    """
+    settings = SlurmConf()
+
+    def made() -> tuple[Board, list[Pending], AlikeCycle]:
+        board = Board(NodeTable(np.ones((3, 2))), settings)
+        held = Held.of(NOW + 600, 0, Allocation.alike((0,), 1))
+        board.table.take(held.allocation)
+        board.renew(NOW, [held])
+        site = Site(SlurmPartition(name="batch"), 0b11)
+        queue = [
+            Pending(cast(Any, SimpleNamespace(state="waiting")), Request(width), board, site, limit, 0.0, 0.0, number)
+            for number, (width, limit) in enumerate([(2, 600), (1, 300)])
+        ]
+        cycle = AlikeCycle(queue[:1], settings, NOW, kinds_of(queue[:1]))
+        assert not list(cycle.starts())
+        return board, queue, cycle
+
+    for delay, starts in ((299, [1]), (300, [])):
+        board, queue, cycle = made()
+        board.pass_to(NOW + delay)
+        assert cycle.goes_on(queue, NOW + delay, kinds_of(queue))
+        assert [job.number for job, _ in cycle.starts()] == starts
+        assert cycle.tested == 1 + len(starts)
+    board, queue, cycle = made()
+    board.pass_to(NOW + 600)
+    assert not cycle.goes_on(queue, NOW + 600, kinds_of(queue))
+    board, queue, cycle = made()
+    assert not cycle.goes_on(queue[1:], NOW + 30, kinds_of(queue[1:]))
+    board.ended(board.running[0], release=True)
+    assert not cycle.goes_on(queue, NOW + 30, kinds_of(queue))
 
 
 def test_a_cycle_ends_once_none_left_can_start() -> None:
@@ -104,7 +173,7 @@ def test_a_cycle_ends_once_none_left_can_start() -> None:
     site = Site(SlurmPartition(name="batch"), 0b1111)
     job = cast(Any, SimpleNamespace(state="waiting"))
     queue = [Pending(job, Request(4 if not i else 1), board, site, 3600, 0.0, 0.0, i) for i in range(400)]
-    cycle = BackfillCycle(queue, settings, NOW, None, Counter([kind_of(each) for each in queue]))
+    cycle = AlikeCycle(queue, settings, NOW, kinds_of(queue))
     assert not list(cycle.starts())
     assert (cycle.tested, cycle.marked) == (1, True)
 
@@ -121,7 +190,7 @@ def test_jobs_for_which_no_node_is_left_are_not_counted_as_tested() -> None:
     for number, (width, limit) in enumerate([(2, 2 * 86400), (1, 3600), (1, 3600), (1, 300)]):
         job = cast(Any, SimpleNamespace(state="waiting"))
         queue.append(Pending(job, Request(width), board, site, limit, 0.0, 0.0, number))
-    cycle = BackfillCycle(queue, settings, NOW, None, Counter([kind_of(each) for each in queue]))
+    cycle = AlikeCycle(queue, settings, NOW, kinds_of(queue))
     assert [job.number for job, _ in cycle.starts()] == [3]
 
 
@@ -215,3 +284,72 @@ def test_counted_processors_are_nodes_of_one_core(seed: int) -> None:
     policy = ("slurm", "slurm(bf_interval=10, completing=1)", "slurm(CompleteWait=8, bf_max_job_test=5)")[seed % 3]
     counted, named = (simulate(platform, jobs, policy).jobs["start"].tolist() for platform in (24, nodes))
     assert counted == named
+
+
+class Thorough(Slurm):
+    """Wakes for each run of both loops, and plans each cycle anew."""
+
+    def attach(self, system: Batch) -> None:
+        super().attach(system)
+        self.forget()
+
+
+def random_jobs(seed: int) -> list[Job]:
+    """Return 60 jobs for 24 processors, in bursts with long pauses; some depend on others."""
+    rng = np.random.default_rng(seed)
+    limits = rng.choice(rng.choice([60, 300, 1800, 3600, 14400], 3), 60).astype(float)
+    pauses = rng.choice([0.0, 1.0, 40.0, 3000.0], 60) * rng.choice([1.0, 5.0])
+    return [
+        Job(
+            id=i + 1,
+            submit=float(at),
+            run=float(limit * part),
+            requested=float(limit),
+            processors=int(width),
+            dependencies=[int(rng.integers(1, i + 1))] if i and rng.random() < 0.1 else [],
+        )
+        for i, (at, limit, part, width) in enumerate(
+            zip(
+                np.cumsum(rng.uniform(0, 2, 60) * pauses),
+                limits,
+                rng.choice([0.01, 0.5, 0.99, 1.0], 60),
+                rng.choice([1, 1, 2, 8, 20], 60),
+                strict=True,
+            )
+        )
+    ]
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_left_out_starts_nothing(seed: int) -> None:
+    """Neither wake-ups nor plans that are left out change a start."""
+    names = ("", "bf_interval=10", "bf_max_job_test=4, default_queue_depth=3", "bf_resolution=300, sched_interval=20")
+    given_policy = Slurm.of(**dict(each.split("=") for each in names[seed % 4].split(", ") if each))
+    thorough = Thorough(given_policy.settings)
+    found, expected = (
+        simulate(24, random_jobs(seed), each).jobs["start"].tolist() for each in (given_policy, thorough)
+    )
+    assert found == expected
+
+
+def test_no_loop_wakes_while_nothing_can_change() -> None:
+    """A job waits for a day: the loops look once or twice after each submission."""
+    simulation = start(8, [Job(id=1, run=86400, processors=8), Job(id=2, submit=5, run=60, processors=1)], "slurm")
+    simulation.run()
+    assert simulation.result().jobs["start"].tolist()[1] > 86400
+    assert simulation.system.scheduler.calls < 20
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("until", np.linspace(50, 9000, 12).tolist())
+def test_a_simulation_continues_while_no_loop_wakes(until: float) -> None:
+    jobs = [job for job in random_jobs(7) if not job.dependencies]
+    whole = simulate(24, jobs, "slurm").jobs
+    starts = dict(zip(whole["job"].tolist(), whole["start"].tolist(), strict=True))
+    simulation = start(24, jobs, "slurm")
+    simulation.run(until=until)
+    again = simulate(simulation.snapshot(), policy="slurm").jobs
+    found = dict(zip(again["job"].tolist(), again["start"].tolist(), strict=True))
+    assert found
+    assert found == {job: starts[job] for job in found}
