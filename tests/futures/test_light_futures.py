@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 
 from simmodel.environment import Environment
@@ -54,6 +55,38 @@ def test_a_future_is_what_the_simulation_goes_on_to_do(policy: str, platform: Cl
     later = dict(zip(table["job"].tolist(), table["start"].tolist(), strict=True))
     assert len(found.starts) > 20
     assert {job: at for job, _, at in found.starts} == {job: at for job, at in later.items() if job not in begun}
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("policy", ["slurm", "slurm(completing=2)", "slurm(bf_interval=7, sched_interval=20)"])
+@pytest.mark.parametrize("platform", [NODES, 16], ids=["nodes", "processors"])
+@pytest.mark.parametrize("seed", [4, *range(3)])
+def test_policy_slurm_continues_from_any_instant(seed: int, platform: ClusterSpec | int, policy: str) -> None:
+    """Also where nothing waits, and where no run of a loop changes anything for long."""
+    random = Random(seed)
+    given = sorted(
+        [attrs.evolve(job, submit=random.uniform(0, 1500)) for job in jobs(seed)], key=lambda job: job.submit
+    )
+    if platform == 16:
+        given = [Job(id=job.id, submit=job.submit, processors=job.processors, run=job.run, requested=job.requested)
+                 for job in given]  # fmt: skip
+    whole = Cluster(Environment(), platform, policy)
+    whole.replay(given)
+    whole.env.run()
+    starts = whole.result().jobs["start"]
+    for cut in (random.uniform(0, 600), random.uniform(600, 1500), random.uniform(1500, 2500)):
+        first = Cluster(Environment(), platform, policy)
+        first.replay(given)
+        first.env.run(until=cut)
+        later = Cluster.from_snapshot(Environment(cut), first.snapshot())
+        later.env.run()
+        table = later.result().jobs
+        found = dict(zip(table["job"].tolist(), table["start"].tolist(), strict=True))
+        expected = zip(whole.result().jobs["job"].tolist(), starts.tolist(), strict=True)
+        for job, at in expected:
+            assert at < cut or found[job] == at, (job, cut)
+        first.env.run()
+        assert first.result().jobs["start"].tolist() == starts.tolist()
 
 
 class Behind(Policy, Observer):

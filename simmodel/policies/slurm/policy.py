@@ -353,10 +353,15 @@ class Slurm(Policy):
     def state(self) -> Any:
         """Return what the next runs of both loops, and the next scan of limits, depend on."""
         if self._events is not None:
-            self._pass_to(self._events.now, self._events.events)
+            now, events = self._events.now, self._events.events
+            self._pass_to(now, events)
+            while events and events[0][1] is not None:  # ends while nothing waits bring no decision
+                self._note_event(*events.pop(0), now)
         values = [each for clock in self._all() for each in clock.values]
         clocks = [None if abs(each) == inf else each for each in values]
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
+        if self._quiet:  # what the runs to come bring is then as the last ones did
+            found["quiet"] = {"cycle": list(self._last_cycle), "noted": [self._noted, self._full_noted]}
         for each in (self._records, self._completing, self._priorities, self._running):
             found |= each.state()
         if self._quotas is not None:
@@ -374,6 +379,12 @@ class Slurm(Policy):
                 (-inf if was == -inf else inf) if (each := next(given)) is None else float(each) for was in clock.values
             ]
         self._idle = bool(values["idle"])
+        quiet = values.get("quiet")
+        self._quiet = quiet is not None
+        if quiet is not None:
+            seconds, changed, marked = quiet["cycle"]
+            self._last_cycle = float(seconds), bool(changed), bool(marked)
+            self._noted, self._full_noted = map(bool, quiet["noted"])
         for each in (self._records, self._completing, self._priorities, self._running, self._stops):
             each.restore(values)
         if self._quotas is not None:
@@ -489,22 +500,7 @@ class Slurm(Policy):
         self._pass_to(now, events)
         idle = self._idle
         for at, run in events:
-            for clock in clocks:
-                if idle:
-                    clock.pass_to(at)
-                clock.ask(at)
-                if run is None:  # noted late if the job depends on others: a run since then has changed nothing
-                    clock.pass_to(now)
-            if run is None:
-                continue
-            if self._priorities.charges is not None:
-                self._calculate(at)
-            held = self._running.ended(run, at)
-            if run.work.state in OVER:
-                self._queue.left(run.work)
-            nodes = 0 if held is None else held.nodes  # unknown where no cycle has come since a snapshot
-            stopped = held is not None and self._stops.made(held)
-            self._completing.ended(at, run.place.name, nodes, stopped=stopped)
+            self._note_event(at, run, now)
         self._stops.forget_made()
         events.clear()
         if self._events is not None:
@@ -534,6 +530,25 @@ class Slurm(Policy):
             self._settled.clear()
             for clock in clocks:
                 clock.ask(turn.at)
+
+    def _note_event(self, at: float, run: Run | None, now: float) -> None:
+        """Note a submission, or the end of a run, of an instant (s) up to the present one."""
+        for clock in (self._main, self._backfill):
+            if self._idle:
+                clock.pass_to(at)
+            clock.ask(at)
+            if run is None:  # noted late if the job depends on others: a run since then has changed nothing
+                clock.pass_to(now)
+        if run is None:
+            return
+        if self._priorities.charges is not None:
+            self._calculate(at)
+        held = self._running.ended(run, at)
+        if run.work.state in OVER:
+            self._queue.left(run.work)
+        nodes = 0 if held is None else held.nodes  # unknown where no cycle has come since a snapshot
+        stopped = held is not None and self._stops.made(held)
+        self._completing.ended(at, run.place.name, nodes, stopped=stopped)
 
     def _cycle(self, view: View, turn: Turn | None) -> Iterator[Decision]:
         """Run a loop: the main loop at a turn, or the backfill loop."""
