@@ -14,7 +14,7 @@ from simmodel.referee import verify
 from simmodel.testing import check_policy
 from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.shadow import Shadow
-from simmodel.twin.sources.recorder import EventsOf
+from simmodel.twin.sources.log import EventsOf
 from tests.helpers.learning import mixed_log
 
 LOG = mixed_log(80)

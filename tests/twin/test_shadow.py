@@ -12,8 +12,7 @@ from simmodel.metrics.statistics import batch_means
 from simmodel.twin.events import Demand, Ended, Event, JobReport, Passed, Requeued, Started, StateReport, Submitted
 from simmodel.twin.mirror.mirror import Mirror
 from simmodel.twin.shadow import Shadow, shadow_of
-from simmodel.twin.sources.log import RecordedLog
-from simmodel.twin.sources.recorder import EventsOf
+from simmodel.twin.sources.log import EventsOf, RecordedLog
 from simmodel.work.workload import Workload
 
 LOG = lublin(400, 64, seed=5)

@@ -7,7 +7,7 @@ from typing import Any
 from simmodel import Cluster, Environment, Job
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.twin import Event, NodesChanged
-from simmodel.twin.sources.recorder import EventsOf
+from simmodel.twin.sources.log import EventsOf
 
 
 def events_of(cluster: Cluster) -> list[Event]:

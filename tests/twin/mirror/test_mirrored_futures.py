@@ -12,7 +12,7 @@ from simmodel import Cluster, Environment, Job, what_if
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.snapshots import ClusterSnapshot
 from simmodel.twin import Demand, Event, Mirror, Released, Submitted
-from simmodel.twin.sources.recorder import EventsOf
+from simmodel.twin.sources.log import EventsOf
 
 NODES = ClusterSpec(
     partitions=[

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel import Cluster, Environment, Workload
 from simmodel.foundation.errors import ImpossibleWork, Stalled
 from simmodel.twin import Mirror
-from simmodel.twin.sources.recorder import EventsOf
+from simmodel.twin.sources.log import EventsOf
 from tests.helpers.cluster_cases import UNTIL, Case, Restless, cases
 from tests.helpers.examples import up_to
 from tests.helpers.told_events import check

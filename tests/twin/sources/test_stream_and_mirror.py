@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel import Cluster, Environment, Job
 from simmodel.twin import Mirror, StateReport, StreamWriter
 from simmodel.twin.events import Demand, Ended, Event, JobReport, Started, Submitted
-from simmodel.twin.sources.recorder import EventsOf
+from simmodel.twin.sources.log import EventsOf
 from simmodel.twin.sources.stream import StreamSource
 from simmodel.work.job import LiveJob
 from tests.helpers.examples import up_to
