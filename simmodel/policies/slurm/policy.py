@@ -441,7 +441,7 @@ class Slurm(Policy):
         """Return the next instant at which there is something to decide (s)."""
         found = self._records.next_turn
         if self._quiet:
-            found = min(found, self._changes_at(now))
+            found = min(found, self._changes_at())
         elif waiting:
             found = min(found, self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run)
             found = min(found, self._calendar.next(now))
@@ -467,7 +467,7 @@ class Slurm(Policy):
         now = view.now
         return all(self.settled(now, turn) for turn in (None, Turn(now), Turn(now, full=True)))
 
-    def _changes_at(self, now: float) -> float:
+    def _changes_at(self) -> float:
         """Return the instant (s) from which on runs may change something though nothing happens."""
         return min([self._holds_until(), *(board.ends[0] for board in self._places.boards.values() if board.ends)])
 
@@ -634,13 +634,13 @@ class Slurm(Policy):
         """Return a cycle of the backfill loop: the last one, if it can go on."""
         waiting, now, kept = self._queue, view.now, self._kept
         self._kept = None
-        usual = waiting.plain and waiting.alike and len(self._places.boards) == 1 and not self.timing.test
-        usual = usual and self._preemption is None and self.accounts is None and not self.reservations
         settings = self.settings
-        if settings.bf_min_age_reserve or settings.bf_min_prio_reserve or not usual:
-            return BackfillCycle(queue, settings, now, self._preemption, self.timing.test)
-        up = queue[0].board.up
-        if any(place.windows for place in view.places) or any(up & nodes != up for nodes in waiting.nodes):
+        usual = self._plain and waiting.alike and len(self._places.boards) == 1 and not self.timing.test
+        usual = usual and not (settings.bf_min_age_reserve or settings.bf_min_prio_reserve)
+        if usual:
+            up = queue[0].board.up
+            usual = not any(place.windows for place in view.places) and all(up & each == up for each in waiting.nodes)
+        if not usual:
             return BackfillCycle(queue, settings, now, self._preemption, self.timing.test)
         if kept is None or not kept.goes_on(queue, now, waiting.kinds):
             kept = AlikeCycle(queue, settings, now, waiting.kinds)
@@ -690,9 +690,15 @@ class Slurm(Policy):
     @property
     def _timeless(self) -> bool:
         """Whether time alone lets no job start: no options of jobs, accounts, reservations, windows or preemption."""
-        if not self._queue.plain or self.accounts is not None or self.reservations or self._preemption is not None:
+        if not self._plain or self.settings.multifactor:
             return False
-        return not self.settings.multifactor and not any(board.closures for board in self._places.boards.values())
+        return not any(board.closures for board in self._places.boards.values())
+
+    @property
+    def _plain(self) -> bool:
+        """Whether there are no options of jobs, accounts, reservations of the policy or preemption."""
+        others = self.accounts is not None or self.reservations or self._preemption is not None
+        return self._queue.plain and not others
 
     def _holds_until(self) -> float:
         """Return the instant (s) until which the plans of the last backfill cycle hold."""

@@ -10,6 +10,7 @@ from simmodel.policies.slurm.board import Held, Stake
 from simmodel.policies.slurm.fair_share import Bill
 from simmodel.policies.slurm.limits import Counted, billed
 from simmodel.policies.slurm.places import request_of, table_of, windows_of
+from simmodel.policies.slurm.selection import mask_of, nodes_in
 from simmodel.policies.slurm.settings import YEAR
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.nodes import NodePool
@@ -261,11 +262,11 @@ class Running:
         table.add([(held.allocation, -1) for held in found.values()])
         others = [(number, processors, run) for _, number, processors, run in entries if run not in found]
         for number, processors, run in sorted(others, key=self._is_new):
-            free = (table.free[0] > 0).nonzero()[0].tolist()
+            free = mask_of(table.free[0] > 0)
             _, _, had = self._before.get(int(run.work.seq), (0, 0, 0))
-            nodes = [node for node in free if had >> node & 1]
+            nodes = nodes_in(free & had)
             if len(nodes) != processors:
-                nodes = free[:processors]
+                nodes = nodes_in(free)[:processors]
             found[run] = self._found(place, run, number, Allocation.alike(tuple(nodes), 1))
             table.take(found[run].allocation)
         spare = (table.free[0] > 0).nonzero()[0][max(int(place.free), 0) :]

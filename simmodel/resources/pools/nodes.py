@@ -521,9 +521,13 @@ class NodePool(Pool):
             return None
         if allocation is None:
             return self.table.allocate(self.need_of(job))
-        free = self.table.free[:, allocation.nodes]
-        free[0] += [AWAY * self.absences.times_down[node] for node in allocation.nodes.tolist()]
-        return allocation if (free >= allocation.amounts).all() else None
+        return allocation if (self.free_on(allocation.nodes) >= allocation.amounts).all() else None
+
+    def free_on(self, nodes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return cores, GPUs and bytes of memory that no job has on some nodes, down or not, shape (3, n)."""
+        free: NDArray[np.float64] = self.table.free[:, nodes]
+        free[0] += [AWAY * self.absences.times_down[node] for node in nodes.tolist()]
+        return free
 
     def allocate(self, job: LiveJob) -> Allocation | None:
         """Return the allocation that the job would get now, or ``None``; nothing is taken."""

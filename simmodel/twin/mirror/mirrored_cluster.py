@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, InputError
-from simmodel.resources.pools.allocation import AWAY, Allocation
+from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.system import Cluster
@@ -76,7 +76,6 @@ class MirroredCluster:
         self.system.dependencies.forgets = True
         self.no_room: dict[JobKey, None] = {}
         self.uneven: dict[JobKey, None] = {}
-        self._even = True
         self._refused = refused
         self._unlimited = unlimited
         self._jobs: dict[JobKey, _Taken] = {}
@@ -134,14 +133,12 @@ class MirroredCluster:
             for entry in running:
                 self._take_out(entry, "lost")
             self.no_room.clear()
-            self._even = False
-            self._follow_each(reversed(running))
-            self._even = True
+            self._follow_each(reversed(running), even=False)
         self._follow_each(sorted(waiting, key=_number))
 
-    def _follow_each(self, entries: Iterable[Entry]) -> None:
+    def _follow_each(self, entries: Iterable[Entry], *, even: bool = True) -> None:
         for entry in entries:
-            self._follow(entry)
+            self._follow(entry, even=even)
 
     def follow(self, entry: Entry) -> bool:
         """Bring a job, and those that depend on it, to where the ledger has them; return whether that is possible.
@@ -155,7 +152,7 @@ class MirroredCluster:
         followed = [self._follow(each) for each in (entry, *dependents)]
         return all(followed) and not self.uneven
 
-    def _follow(self, entry: Entry) -> bool:
+    def _follow(self, entry: Entry, *, even: bool = True) -> bool:
         wish = self.ledger.wish(entry)
         taken = self._jobs.get(entry.key)
         if taken is not None and taken.job.state in OVER:  # cancelled by the cluster: another job did not succeed
@@ -173,7 +170,7 @@ class MirroredCluster:
         elif live.run is not None and wish == "waiting":
             self.execution.end(live, "requeued")
         if live is not None and wish == "running" and live.run is None:
-            self._start(entry, live)
+            self._start(entry, live, even=even)
         return not self.no_room
 
     def _opened(self, entry: Entry) -> tuple[tuple[int | str, str], ...]:
@@ -256,12 +253,12 @@ class MirroredCluster:
         told = f"now+{begin:.3f},now+{until:.3f}" if 0.001 <= begin < until - 0.001 else f"now+{until:.3f}"
         return f"{options.removesuffix(ON_HOLD)} {ON_HOLD}={told}".strip()
 
-    def _start(self, entry: Entry, live: LiveJob) -> None:
-        """Start a job on the partition and nodes of its start event, if there is room."""
+    def _start(self, entry: Entry, live: LiveJob, *, even: bool) -> None:
+        """Start a job on the partition and nodes of its start event, if there is room; ``even``: for even shares."""
         state = entry.state
         pool, allocation = self._place(state.nodes, state.partition, live)
         shares = [allocation]
-        if allocation is not None and isinstance(pool, NodePool) and not self._even:
+        if allocation is not None and isinstance(pool, NodePool) and not even:
             shares += [] if pool.request_for(live).exclusive else _uneven(allocation, pool)
         for each in shares:
             with suppress(InputError):
@@ -338,10 +335,8 @@ class MirroredCluster:
 
 def _uneven(allocation: Allocation, pool: NodePool) -> Iterator[Allocation]:
     """Yield an allocation on the same nodes if some have too few free cores, and others have those that are missing."""
-    cores = allocation.amounts[0]
-    free = pool.table.free[0, allocation.nodes]
-    free += [AWAY * pool.absences.times_down[node] for node in allocation.nodes.tolist()]
-    held = np.minimum(cores, free)
+    free = pool.free_on(allocation.nodes)[0]
+    held = np.minimum(allocation.amounts[0], free)
     for number, spare in enumerate((free - held).tolist()):
         held[number] += min(spare, allocation.processors - float(held.sum()))
     if held.min() > 0 and held.sum() == allocation.processors:

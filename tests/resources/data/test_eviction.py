@@ -92,6 +92,16 @@ def optimum(trace: list[str], capacity: int) -> int:
     return misses
 
 
+SEEDS = pytest.mark.parametrize(
+    "seeds",
+    [
+        range(30),
+        pytest.param(range(100), marks=pytest.mark.long),
+        pytest.param(range(2000), marks=pytest.mark.exhaustive),
+    ],
+)
+
+
 def drawn_trace(rng: Random) -> tuple[list[str], dict[str, int]]:
     """Draw a trace of uses, the popular ones often, and the sizes of all things."""
     names = [f"f{i}" for i in range(rng.randint(3, 25))]
@@ -101,14 +111,7 @@ def drawn_trace(rng: Random) -> tuple[list[str], dict[str, int]]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        range(30),
-        pytest.param(range(100), marks=pytest.mark.long),
-        pytest.param(range(2000), marks=pytest.mark.exhaustive),
-    ],
-)
+@SEEDS
 def test_storages_evict_as_a_plain_simulation(rule: str, seeds: range) -> None:
     for seed in seeds:
         rng = Random(seed)
@@ -139,14 +142,7 @@ def test_storages_evict_as_a_plain_simulation(rule: str, seeds: range) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        range(30),
-        pytest.param(range(100), marks=pytest.mark.long),
-        pytest.param(range(2000), marks=pytest.mark.exhaustive),
-    ],
-)
+@SEEDS
 def test_memory_pools_evict_as_a_plain_simulation(rule: str, seeds: range) -> None:
     for seed in seeds:
         rng = Random(seed)
@@ -178,14 +174,7 @@ def test_memory_pools_evict_as_a_plain_simulation(rule: str, seeds: range) -> No
             assert [each.name for each in pool.unused()] == [past.name for past in unused]
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        range(30),
-        pytest.param(range(100), marks=pytest.mark.long),
-        pytest.param(range(2000), marks=pytest.mark.exhaustive),
-    ],
-)
+@SEEDS
 def test_no_rule_misses_less_than_beladys(seeds: range) -> None:
     for seed in seeds:
         trace, _ = drawn_trace(Random(seed))
