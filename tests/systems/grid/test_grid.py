@@ -347,3 +347,18 @@ def test_a_job_keeps_its_priority_when_it_is_assigned_again():
     env.run()
     ended = grid.result().jobs["end"].tolist()
     assert sorted(range(4), key=ended.__getitem__) == [3, 2, 1, 0]
+
+
+def test_jobs_that_are_assigned_again_wait_in_the_order_in_which_they_came():
+    """The site got the last one first, and the failure returns all three."""
+    seen = []
+
+    def last_first(view):
+        seen.append((view.now, [job.id for job in view.waiting]))
+        site = view.places[0]
+        yield from [Start(job, site) for job in reversed(list(view.waiting)) if site.can_run(job)]
+
+    outages = [SiteOutageSpec(site="a", at=4, until=6)]
+    spec = GridSpec(sites=[SiteSpec(name="a", cores=2)], outages=outages, retries=1)
+    simulate(spec, [Job(id=name, run=10) for name in "abc"], last_first)
+    assert seen == [(0, ["a", "b", "c"]), (4, ["a", "b", "c"]), (6, ["a", "b", "c"])]
