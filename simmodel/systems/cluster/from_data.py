@@ -218,7 +218,6 @@ class _Builder:
         job.expected = (end - started) * speed
         job.state = "running"
         job.run = run
-        job.started = started
         job.attempts = 1
         for usage in self.cluster.core.usages:
             usage.change(job.user, job.processors, self.now)

@@ -230,6 +230,21 @@ def test_a_job_beyond_the_window_reserves_nothing() -> None:
     assert starts == {1: {1: (1,)}, 60: {}}
 
 
+def test_a_job_that_was_preempted_ends_no_more() -> None:
+    """Of two jobs, the one that would have ended first is stopped: both nodes are free at the end of the other."""
+    cluster = Cluster(2)
+    cluster.runs(NOW + 60, 0)
+    cluster.runs(NOW + 600, 1)
+    cluster.waits(2, 1)
+    cluster.board.renew(NOW, cluster.running)
+    cluster.table.release(cluster.running[0].allocation)
+    cluster.board.stopped(cluster.running[0], completing=False)
+    plan = cluster.board.will_run(cluster.queue[0], 0b11)
+    assert plan is not None
+    assert plan.start == NOW + 600
+    assert cluster.board.later_than(NOW + 60, cluster.queue[0], 0b11)
+
+
 def test_a_reservation_is_floored_to_the_resolution() -> None:
     """The plan begins at NOW + 119, floored to NOW + 60: a job of one minute does not fit before it."""
     fits = {}

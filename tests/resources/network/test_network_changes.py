@@ -29,6 +29,26 @@ def test_bandwidth_changes_and_a_link_fails_and_returns():
     assert transfer.end == 18.5
 
 
+def test_the_load_of_a_link_is_that_after_all_changes_so_far():
+    env = Environment()
+    network = Network(env, [link("a", 100), link("b", 50)])
+
+    def loads():
+        return [network.load(name) for name in "ab"]
+
+    only = network.transfer(1000, route=["a"])
+    assert loads() == [100, 0]
+    over = network.transfer(1000, route=["a", "b"])
+    assert loads() == [100, 50]
+    only.cancel()
+    assert loads() == [50, 50]
+    env.run(until=1)
+    network.set_bandwidth("b", 20)
+    assert loads() == [20, 20]
+    over.cancel()
+    assert loads() == [0, 0]
+
+
 def test_several_changes_of_one_instant_count_as_one():
     env = Environment()
     network = Network(env, [link("a")])

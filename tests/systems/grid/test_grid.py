@@ -212,6 +212,22 @@ def test_a_job_can_be_cancelled_in_every_phase(at, phase):
     assert grid.sites["b"].free == 4
 
 
+def test_an_output_whose_last_byte_was_written_stays_although_its_job_is_cancelled_at_that_instant():
+    """Two outputs are written at once until 15 s; whoever hears that the first job has finished cancels the second."""
+    grid = two("siloed", a={"storage": StorageSpec(capacity=100, write_bandwidth=10)}, files=[])
+
+    class Cancels:
+        def job_finished(self, job, _site):
+            if job is first:
+                grid.cancel(second)
+
+    grid.env.observe(Cancels())
+    first, second = [grid.submit(Job(run=5, outputs=[File(name, 50)]), home="a") for name in "op"]
+    grid.env.run()
+    assert (first.state, second.state, grid.env.now) == ("completed", "cancelled", 15)
+    assert grid.sites["a"].storage.files == {"o": 50, "p": 50}
+
+
 def test_a_job_larger_than_every_host_is_refused_or_rejected():
     site = SiteSpec(name="a", hosts=[NodeSpec(count=4, cores=4)])
     grid = Grid(Environment(), GridSpec(sites=[site]))
