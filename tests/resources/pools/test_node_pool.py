@@ -273,7 +273,7 @@ def test_licences_are_planned_with_the_nodes():
 
 
 def test_a_plan_that_finds_no_other_nodes_stays_where_it_was():
-    """One node is free until a plan of 10 s at 10 s: no other node is free before 50 s, so a long job cannot have it."""
+    """One node is free until a plan of 10 s at 10 s. No other is free before 50 s, so a long job cannot have it."""
     table = NodeTable(np.array([[4.0, 2.0, 2.0], [0] * 3, [0] * 3]))
     ends = [(50, Allocation.of([(node, 2, 0, 0)])) for node in (1, 2)]
     profile = NodeProfile(0, table, ends, need_of=lambda job: job.request)
