@@ -264,6 +264,15 @@ def test_jobs_that_name_no_memory_get_that_of_their_nodes() -> None:
     assert {nodes for _, nodes in placed(spec, jobs[:3], Slurm(named, timing=TIMING)).values()} == {"n1"}
 
 
+def test_a_job_that_asks_for_all_memory_of_a_node_has_it_on_one_core() -> None:
+    spec = cluster("n[1-2]", cores=4, memory="8GiB")
+    jobs = [Job(id=i, submit=0, run=10, requested=60, options=f"--mem{more}") for i, more in enumerate(("=0", "=1G"))]
+    policy = Slurm(SlurmConf(batch_sched_delay=1.0, memory=True), timing=TIMING)
+    found = placed(spec, jobs, policy)
+    assert found[0][0] == found[1][0] < 10
+    assert (found[0][1], found[1][1]) == ("n1", "n2")
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "slurm"])
 def test_exclusive_jobs_get_whole_nodes(policy: str) -> None:
     jobs = [
