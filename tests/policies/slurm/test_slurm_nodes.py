@@ -58,6 +58,10 @@ def test_memory_of_each_core_leaves_fewer_cores() -> None:
     assert choose(free(4, 4, 4), shape, 0b111) == [(0, 2), (1, 2)]
 
 
+def test_nodes_without_memory_have_all_their_cores() -> None:
+    assert choose(np.array([[2.0, 4.0], [0, 0], [0, 0]]), Shape(Request(4)), 0b11) == [(1, 4)]
+
+
 def test_nodes_of_low_weight_come_first() -> None:
     names = [f"n{i}" for i in range(4)]
     layout = Layout(names, 4, [SlurmNodes(names="n[0-1]", weight=9)])

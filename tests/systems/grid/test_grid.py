@@ -106,6 +106,16 @@ def test_a_job_tries_again_at_another_site_when_its_site_fails():
     ]
 
 
+def test_a_result_in_the_middle_of_a_run_says_which_jobs_run_since_when():
+    grid = two("siloed")
+    for _ in range(2):
+        grid.submit(Job(processors=4, run=10), home="a", at=1)
+    grid.env.run(until=5)
+    found = [[row(grid, number)[name] for name in ("status", "state")] for number in range(2)]
+    assert found == [["running", "running"], ["waiting", "queued"]]
+    assert str(grid.result().jobs["start"].tolist()) == "[1.0, nan]"
+
+
 def test_without_retries_the_jobs_of_a_site_that_fails_have_failed():
     grid = two(outages=[SiteOutageSpec(site="a", at=4, until=50)])
     running, waiting = [grid.submit(Job(processors=4, run=10, site="a"), home="a") for _ in range(2)]
