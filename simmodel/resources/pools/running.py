@@ -195,21 +195,30 @@ class RunningIndex:
     """Executions sorted by expected end, then by start, with sums of processors for a fast search.
 
     The entries are in blocks of at most 96, each with the sum of its processors: adding, removing and finding the time
-    at which a number of processors is free cost about the square root of the number of executions.
+    at which a number of processors is free cost about the square root of the number of executions. Until something asks
+    for their order they are in none: a policy without backfilling never does.
     """
 
-    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_sums", "_watchers", "size")
+    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_loose", "_others", "_sums", "_watchers", "size")
+    _blocks: list[list[Entry]]
+    _lasts: list[Entry]  # the greatest entry of each block except the last
+    _sums: list[int]
 
     def __init__(self) -> None:
-        self._blocks: list[list[Entry]] = [[]]
-        self._lasts: list[Entry] = []  # the greatest entry of each block except the last
-        self._sums: list[int] = [0]
+        self._loose: dict[int, Entry] | None = {}  # by start number, until there are blocks
         self.size = 0
         self._count = 0
         self._left: WorkLeft | None = None  # created on first use, as is the next one
         self._elastic: ElasticRuns | None = None
         self._watchers: tuple[Watcher, ...] = ()
         self._others: tuple[Watcher, ...] = ()  # without that of elastic jobs
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_blocks", "_lasts", "_sums") or self._loose is None:
+            raise AttributeError(name)
+        loose, self._loose = self._loose, None  # the order is asked for the first time
+        self._arrange(list(loose.values()))
+        return getattr(self, name)
 
     def __len__(self) -> int:
         return self.size
@@ -248,6 +257,9 @@ class RunningIndex:
         self.size += 1
         for watcher in self._watchers:
             watcher.started(entry)
+        if self._loose is not None:
+            self._loose[number] = entry
+            return
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -268,6 +280,10 @@ class RunningIndex:
             entries.append(entry)
         self.size = len(entries)
         self._count += len(entries)
+        self._loose = None
+        self._arrange(entries)
+
+    def _arrange(self, entries: list[Entry]) -> None:
         entries.sort()
         blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
         self._blocks = blocks
@@ -291,6 +307,9 @@ class RunningIndex:
         self.size -= 1
         for watcher in self._watchers:
             watcher.ended(entry)
+        if self._loose is not None:
+            del self._loose[entry[1]]
+            return
         lasts = self._lasts
         block = self._blocks[0]
         i = 0
