@@ -92,6 +92,11 @@ class Order(Policy):
         places = view.places
         return start_heads(self, view, places[0]) if len(places) == 1 else start_in_order(self, view)
 
+    @property
+    def by_arrival(self) -> bool:
+        """Whether it is first come, first served."""
+        return type(self) is Order and self.key is None
+
     def fresh(self) -> Order:
         """Return the order itself, which has no state."""
         return self

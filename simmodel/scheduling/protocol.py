@@ -550,6 +550,11 @@ class Policy:
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
 
+    @property
+    def by_arrival(self) -> bool:
+        """Whether it starts the first job to arrive as long as that fits, and nothing else: it need not be asked."""
+        return False
+
     @classmethod
     def of(cls, *values: Any, **options: Any) -> Self:
         """Return the policy for a name with parameters, such as ``share(0.6)``; default: call the constructor."""

@@ -201,7 +201,8 @@ class Scheduler:
     reasons
         the reasons that the policy gave with its decisions, in order
     seconds, calls, slowest, decisions
-        wall-clock seconds inside the policy in total, number of calls, longest call (s), number of decisions
+        wall-clock seconds inside the policy in total, number of calls, longest call (s), number of decisions; no
+        seconds if the scheduler need not ask it (:attr:`~simmodel.scheduling.protocol.Policy.by_arrival`)
 
     ``fcfs`` from outside, as a loop:
 
@@ -255,6 +256,7 @@ class Scheduler:
         self._runs = False  # whether a decision was asked for because of running work
         self.wake = env.at_instant_end(self.decide, rank)
         self._queueing = frozenset(place for place in view.places if place.queues)
+        self._by_arrival = chosen.by_arrival and len(view.places) == 1 and not self._queueing
         self._by_event = by_event
         self._external = False
         self.asker: Asker | None = None
@@ -283,13 +285,13 @@ class Scheduler:
 
     def answer_by(self, decide: Callable[[View], Iterable[Decision] | None]) -> None:
         """Take the decisions from a function from now on, in the name of the policy, which has made them before."""
-        self._ask = decide
+        self._ask, self._by_arrival = decide, False
 
     def ask_first(self, asker: Asker | None) -> None:
         """Have another part answer before a question is opened from outside; ``None``: each question is opened."""
         if asker is not self.asker:
             self.asker = asker
-            self._ask = self.policy.decide if asker is None else asker.resume
+            self._ask, self._by_arrival = self.policy.decide if asker is None else asker.resume, False
 
     @property
     def policy_name(self) -> str:
@@ -364,8 +366,33 @@ class Scheduler:
         self._resting = False
         self.wake()
 
+    def _start_first(self, waiting: Any) -> None:
+        """Start the first job that waits as long as it fits, as the policy would if it were asked (hot path)."""
+        place: Any = self.view.places[0]
+        start, count = self._executive.start, 0
+        self._deciding = True
+        try:
+            if place.free > 0:
+                while waiting.count and place.fits(job := waiting.head()):
+                    start(job, place, None)
+                    count += 1
+        except PolicyError as error:
+            raise self._signed(error) from error.__cause__
+        finally:
+            self._deciding = False
+        if waiting.new:
+            waiting.forget_new()
+        self.calls += 1
+        self.decisions += count
+        self.fastest = 0.0
+        for hook in self._decided:
+            hook(self, 0.0, count)
+
     def _ask_policy(self, waiting: Any) -> None:
         """Ask the policy and apply its decisions (hot path)."""
+        if self._by_arrival and not waiting.with_priorities:
+            self._start_first(waiting)
+            return
         clock = perf_counter
         spent = 0.0
         count = 0

@@ -364,10 +364,10 @@ class HostPool(NodePool):
         ValueError
             the job does not fit
         """
-        offered = self._offered
-        named = isinstance(allocation, Allocation)
-        if named and offered is not None and offered[2] is allocation and offered[:2] == (self.version, job):
-            named = False
+        named = False
+        if isinstance(allocation, Allocation):
+            offered = self._offered
+            named = offered is None or offered[2] is not allocation or offered[:2] != (self.version, job)
         hosts = self._hosts
         by_table = self._states is not None and not self._stale
         counts = (hosts is not None and job.request is None and job.past is None) or self._counts(job)

@@ -291,7 +291,7 @@ class Intake:
             raise InputError(f"{self._core.name}: cannot take jobs one by one while it reads a workload in chunks")
         self._core.record_submissions()
         job.seq = seq = self.submitted if number is None else number
-        job.index = seq - self.offset
+        job.index = seq - self.offset if self.offset else seq
         if seq >= self.submitted:
             self.submitted = seq + 1
         self._count_coming(1)
