@@ -11,9 +11,11 @@ from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.policies import Backfill
 from simmodel.policies.multifactor import Multifactor
-from simmodel.policies.ordering import ORDERS, Order, order
-from simmodel.runs.scenario import simulate
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.policies.ordering import FCFS, ORDERS, Order, order
+from simmodel.runs.scenario import simulate, start
 from simmodel.scheduling.column_index import ColumnIndex
+from simmodel.scheduling.protocol import Policy
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.usage import Usage
 from simmodel.work.job import Job, LiveJob
@@ -194,3 +196,41 @@ def test_a_key_that_cannot_be_compared_is_refused(changes, backfill, key):
         PolicyError, match=r"job \d: the key of the order is .*(None|nan).*`requested` is its requested"
     ):
         simulate(4, jobs, rule if backfill is None else Backfill(rule, backfill))
+
+
+class Asked(Policy):
+    """First come, first served, as a policy that must be asked."""
+
+    decides = "jobs"
+
+    def decide(self, view):
+        return FCFS.decide(view)
+
+
+@pytest.mark.parametrize("decide_on", ["instant", "event"])
+@pytest.mark.parametrize("urgent", [False, True])
+@pytest.mark.parametrize("host", [False, True])
+def test_the_scheduler_serves_by_arrival_as_the_policy_would(decide_on, urgent, host):
+    """Jobs of no length, that come together, with an urgent one late, on hosts and on nodes."""
+    assert FCFS.by_arrival
+    assert not Asked().by_arrival
+    rng = np.random.default_rng(8)
+    submit = np.sort(rng.integers(0, 400, 200)).tolist()
+    run = (rng.integers(0, 4, 200) * rng.integers(0, 30, 200)).tolist()
+    wide = rng.choice([1, 2, 5], 200).tolist()
+    rows = enumerate(zip(submit, run, wide, strict=True))
+    jobs = [Job(submit=at, run=s, processors=n, priority=float(urgent and i == 150)) for i, (at, s, n) in rows]
+    spec = PartitionSpec(name="batch", nodes=[NodeSpec(count=2, cores=8)], one_host=host)
+    found = []
+    for each in ("fcfs", Asked()):
+        run_of = start(ClusterSpec(partitions=[spec]), jobs, each, decide_on=decide_on)
+        run_of.run(until=150.0)
+        halfway = run_of.snapshot()
+        run_of.run()
+        scheduler = run_of.system.scheduler
+        result = run_of.result()
+        found.append(
+            (halfway.waiting, halfway.running, result.jobs["start"].tolist(), scheduler.calls, scheduler.decisions)
+        )
+    assert found[0] == found[1]
+    assert max(result.jobs["wait"].tolist()) > 100

@@ -146,7 +146,7 @@ _COLUMNS: dict[str, tuple[str, float]] = {
     "attempts": ("h", 0),
 }
 """The columns: the type of each, and its value in a new line."""
-_LINES = 4096  # by which a ledger without free ones grows
+_LINES = 64  # by which a ledger without free ones grows
 _TYPES = {"d": np.float64, "h": np.int16, "b": np.int8}
 
 
