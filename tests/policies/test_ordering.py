@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
 from simmodel.foundation.errors import InputError, PolicyError
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies import Backfill
 from simmodel.policies.multifactor import Multifactor
-from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.ordering import FCFS, ORDERS, Order, order
 from simmodel.runs.scenario import simulate, start
 from simmodel.scheduling.column_index import ColumnIndex
