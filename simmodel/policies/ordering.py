@@ -72,6 +72,8 @@ class Order(Policy):
         with ``key``
     description
         one line
+    by_arrival
+        whether it is the order of arrival, first come, first served, which the scheduler carries out itself
 
     >>> from simmodel.work import LiveJob
     >>> widest = Order("widest", key=lambda job: -job.processors)
@@ -86,16 +88,16 @@ class Order(Policy):
     changes: bool = attrs.field(default=False, kw_only=True)
     scores: Callable[[float, ColumnIndex], NDArray[np.float64]] | None = attrs.field(default=None, kw_only=True)
     description: str = attrs.field(default="", kw_only=True)
+    by_arrival: bool = attrs.field(init=False, repr=False)
+
+    @by_arrival.default
+    def _by_arrival(self) -> bool:
+        return type(self) is Order and self.key is None
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs in order at each place, until the first that does not fit (hot path)."""
         places = view.places
         return start_heads(self, view, places[0]) if len(places) == 1 else start_in_order(self, view)
-
-    @property
-    def by_arrival(self) -> bool:
-        """Whether it is first come, first served."""
-        return type(self) is Order and self.key is None
 
     def fresh(self) -> Order:
         """Return the order itself, which has no state."""

@@ -515,6 +515,8 @@ class Policy:
     blind
         whether its choices depend on the jobs alone and on nothing that happens at the places, so that these may be
         simulated apart; of the class that says so, not of those derived from it
+    by_arrival
+        whether it starts the job that arrived first as long as it fits, and nothing else: it need not be asked
 
     >>> from simmodel import Start
     >>> class Widest(Policy):
@@ -539,6 +541,7 @@ class Policy:
     draws: bool = True
     at_home: bool = False
     blind: bool = False
+    by_arrival: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -549,11 +552,6 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
-
-    @property
-    def by_arrival(self) -> bool:
-        """Whether it starts the first job to arrive as long as that fits, and nothing else: it need not be asked."""
-        return False
 
     @classmethod
     def of(cls, *values: Any, **options: Any) -> Self:

@@ -228,8 +228,10 @@ class RunningIndex:
     def __getattr__(self, name: str) -> Any:
         if name not in ("_blocks", "_lasts", "_sums") or self._loose is None:
             raise AttributeError(name)
-        loose, self._loose = self._loose, None  # the order is asked for the first time
-        self._arrange(list(loose.values()))
+        entries, self._loose = sorted(self._loose.values()), None  # the order is asked for the first time
+        self._blocks = blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
+        self._lasts = [block[-1] for block in blocks[:-1]]
+        self._sums = [sum([entry[2] for entry in block]) for block in blocks]
         return getattr(self, name)
 
     def __len__(self) -> int:
@@ -273,26 +275,16 @@ class RunningIndex:
             self._split(i)
 
     def fill(self, runs: Iterable[tuple[Held, int]]) -> None:
-        """Add executions, each with its number of processors, to an empty index: in order, but sorted at once."""
-        if self.size or self._watchers or self._left is not None:
+        """Add executions, each with its number of processors; they are sorted at once when their order is asked for."""
+        loose = self._loose
+        if loose is None or self._watchers:
             for run, processors in runs:
                 self.add(run, processors)
             return
-        entries = []
-        for number, (run, processors) in enumerate(runs, self._count + 1):
-            entry = run.entry = (run.expected_end, number, processors, run)
-            entries.append(entry)
-        self.size = len(entries)
-        self._count += len(entries)
-        self._loose = None
-        self._arrange(entries)
-
-    def _arrange(self, entries: list[Entry]) -> None:
-        entries.sort()
-        blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
-        self._blocks = blocks
-        self._lasts = [block[-1] for block in blocks[:-1]]
-        self._sums = [sum([entry[2] for entry in block]) for block in blocks]
+        for run, processors in runs:
+            number = self._count = self._count + 1
+            loose[number] = run.entry = (run.expected_end, number, processors, run)
+        self.size = len(loose)
 
     def _split(self, i: int) -> None:
         block = self._blocks[i]

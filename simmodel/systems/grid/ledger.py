@@ -70,14 +70,11 @@ class GridLedger(Ledger):
     status: array[int]
     attempts: array[int]
 
-    def grow(self, rows: int) -> None:
-        """Prepare for more rows."""
-        self._append(rows)
-        self.rows += rows
-
-    def _append(self, lines: int) -> None:
+    def grow(self, rows: int, lines: int | None = None) -> None:
+        """Prepare for more rows, by default with a line for each."""
         for name, (kind, empty) in _COLUMNS.items():
-            getattr(self, name).extend(array(kind, (empty,)) * lines)
+            getattr(self, name).extend(array(kind, (empty,)) * (rows if lines is None else lines))
+        self.rows += rows
 
     def enter(self, job: BrokeredJob) -> int:
         """Give a job its line, and return it."""
@@ -173,18 +170,17 @@ class StreamedLedger(GridLedger):
         self._lines: dict[int, int] = {}  # by row, of the jobs that are to be written
         self._at: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # the rows asked for last, and their lines
 
-    def grow(self, rows: int) -> None:
-        """Count rows, which take no room before something happens to them."""
-        self.rows += rows
+    def grow(self, rows: int, lines: int | None = 0) -> None:
+        """Prepare for more rows, which take no lines before something happens to them."""
+        super().grow(rows, lines)
 
     def enter(self, job: BrokeredJob) -> int:
         """Give a job a line that is free, and return it."""
         free = self._free
         if not free:
-            first = len(self._jobs)
-            self._append(_LINES)
+            free += range(len(self._jobs), len(self._jobs) + _LINES)
+            self.grow(0, _LINES)
             self._jobs += [None] * _LINES
-            free += range(first + _LINES - 1, first - 1, -1)
         job.line = line = free.pop()
         self._jobs[line] = job
         return line
