@@ -159,3 +159,44 @@ def test_a_job_of_parts_of_nodes_comes_while_a_promise_made_by_counting_whole_no
     ]
     found = simulate(ClusterSpec(partitions=[part]), jobs, "easy").jobs
     assert found["start"].tolist() == [0, 19, 25, 45]
+
+
+def test_a_job_for_whole_nodes_waits_until_they_are_idle_where_others_share_them():
+    """Job 0 has one of four cores of node 0 until 10 s, and job 1 all of node 1 until 30 s. Job 2 wants two whole ones.
+
+    Job 3 wants a whole node for 5 s: the third one is idle, and node 0 is by 10 s, so that job 2 gets these two then.
+    """
+    part = PartitionSpec(nodes=[NodeSpec(count=2, cores=4), NodeSpec(name="other", cores=8)])
+    jobs = [
+        Job(id=0, submit=0, run=10, nodes=1, cores_per_node=1),
+        Job(id=1, submit=0, run=30, nodes=1, cores_per_node=4),
+        Job(id=2, submit=1, run=5, nodes=2, cores_per_node=1, exclusive=True),
+        Job(id=3, submit=2, run=5, nodes=1, cores_per_node=1, exclusive=True),
+    ]
+    runs = simulate(ClusterSpec(partitions=[part]), jobs, "easy").runs
+    held = dict(zip(runs["job"].tolist(), zip(runs["start"].tolist(), runs["nodes"], strict=True), strict=True))
+    assert held == {0: (0, (0,)), 1: (0, (1,)), 2: (10, (0, 2)), 3: (2, (2,))}
+
+
+def test_jobs_for_whole_and_parts_of_shared_nodes_never_hold_a_node_together():
+    for seed in range(12):
+        rng = Random(seed)
+        part = PartitionSpec(nodes=[NodeSpec(count=3, cores=4), NodeSpec(name="other", count=2, cores=8)])
+        jobs = [
+            Job(
+                id=row,
+                submit=rng.randint(0, 60),
+                run=rng.randint(1, 40),
+                requested=rng.randint(40, 80),
+                nodes=rng.randint(1, 3),
+                cores_per_node=rng.randint(1, 4),
+                exclusive=rng.random() < 0.5,
+            )
+            for row in range(25)
+        ]
+        runs = simulate(ClusterSpec(partitions=[part]), jobs, "easy").runs
+        held = list(zip(runs["job"].tolist(), runs["start"], runs["end"], map(set, runs["nodes"]), strict=True))
+        assert len(held) == len(jobs)
+        for job, start, end, nodes in held:
+            others = (each for each in held if jobs[job].exclusive and each[0] != job)
+            assert not any(nodes & on and start < until and since < end for _, since, until, on in others), (seed, job)
