@@ -178,23 +178,37 @@ def test_a_job_for_whole_nodes_waits_until_they_are_idle_where_others_share_them
     assert held == {0: (0, (0,)), 1: (0, (1,)), 2: (10, (0, 2)), 3: (2, (2,))}
 
 
-def test_jobs_for_whole_and_parts_of_shared_nodes_never_hold_a_node_together():
-    for seed in range(12):
+def test_a_job_for_a_whole_host_shares_it_with_none():
+    """Host 0 is for job 0 until 10 s, host 1 for jobs 1 and 2, so that job 3, of four cores, waits, and job 4 with it."""
+    part = PartitionSpec(one_host=True, nodes=[NodeSpec(count=2, cores=4)])
+    whole = {0: True, 4: True}
+    jobs = [Job(id=i, processors=4 if i == 3 else 1, run=10, exclusive=whole.get(i, False)) for i in range(5)]
+    for policy in ("fcfs", "easy", "conservative", "conservative-keep"):
+        found = simulate(ClusterSpec(partitions=[part]), jobs, policy).jobs
+        assert found["start"].tolist() == [0, 0, 0, 10, 10], policy
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "sjf+easy", "conservative", "conservative-keep", "best-fit"])
+@pytest.mark.parametrize("one_host", [False, True])
+def test_jobs_for_whole_and_parts_of_shared_nodes_never_hold_a_node_together(policy: str, one_host: bool):
+    for seed in range(12 if policy == "easy" else 3):
         rng = Random(seed)
-        part = PartitionSpec(nodes=[NodeSpec(count=3, cores=4), NodeSpec(name="other", count=2, cores=8)])
+        kinds = [NodeSpec(count=3, cores=4), NodeSpec(name="other", count=2, cores=8)]
+        part = PartitionSpec(nodes=kinds, one_host=one_host)
         jobs = [
             Job(
                 id=row,
                 submit=rng.randint(0, 60),
                 run=rng.randint(1, 40),
                 requested=rng.randint(40, 80),
-                nodes=rng.randint(1, 3),
-                cores_per_node=rng.randint(1, 4),
                 exclusive=rng.random() < 0.5,
+                **{"processors": rng.randint(1, 4)}
+                if one_host
+                else {"nodes": rng.randint(1, 3), "cores_per_node": rng.randint(1, 4)},
             )
             for row in range(25)
         ]
-        runs = simulate(ClusterSpec(partitions=[part]), jobs, "easy").runs
+        runs = simulate(ClusterSpec(partitions=[part]), jobs, policy).runs
         held = list(zip(runs["job"].tolist(), runs["start"], runs["end"], map(set, runs["nodes"]), strict=True))
         assert len(held) == len(jobs)
         for job, start, end, nodes in held:

@@ -269,7 +269,7 @@ class HostPool(NodePool):
     def request_of(self, spec: Job) -> Request | None:
         """Return a job's request beyond processors, or ``None``."""
         plain = spec.nodes is None or spec.nodes == 1
-        if plain and not (spec.gpus_per_node or spec.memory_per_node or spec.amounts):
+        if plain and not (spec.gpus_per_node or spec.memory_per_node or spec.amounts or spec.exclusive):
             return None
         request = Request.of(spec, exclusive=self.spec.exclusive)
         return request if request.nodes else attrs.evolve(request, nodes=1, cores_per_node=request.processors)
@@ -314,7 +314,7 @@ class HostPool(NodePool):
         return (
             self._choice is not None
             and not self.windows
-            and (request is None or not (request.gpus_per_node or request.memory_per_node))
+            and (request is None or not (request.gpus_per_node or request.memory_per_node or request.exclusive))
             and (job.past is None or not job.past.resumes)
         )
 
@@ -481,7 +481,7 @@ class _OddJobs:
         """Note a job that joins the queue."""
         request = job.request
         if (
-            (request is not None and (request.gpus_per_node or request.memory_per_node))
+            (request is not None and (request.gpus_per_node or request.memory_per_node or request.exclusive))
             or job.expected != job.planned
             or (job.past is not None and job.past.resumes)
         ):
