@@ -4,9 +4,10 @@ Run ``python benchmarks/twin_stream.py [EVENTS]`` (default: 60,000). The server 
 installed, else the embedded one. Machines are noisy: figures are CPU microseconds by the CPU seconds of the yardstick
 beside them (``y``), which is measured in the same run. Limit: 200 an event, read by the thousand.
 
-Measured on one of two busy cores with Redis 7.0, redis-py 8.1: by the thousand 94 an event, of which the source 47; one
-by one 207 to 260, of which the source 124 to 151 (40 for redis-py to read an answer; hiredis, if installed, does
-that in C), and the rest for caches that are cold after each wait. Memory does not grow in the second half of 1,000,000.
+Measured on two busy cores with Redis 7.0, redis-py 8.1, least of five runs: by the thousand 69 an event, of which the
+source 31; one by one 134 (134 to 191 by what else ran), of which the source 73: a send and a receipt 20, the answer 20,
+the event 30. Nearly all of it costs twice as much as by the thousand, as caches are cold after each wait.
+Memory does not grow in the second half of 1,000,000.
 """
 
 from __future__ import annotations

@@ -418,6 +418,20 @@ class Environment(simpy.Environment):
         else:
             super().step()
 
+    def advance(self, to: float) -> None:
+        """Process all events up to an instant (s), its own included, and go on to it: for times that come from outside.
+
+        :meth:`run` would look after the garbage collector each time, which costs more than an event.
+
+        >>> env = Environment(); _ = env.call_at(5, lambda: print("called at", env.now))
+        >>> env.advance(5); env.advance(7.5); env.now
+        called at 5
+        7.5
+        """
+        while self.peek() <= to:
+            self.step()
+        self._now = max(self._now, to)
+
     # ------------------------------------------------------------------ random streams
 
     def rng(self, name: str) -> np.random.Generator:

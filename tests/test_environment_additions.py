@@ -439,3 +439,16 @@ def test_a_known_event_spares_the_look_at_all_wake_ups() -> None:
     env.run()
     assert answers == [False] * 900 + [True] * 100
     assert queue.read <= 1_000 + 100 * 101 / 2  # half a million where each looks at all
+
+
+def test_advance_goes_on_to_an_instant_and_past_all_events_up_to_it() -> None:
+    env = Environment()
+    happened: list[float] = []
+    for at in (3.0, 1.0, 5.0):
+        env.call_at(at, lambda: happened.append(env.now))
+    env.call_at(3.0, lambda: env.call_at(3.0, lambda: happened.append(-env.now)))
+    env.advance(3.0)
+    assert (happened, env.now) == ([1.0, 3.0, -3.0], 3.0)
+    env.advance(2.0)
+    env.advance(4.5)
+    assert (happened, env.now, env.peek()) == ([1.0, 3.0, -3.0], 4.5, 5.0)

@@ -303,6 +303,8 @@ def check_names(job: Job, label: object, queues: Collection[str], partitions: Co
     InputError
         if one is not
     """
+    if job.queue is None and job.partition is None and not job.partitions:
+        return
     several = () if job.partitions == (ANY,) else job.partitions
     named = [("partition", name, partitions) for name in (job.partition, *several)]
     for kind, name, names in (("queue", job.queue, queues), *named):

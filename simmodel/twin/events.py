@@ -416,7 +416,7 @@ def event_of(document: Mapping[str, Any] | str | bytes, source: str | None = Non
     simmodel.foundation.errors.InputError: events.jsonl, line 3: unknown event 'start'; did you mean 'started'? ...
     """
     try:
-        if not isinstance(document, Mapping):
+        if not isinstance(document, (dict, Mapping)):  # in this order: an abstract class costs a call
             try:
                 document = json.loads(document)
             except (ValueError, RecursionError) as error:
@@ -466,11 +466,14 @@ def _at_once(kind: type[Value], values: dict[str, Any]) -> Value | None:
     """
     fields = _FIELDS[kind]
     for name, value in values.items():
-        made, taken = type(value), fields.get(name, ())
-        if made is int and not -_WIDEST < value < _WIDEST:
+        taken = fields.get(name, ())
+        if type(value) is not int:
+            if type(value) not in taken:
+                return None
+        elif not -_WIDEST < value < _WIDEST:
             return None
-        if made not in taken:
-            if made is not int or float not in taken:
+        elif int not in taken:
+            if float not in taken:
                 return None
             values[name] = float(value)
     for name, words in _WORDS[kind].items():

@@ -216,9 +216,7 @@ class Intake:
         index = number - self.offset if row is None else row
         run = spec.seconds()
         limit = spec.requested if spec.requested is not None else run
-        requested, expected, duration = (
-            float(each) for each in planned_seconds(run, limit, core.estimates, core.overrun)
-        )
+        requested, expected, duration = map(float, planned_seconds(run, limit, core.estimates, core.overrun))
         if spec.own_end:
             requested, expected, duration = limit, limit, float("inf")
         name = name_of(spec, number + 1, self._dependencies.known)

@@ -110,13 +110,16 @@ class _State:
         self.partition, self.nodes = None, ()
 
 
+_NOTHING = _State()
+
+
 class Entry:
     """The events and the state of one job.
 
     Attributes
     ----------
-    key, order
-        cluster, id and submission; its place in the order of submission
+    key, id, submit, order
+        cluster, id and submission (s), and the last two; its place in the order of submission
     number
         its number in that order, among all jobs submitted so far; -1: its submission is not known
     state
@@ -127,32 +130,34 @@ class Entry:
         its events that are not settled yet, sorted by (time, rank)
     """
 
-    __slots__ = ("_base", "_document", "_settled", "facts", "key", "number", "order", "state", "superseded")
+    __slots__ = (
+        "_base",
+        "_document",
+        "_settled",
+        "facts",
+        "id",
+        "key",
+        "number",
+        "order",
+        "state",
+        "submit",
+        "superseded",
+    )
 
     def __init__(self, key: JobKey) -> None:
         self.key = key
-        _, id, submit = key
-        self.order: Order = (submit, natural_order(id), isinstance(id, str))
+        _, self.id, self.submit = key
+        self.order: Order = (self.submit, natural_order(self.id), isinstance(self.id, str))
         self.number = -1
         self.superseded = False
         self.facts: list[tuple[float, int, JobEvent]] = []
         self.state = _State()
-        self._base = _State()  # before the facts
+        self._base = _NOTHING  # before the facts; never changed, only replaced
         self._document: dict[str, Plain] | None = None  # until something is told
         self._settled = float("-inf")  # the instant up to which facts are in the base
 
     def __repr__(self) -> str:
         return f"<job {self.id} of {self.submit:g} s: {self.state.phase}>"
-
-    @property
-    def id(self) -> int | str:
-        """The id of the job."""
-        return self.key[1]
-
-    @property
-    def submit(self) -> float:
-        """The instant of its submission (s)."""
-        return self.key[2]
 
     @property
     def alive(self) -> bool:
@@ -216,7 +221,7 @@ class Entry:
         if self._document is None:
             facts: list[Plain] = [event.document() for _, _, event in self.facts]
             self._document = {"job": self.id, "submit": self.submit, "facts": facts}
-            if self._base != _State():
+            if self._base != _NOTHING:
                 self._document |= {"base": _document_of(self._base, self.key), "settled": self._settled}
         return self._document | {"number": self.number}
 

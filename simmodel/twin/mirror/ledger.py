@@ -77,11 +77,12 @@ class Ledger:
             self._unknown.pop(key, None)
             moved = self._give_number(entry)
             changed = [*self._supersede(entry), entry]  # its id must be free before it comes in
-        if entry.request is not request and request is not None:
+        if request is not None and entry.state.request is not request:
             self._drop_dependencies(entry, request)
-        if entry.alive:
+        alive = entry.alive
+        if alive:
             self._note_dependencies(entry)
-        if entry.alive != before or not known:
+        if alive != before or not known:
             self._file(entry)
         return changed, moved
 

@@ -160,10 +160,10 @@ class Mirror(Shown):
         if why is not None:
             self.refused.count(why)
             return False
+        self.advance(event.time)
         return self._take(event)
 
     def _take(self, event: Event) -> bool:
-        self.advance(event.time)
         if isinstance(event, JobEvent):
             return self._apply_to_job(event)
         if isinstance(event, NodesChanged):
@@ -201,8 +201,10 @@ class Mirror(Shown):
             self._taken = None
         if live is not None and changed:
             live.advance(self.now)
-            followed = [live.follow(entry) for entry in changed]
-            if not all(followed):
+            followed = True
+            for entry in changed:
+                followed &= live.follow(entry)
+            if not followed:
                 self._forget_live()
         return bool(changed)
 

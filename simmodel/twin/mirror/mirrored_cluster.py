@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,12 +89,7 @@ class MirroredCluster:
 
     def advance(self, time: float) -> None:
         """Let announced windows begin and end up to an instant (s), its own included."""
-        env = self.env
-        while env.peek() <= time:
-            env.step()
-        if time > env.now:
-            env.event_at(time)  # run() would look after the garbage collector each time, which costs more than an event
-            env.step()
+        self.env.advance(time)
 
     # ------------------------------------------------------------------ jobs
 
@@ -149,8 +143,10 @@ class MirroredCluster:
         for each in dependents:
             if self.ledger.wish(each) == "out":
                 self._take_out(each, "cancelled")
-        followed = [self._follow(each) for each in (entry, *dependents)]
-        return all(followed) and not self.uneven
+        followed = self._follow(entry)
+        for each in dependents:
+            followed &= self._follow(each)
+        return followed and not self.uneven
 
     def _follow(self, entry: Entry, *, even: bool = True) -> bool:
         wish = self.ledger.wish(entry)
@@ -261,11 +257,13 @@ class MirroredCluster:
         if allocation is not None and isinstance(pool, NodePool) and not even:
             shares += [] if pool.request_for(live).exclusive else _uneven(allocation, pool)
         for each in shares:
-            with suppress(InputError):
+            try:
                 self.execution.start(live, pool, each, since=state.started)
-                if each is not allocation:
-                    self.uneven[entry.key] = None
-                return
+            except InputError:
+                continue
+            if each is not allocation:
+                self.uneven[entry.key] = None
+            return
         self._take_out(entry, None)
         self.no_room[entry.key] = None
 
