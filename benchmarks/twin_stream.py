@@ -4,9 +4,9 @@ Run ``python benchmarks/twin_stream.py [EVENTS]`` (default: 60,000). The server 
 installed, else the embedded one. Machines are noisy: figures are CPU microseconds by the CPU seconds of the yardstick
 beside them (``y``), which is measured in the same run. Limit: 200 an event, read by the thousand.
 
-Measured on two busy cores with Redis 7.0, redis-py 8.1, least of five runs: by the thousand 69 an event, of which the
-source 31; one by one 134 (134 to 191 by what else ran), of which the source 73: a send and a receipt 20, the answer 20,
-the event 30. Nearly all of it costs twice as much as by the thousand, as caches are cold after each wait.
+Measured on two busy cores with Redis 7.0, redis-py 8.1, three runs: by the thousand 63 to 82 an event, of which
+the source 36 to 47; one by one 144 to 222, of which the source 83 to 137 (40 for redis-py to read an answer; hiredis,
+if installed, does that in C), and the rest for caches that are cold after each wait.
 Memory does not grow in the second half of 1,000,000.
 """
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from ssl import SSLCertVerificationError, SSLEOFError, SSLError, SSLSyscallError, SSLZeroReturnError
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["RedisSettings", "StreamWriter", "entry_of", "event_of_entry", "stream_key"]
 
 
-_FEW = 4096  # bytes
 _SCHEMES = ("redis", "rediss", "unix")
 _LONGEST_PASSWORD = 4096
 
@@ -114,7 +112,7 @@ class RedisSettings(Fields):
             as for :meth:`client`
         """
         pool = self.client().connection_pool
-        made: Connection = pool.connection_class(**pool.connection_kwargs, parser_class=_parser())
+        made: Connection = pool.connection_class(**pool.connection_kwargs)
         return made
 
     def client(self, *, alone: bool = False) -> Redis:
@@ -249,86 +247,6 @@ def _credentials(user: str | None, password: Callable[[], str | None]) -> Any:
             return (found,) if user is None else (user, found)
 
     return Credentials()
-
-
-@cache
-def _parser() -> type:
-    """Return the parser of answers: redis-py's own if it is in C (hiredis), else one that takes half of its time."""
-    from redis.connection import DefaultParser
-    from redis.exceptions import ConnectionError as Lost, InvalidResponse
-    from redis.utils import HIREDIS_AVAILABLE
-
-    if HIREDIS_AVAILABLE:
-        return DefaultParser
-
-    class Parser(DefaultParser):  # type: ignore[misc, valid-type]
-        """Reads answers through a buffered file."""
-
-        def on_connect(self, connection: Connection) -> None:
-            super().on_connect(connection)
-            self._file = self._sock.makefile("rb", 2**16)
-
-        def on_disconnect(self) -> None:
-            if self._sock is not None:
-                self._file.close()
-            super().on_disconnect()
-
-        def read_response(self, disable_decoding: bool = False, timeout: object = None) -> Any:
-            here = self._file.peek()
-            entries = _few_entries(here) if len(here) < _FEW else None
-            if entries is None:
-                return self._values(1)[0]
-            self._file.read(len(here))
-            return entries
-
-        def _values(self, count: int) -> list[Any]:
-            readline, read = self._file.readline, self._file.read
-            found: list[Any] = []
-            for _ in range(count):
-                line = readline()
-                if line[-1:] != b"\n":
-                    raise Lost("Connection closed by server.")
-                kind = line[:1]
-                if kind == b"$" and (size := int(line[1:])) >= 0:
-                    text = read(size + 2)
-                    if len(text) < size + 2:
-                        raise Lost("Connection closed by server.")
-                    found.append(text[:-2])
-                elif kind == b"*" and (size := int(line[1:])) >= 0:
-                    found.append(self._values(size))
-                elif kind in (b"$", b"*"):
-                    found.append(None)
-                elif kind == b":":
-                    found.append(int(line[1:]))
-                elif kind == b"+":
-                    found.append(line[1:-2])
-                elif kind == b"-":
-                    found.append(self.parse_error(line[1:-2].decode(errors="replace")))
-                    if isinstance(found[-1], Lost):
-                        raise found[-1]
-                else:
-                    raise InvalidResponse(f"Protocol Error: {line[:-2]!r}")
-            return found
-
-    return Parser
-
-
-def _few_entries(answer: bytes) -> list[Any] | None:
-    """Return the value of an answer to XREAD that is all here; ``None`` if it is another, or its texts have lines."""
-    lines, entries, at = answer.split(b"\r\n"), [], 5
-    try:
-        key, told = lines[3], []
-        for _ in range(min(int(lines[4][1:]), len(lines))):
-            end = at + 4 + 2 * int(lines[at + 3][1:])
-            id, fields = lines[at + 2], lines[at + 5 : end : 2]
-            told.append(b"*2\r\n$%d\r\n%b\r\n*%d\r\n" % (len(id), id, len(fields)))
-            told += [b"$%d\r\n%b\r\n" % (len(text), text) for text in fields]
-            entries.append([id, fields])
-            at = end
-    except (IndexError, ValueError):
-        return None
-    whole = b"*1\r\n*2\r\n$%d\r\n%b\r\n*%d\r\n%b" % (len(key), key, len(entries), b"".join(told))
-    return [[key, entries]] if whole == answer else None  # the only answer that is written so
 
 
 _decode = json.JSONDecoder().raw_decode

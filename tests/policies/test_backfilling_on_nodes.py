@@ -179,7 +179,7 @@ def test_a_job_for_whole_nodes_waits_until_they_are_idle_where_others_share_them
 
 
 def test_a_job_for_a_whole_host_shares_it_with_none():
-    """Host 0 is for job 0 until 10 s, host 1 for jobs 1 and 2, so that job 3, of four cores, waits, and job 4 with it."""
+    """Host 0 is for job 0 until 10 s, host 1 for jobs 1 and 2, so job 3 waits, of four cores, and job 4 with it."""
     part = PartitionSpec(one_host=True, nodes=[NodeSpec(count=2, cores=4)])
     whole = {0: True, 4: True}
     jobs = [Job(id=i, processors=4 if i == 3 else 1, run=10, exclusive=whole.get(i, False)) for i in range(5)]

@@ -1,12 +1,9 @@
 """Entries of a stream: every event comes back from its entry, and nothing that a stream can hold stops the reader."""
 
 import json
-import socket
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import example, given, strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel.foundation.errors import InputError
 from simmodel.twin.events import (
@@ -21,7 +18,7 @@ from simmodel.twin.events import (
     StateReport,
     Submitted,
 )
-from simmodel.twin.streams import StreamWriter, _few_entries, _parser, entry_of, event_of_entry, stream_key
+from simmodel.twin.streams import StreamWriter, entry_of, event_of_entry, stream_key
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 instants = st.floats(-1e300, 1e300)
@@ -111,81 +108,3 @@ def test_huge_and_deep_values_are_refused_or_kept() -> None:
         assert sentence is not None
         assert sentence.isprintable()
         assert len(sentence) < 500
-
-
-# ---------------------------------------------------------------------- answers of a server
-
-
-def written(value: Any) -> bytes:
-    """Return a value as a server writes it."""
-    if isinstance(value, list):
-        return b"*%d\r\n%b" % (len(value), b"".join(map(written, value)))
-    if isinstance(value, bytes):
-        return b"$%d\r\n%b\r\n" % (len(value), value)
-    return b":%d\r\n" % value if isinstance(value, int) else value.encode()
-
-
-lumps = st.binary(max_size=30) | st.sampled_from([b"", b"\r\n", b"a\r\n$3\r\nb", b"*1", b"\r", b"\n\r", b"x" * 5000])
-entries = st.lists(st.tuples(lumps, st.lists(lumps, max_size=6)).map(list), max_size=4)
-answers = st.recursive(
-    lumps
-    | st.integers(-9, 9)
-    | st.sampled_from(["$-1\r\n", "*-1\r\n", "+OK\r\n", "-NOPERM no\r\n", "-LOADING it\r\n"]),
-    lambda inside: st.lists(inside, max_size=4),
-    max_leaves=20,
-)
-
-
-def answer(parser: Callable[..., Any], packets: list[bytes]) -> str:
-    """Return the answer, or the error, that a parser of redis-py reads from packets before the connection closes."""
-    from redis.connection import Encoder
-
-    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with near, far:
-        reader = parser(socket_read_size=2**16)
-        reader.on_connect(SimpleNamespace(_sock=near, socket_timeout=1.0, encoder=Encoder("utf-8", "strict", False)))
-        for packet in packets:
-            far.send(packet)
-        far.shutdown(socket.SHUT_WR)
-        try:
-            found = repr([reader.read_response() for _ in range(2)])
-        except Exception as error:
-            found = repr(error)
-        reader.on_disconnect()
-    return found
-
-
-@given(
-    st.tuples(lumps, entries).map(lambda each: [list(each)]) | answers,
-    st.lists(st.integers(0, 400), max_size=4),
-    st.booleans(),
-)
-@example([[b"simmodel:alps", [[b"17-0", [b"kind", b"passed", b"time", b"9"]]]]], [], False)
-@example([[b"simmodel:alps", [[b"17-0", [b"kind", b"pas\r\n\r\nsed"]]]]], [40, 41], True)
-def test_answers_are_read_as_by_redis_py(value: Any, cuts: list[int], whole: bool) -> None:
-    from redis.connection import DefaultParser
-
-    sent = (written(value) + b"+OK\r\n")[: None if whole else -3]
-    ends = [*sorted({each for each in cuts if 0 < each < len(sent)}), len(sent)]
-    packets = [sent[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
-    assert answer(_parser(), packets) == answer(DefaultParser, packets)
-
-
-@given(st.tuples(lumps, entries.filter(bool)).map(list), st.integers(0, 200), st.integers(0, 255))
-def test_a_few_entries_are_read_at_once_only_if_they_are_nothing_else(
-    value: list[Any], place: int, letter: int
-) -> None:
-    sent = written([value])
-    assert _few_entries(sent) in (None, [value])
-    assert _few_entries(sent[: -1 - place % len(sent)]) is None
-    changed = bytearray(sent)
-    changed[place % len(sent)] = letter
-    found = _few_entries(bytes(changed))
-    assert found is None or written(found) == changed
-
-
-def test_entries_alone_are_read_at_once() -> None:
-    value = [b"simmodel:alps", [[b"17-0", [b"kind", b"passed", b"cluster", b"alps", b"time", b"9"]]]]
-    assert _few_entries(written([value])) == [value]
-    others = [b"", b"*-1\r\n", b"+OK\r\n", b"-ERR no\r\n", written([[b"k", []], [b"m", []]]), written([[1]])]
-    assert [_few_entries(each) for each in others] == [None] * len(others)
