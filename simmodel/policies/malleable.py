@@ -30,9 +30,10 @@ INFINITY = float("inf")
 
 new_resize = partial(tuple.__new__, Resize)  # a third of the cost of Resize(work, processors)
 
-Blocked: TypeAlias = "tuple[int, LiveJob, int, float, int]"
-"""Why no job started: the version of the place, the head, the processors that are free or can be given up, when the
-head fits (s; infinite: no other job is as narrow as that), and the processors left beside it then."""
+Room: TypeAlias = "tuple[int, float, int]"
+"""The processors that are free or can be given up, when the head fits (s), and the processors left beside it then.
+
+If all jobs are wider than that, the instant is infinite: it was not asked for."""
 
 
 def equal_shares(limits: Sequence[tuple[int, int]], total: int) -> list[int]:
@@ -86,7 +87,7 @@ class Malleable(Policy):
 
     def __init__(self, order: GivenOrder = FCFS) -> None:
         self.order = Easy(order).order
-        self._blocked: Blocked | None = None
+        self._blocked: tuple[int, LiveJob, int, float, int] | None = None  # version of the place, head, its Room
 
     def forget(self) -> None:
         """Discard the state of the last decision: another policy has decided since."""
@@ -96,18 +97,15 @@ class Malleable(Policy):
         """Start jobs and give idle processors to running ones, at each place."""
         if len(view.places) > 1:
             return at_each_place(view, self._at)
-        place, last = view.places[0], self._blocked
-        if last is not None and last[0] == place.version and place.simple and self._stands(view, last):
-            return ()
-        return self._at(view, place)
-
-    def _stands(self, view: View, last: Blocked) -> bool:
-        """Whether no job can start, because the only changes since are new jobs that do not fit."""
+        place, last, waiting = view.places[0], self._blocked, view.waiting
+        if last is None or last[0] != place.version or not place.simple:
+            return self._at(view, place)
         _, head, room, at, extra = last
-        waiting, limit = view.waiting, at - view.env._now
+        limit = at - view.env._now
         if limit <= 0 or waiting.by(self.order).head() is not head:
-            return False
-        return not [job for job in waiting.new if job.width <= room and (job.planned <= limit or job.width <= extra)]
+            return self._at(view, place)
+        new = [job for job in waiting.new if job.width <= room and (job.planned <= limit or job.width <= extra)]
+        return self._at(view, place) if new else ()
 
     def _floor(self, job: LiveJob) -> int:
         """Return the processors that a job keeps."""
@@ -150,10 +148,8 @@ class Malleable(Policy):
                 return head
         return None
 
-    def _behind(
-        self, view: View, place: Pool, head: LiveJob
-    ) -> Generator[Decision, None, tuple[int, float, int] | None]:
-        """Start other jobs that do not delay the head; return why none did, as in :data:`Blocked`."""
+    def _behind(self, view: View, place: Pool, head: LiveJob) -> Generator[Decision, None, Room | None]:
+        """Start other jobs that do not delay the head; return what kept them if none does."""
         lanes = view.waiting.at(place).lanes(self.order)
         spare = self._spare(place)
         room = place.free + spare

@@ -202,8 +202,8 @@ class StreamedRecorder(JobRecorder):
 
     def _later(self) -> Iterator[_Later]:
         """Yield the executions on identified nodes that are not written yet."""
-        for each in Stretch.each(self._stretches):
-            yield _Later(each.row, each.start, each.end, each.place, each.nodes)
+        for row, _, start, end, place, _, _, nodes, *_ in zip(*Stretch.columns(self._stretches), strict=True):
+            yield _Later(row, start, end, place, nodes)
         for row, grant in self._on_nodes.items():
             start = self._resumed.get(row, self._start[row])
             if row not in self._suspended and np.isfinite(start):
@@ -226,12 +226,12 @@ class StreamedRecorder(JobRecorder):
             part._suspended = {number[row] for row in self._suspended if row in number}
             self._suspended -= number.keys()
         if self._stretches:
-            kept, self._stretches = [*Stretch.each(self._stretches)], []
-            for each in kept:
-                if each.row in number:
-                    part._stretches += each._replace(row=number[each.row])
+            kept, self._stretches = zip(*Stretch.columns(self._stretches), strict=True), []
+            for row, *rest in kept:
+                if row in number:
+                    part._stretches += (number[row], *rest)
                 else:
-                    self._stretches += each
+                    self._stretches += (row, *rest)
         return part
 
     # ------------------------------------------------------------------ the record without its rows

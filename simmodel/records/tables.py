@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -158,13 +158,7 @@ class Stretch(NamedTuple):
         >>> Stretch.columns([*Stretch(0, 1, 2.0, 3.0, "a", 4, "resized", None, True), *range(10)])[:3]
         [[0, 0], [1, 1], [2.0, 2]]
         """
-        width = len(cls._fields)
-        return [flat[i::width] for i in range(width)]
-
-    @classmethod
-    def each(cls, flat: list[Any]) -> Iterator[Stretch]:
-        """Yield the stretches that stand one after another in a list."""
-        return map(cls._make, zip(*[iter(flat)] * len(cls._fields), strict=True))
+        return [flat[i :: len(cls._fields)] for i in range(len(cls._fields))]
 
 
 Stretches: TypeAlias = "list[list[Any]]"

@@ -952,10 +952,10 @@ class LiveJob(LiveWork):
         if past._whole is not None:
             self.plan(*past._whole)
 
-    def suspend(self, now: float, held: Any, speed: float = 1.0) -> None:
+    def suspend(self, now: float, held: Any, speed: float = 1.0, longer: float = 1.0) -> None:
         """Record that it was suspended at ``now`` (s), to resume with the resources that it held.
 
-        The work done is the elapsed seconds times the ``speed`` of its nodes.
+        The work done is the elapsed seconds times the ``speed`` of its nodes; that left takes ``longer`` times as long.
         """
         past = self.remember()
         started = past.last_start = float(self.started)  # type: ignore[arg-type]
@@ -967,7 +967,10 @@ class LiveJob(LiveWork):
         if past._whole is None:
             past._whole = self.planned, self.expected, self._duration
         done = elapsed * speed
-        self.plan(max(0.0, self.planned - done), max(0.0, self.expected - done), max(0.0, self._duration - done))
+        planned, expected, left = self.planned - done, self.expected - done, self._duration - done
+        self.planned = self._planned = planned * longer if planned > 0.0 else 0.0
+        self.expected = self._expected = expected * longer if expected > 0.0 else 0.0
+        self._duration = left * longer if left > 0.0 else 0.0
 
 
 class Brokered(LiveJob):

@@ -38,26 +38,11 @@ class MalleableJob(LiveJob):
 
         ``speed``: that of the nodes on which it ran.
         """
-        past = self.remember()
-        started = past.last_start = float(self.started)  # type: ignore[arg-type]
-        elapsed = now - started
-        if past.attempt_start is None:
-            past.attempt_start = started
-        past.executed += float(elapsed)
-        past.resumes = None
-        if past._whole is None:
-            past._whole = self.planned, self.expected, self._duration
-        self.started = now
-        done, longer = elapsed * speed, self.elastic.longer(self.processors, processors)
-        self.processors = self._processors = self.width = processors
+        self.suspend(now, None, speed, self.elastic.longer(self.processors, processors))
+        self.processors = self._processors = self.width = processors  # resume_at, inlined
         if self.request is not None:
             self._ask_for(processors)
-        left = self.planned - done
-        self.planned = self._planned = left * longer if left > 0.0 else 0.0
-        left = self.expected - done
-        self.expected = self._expected = left * longer if left > 0.0 else 0.0
-        left = self._duration - done
-        self._duration = left * longer if left > 0.0 else 0.0
+        self.started = now
 
     def begin_at(self, processors: int, now: float) -> None:
         """Prepare its start now (s) at another size than the preferred one."""
