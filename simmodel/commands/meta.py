@@ -115,7 +115,7 @@ def with_ties(name: str, ties: str | None) -> str:
     from simmodel.policies.mapping import Lowest
     from simmodel.scheduling.registry import policy
 
-    if ties is None or "ties=" in name or not isinstance(policy(name), Lowest):
+    if ties is None or "ties=" in name or not isinstance(policy(name, ("places", "systems")), Lowest):
         return name
     return f"{name.removesuffix(')')}, ties={ties})" if name.endswith(")") else f"{name}(ties={ties})"
 

@@ -368,7 +368,7 @@ def chosen_policy(options: argparse.Namespace) -> tuple[Any, str]:
     if not given:
         name = "easy" if options.policy is None else options.policy
         see_working_folder(name)
-        policy(name)
+        policy(name, ("jobs",))
         return name, name
     if options.policy is not None:
         raise InputError(f"--policy and --{given[0].replace('_', '-')} exclude each other")

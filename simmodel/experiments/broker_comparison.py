@@ -99,7 +99,7 @@ def compare_brokers(
     >>> print(both.by("processors")["change"])
     [-0.66666667 -0.66666667]
     """
-    chosen = labelled(brokers, "broker", "brokers", check=policy_of)
+    chosen = labelled(brokers, "broker", "brokers", check=lambda each: policy_of(each, ("places", "systems")))
     if isinstance(repeat, int):
         seeds = replication_seeds(repeat, seed) if repeat > 1 else [seed]
     else:

@@ -17,7 +17,7 @@ from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.replication import Replications, numbers_of
 from simmodel.experiments.runs import Runs, check_shared_options
 from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
-from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.metrics.report import metric_text
@@ -307,7 +307,7 @@ class Exploration(Shown):
         def written(value: float) -> str:
             if metric in MACHINE_METRICS and unit is not None:
                 return machine_text(metric, value, unit)
-            return metric_text(metric, value) if metric in JOB_METRICS else f"{value:.4g}"
+            return metric_text(metric, value) if metric in JOB_METRICS else figures(value, 4)
 
         if not isfinite(found.mean):
             return "-"

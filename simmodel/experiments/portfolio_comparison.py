@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.experiments.replication import replicate
 from simmodel.experiments.runs import Run, simulated
-from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
@@ -166,7 +166,7 @@ class PortfolioComparison(Shown):
         for row in self.table.rows():
             cells = [_text(axis, row[axis]) for axis in self.chart.axes]
             share = "" if row["started"] != row["started"] else f"{100 * row['started']:.0f} %"
-            rows.append([row["policy"], *cells, f"{row['area']:.2f}", f"{row['score']:.4g}", share])
+            rows.append([row["policy"], *cells, f"{row['area']:.2f}", figures(row["score"], 4), share])
         return rows
 
     def document(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class PortfolioComparison(Shown):
 def _text(measure: str, value: float) -> str:
     if MEASURES[measure][0] == "s":
         return duration(value)
-    return f"{100 * value:.1f} %" if measure == "utilisation" else f"{value:.3g}"
+    return f"{100 * value:.1f} %" if measure == "utilisation" else figures(value)
 
 
 # ---------------------------------------------------------------------- many workloads
@@ -304,13 +304,14 @@ class PortfolioReplications(Shown):
         rows = [["", what, "interval", "portfolio less this", "interval", "lower in", "started", "area"]]
         for row in self.table(what).rows():
             name, own = row["policy"], row["policy"] == "portfolio"
+            less = [figures(row[key], 4, "+") for key in ("difference", "difference_low", "difference_high")]
             rows.append(
                 [
                     name,
-                    f"{row['mean']:.4g}",
-                    f"{row['low']:.4g} to {row['high']:.4g}",
-                    "" if own else f"{row['difference']:+.4g}",
-                    "" if own else f"{row['difference_low']:+.4g} to {row['difference_high']:+.4g}",
+                    figures(row["mean"], 4),
+                    f"{figures(row['low'], 4)} to {figures(row['high'], 4)}",
+                    "" if own else less[0],
+                    "" if own else f"{less[1]} to {less[2]}",
                     "" if own else f"{100 * row['better']:.0f} %",
                     "" if own else f"{100 * self.samples[f'started {name}'].mean():.0f} %",
                     f"{self.samples[f'area {name}'].mean():.2f}",

@@ -121,7 +121,7 @@ def read_cgsim(
     name = document["Grid_Name"].text() if "Grid_Name" in document else "grid"
     grid = GridSpec(name=name, sites=given.sites, network=network, files=given.files, core_speed=given.reference)
     if jobs is None and custom is not None and "jobs_file" in custom:
-        jobs = folder / custom["jobs_file"].text()
+        jobs = _named(custom, "jobs_file", folder)
     workload = None
     if jobs is not None:
         most = _count(custom) if custom is not None else None
@@ -135,7 +135,11 @@ def read_cgsim(
 
 
 def _named(document: Value, key: str, folder: Path) -> Path:
-    return folder / document[key].text()
+    """Return the path that a configuration names, relative to its folder."""
+    path = folder / document[key].text()
+    if not path.exists():
+        raise document[key].wrong(f"must be a file, got {path}, which does not exist")
+    return path
 
 
 def _count(custom: Value) -> int | None:

@@ -56,13 +56,23 @@ def text_table(rows: Cells, left: int | range = 1, indent: int = 0) -> list[str]
     return lines
 
 
+def figures(value: float, most: int = 3, sign: str = "") -> str:
+    """Return a number with at most some figures, or as a whole number if that has more; with separators.
+
+    >>> figures(2.03456), figures(61_742.5), figures(999.7), figures(1475.37, 6), figures(0.000123456, 4)
+    ('2.03', '61,742', '1,000', '1,475.37', '0.0001235')
+    """
+    whole = 10.0**most - 0.5 <= abs(value) < 1e15
+    return f"{value:{sign},.0f}" if whole else f"{value:{sign},.{most}g}"
+
+
 def texts(values: Iterable[object]) -> list[str]:
     """Return the values of a row as cells: floats with four figures, other values as they print.
 
     >>> texts(["easy", 3, 0.123456])
     ['easy', '3', '0.1235']
     """
-    return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+    return [figures(value, 4) if isinstance(value, float) else str(value) for value in values]
 
 
 def counted(count: int, noun: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Cells, Fields, Shown, counted
+from simmodel.foundation.display import Cells, Fields, Shown, counted, figures
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.metrics.statistics import Interval, mean_interval
 from simmodel.scheduling.objectives import MEASURES, measure
@@ -364,7 +364,7 @@ class Sample(Shown):
     __hash__ = None  # type: ignore[assignment]
 
     def _cells(self) -> Cells:
-        rows = [[name, f"{value:.6g}"] for name, value in self.measures.items()]
+        rows = [[name, figures(value, 6)] for name, value in self.measures.items()]
         return [["measure", "value"], *rows, ["unstarted", str(self.unstarted)]]
 
     def __repr__(self) -> str:
@@ -466,8 +466,8 @@ class Outcome(Shown):
     def _cells(self) -> Cells:
         if not self.counted:
             return [["status", self.status], ["reason", self.reason]]
-        rows = [[name, f"{value:.6g}"] for name, value in self.measures.items()]
-        return [["measure", "value"], ["score", f"{self.score:.6g}"], *rows, ["unstarted", f"{self.unstarted:g}"]]
+        rows = [[name, figures(value, 6)] for name, value in self.measures.items()]
+        return [["measure", "value"], ["score", figures(self.score, 6)], *rows, ["unstarted", f"{self.unstarted:g}"]]
 
     def __repr__(self) -> str:
         return f"<Outcome {self.name}: {self.status}, {len(self.now)} start now>"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Shown, html_notes, html_page, html_table, text_table
+from simmodel.foundation.display import Shown, figures, html_notes, html_page, html_table, text_table
 from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, paired_difference
@@ -220,7 +220,7 @@ def _cells(found: WhatIf) -> list[list[str]]:
             rows.append(
                 [
                     each.name,
-                    "-" if isnan(each.score) else f"{each.score:.4g}",
+                    "-" if isnan(each.score) else figures(each.score, 4),
                     str(len(each.now)),
                     *(_text(name, measures[name]) for name in _SHOWN),
                 ]
@@ -256,4 +256,4 @@ def _text(name: str, value: float) -> str:
         return "-"
     if name == "utilisation":
         return f"{100 * value:.1f} %"
-    return duration(value) if MEASURES[name][0] == "s" else f"{value:,.3g}"
+    return duration(value) if MEASURES[name][0] == "s" else figures(value)

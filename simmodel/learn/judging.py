@@ -11,7 +11,7 @@ import numpy as np
 
 from simmodel.experiments.comparison import labelled_policies
 from simmodel.experiments.exploration import explore
-from simmodel.foundation.display import Cells, Shown, counted, text_table
+from simmodel.foundation.display import Cells, Shown, counted, figures, text_table
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.learn.episodes import Span, apart, seconds_of, within
 from simmodel.metrics.statistics import Interval, cautious_interval
@@ -256,7 +256,7 @@ class Judgement(Shown):
         rows = [["", self.title, f"less {self.best}", "seeds", "worst seed", "steps", "CPU s"]]
         for row in self.table.rows():
             name = row["policy"]
-            about = (f"{row['seeds']}", f"{row['worst_seed']:.4g}", f"{row['steps']:,}", f"{row['seconds']:.0f}")
+            about = (f"{row['seeds']}", figures(row["worst_seed"], 4), f"{row['steps']:,}", f"{row['seconds']:.0f}")
             apart_by = "" if name == self.best else _text(self.difference(name))
             rows.append([name, _text(self.interval(name)), apart_by, *(about if name in self.trained else [""] * 4)])
         return rows
@@ -281,4 +281,4 @@ class Judgement(Shown):
 
 
 def _text(found: Interval) -> str:
-    return f"{found.mean:.4g}" + ("" if isnan(found.half_width) else f" ± {found.half_width:.2g}")
+    return figures(found.mean, 4) + ("" if isnan(found.half_width) else f" ± {figures(found.half_width, 2)}")

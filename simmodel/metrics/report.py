@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.foundation.display import text_table
+from simmodel.foundation.display import figures, text_table
 from simmodel.metrics.batch import CHECKPOINT_METRICS, JOB_METRICS, METRICS, TAU, Cut, summary
 
 if TYPE_CHECKING:
@@ -33,15 +33,6 @@ def duration(seconds: float) -> str:
             rest = whole % size // smaller
             return f"{whole // size:,} {name}" + (f" {rest} {small}" if rest else "")
     return f"{seconds:.3g} s"
-
-
-def figures(value: float, most: int = 3) -> str:
-    """Return a number with at most some figures, from 1,000 on as a whole number with separators.
-
-    >>> figures(2.03456), figures(61_742.5), figures(0.000123456, 4)
-    ('2.03', '61,742', '0.0001235')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{most}g}"
 
 
 def metric_text(name: str, value: float) -> str:

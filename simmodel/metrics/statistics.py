@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Fields
+from simmodel.foundation.display import Fields, figures
 from simmodel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Interval(Fields):
         return bool(self.low <= value <= self.high)
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g} ± {self.half_width:.2g} ({100 * self.level:g} %, n = {self.count})"
+        return f"{figures(self.mean, 4)} ± {figures(self.half_width, 2)} ({100 * self.level:g} %, n = {self.count})"
 
 
 # ---------------------------------------------------------------------- Student's t

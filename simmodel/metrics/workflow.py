@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.foundation.display import text_table
+from simmodel.foundation.display import figures, text_table
 from simmodel.foundation.units import show_quantity
 from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.processors import busy_seconds, energy
-from simmodel.metrics.report import duration, figures
+from simmodel.metrics.report import duration
 from simmodel.records.task_record import PHASES
 from simmodel.work.table import Table
 

@@ -79,7 +79,6 @@ class Easy(Policy):
         """Start heads, make a promise, and backfill, at each place."""
         places = view.places
         if len(places) > 1:
-            self._held = -1, {}
             if not view.choices:
                 return at_each_place(view, self._at)
             if view.waiting.count == 1 and not self.promises:

@@ -82,6 +82,7 @@ class Malleable(Policy):
     """
 
     decides = "jobs"
+    tries_every_submission = True
     below_preferred = True
     """Whether jobs run on fewer processors than they prefer so that another one can start."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Cells, Shown, counted, texts
+from simmodel.foundation.display import Cells, Shown, counted, figures, texts
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class Steps(Shown):
         if not len(self.times):
             return "<Steps: none>"
         steps = counted(len(self.times), "step")
-        return f"<Steps: {steps} from {self.start:g} to {self.end:g}, mean {self.mean():.4g}, most {self.max():.4g}>"
+        mean, most = figures(self.mean(), 4), figures(self.max(), 4)
+        return f"<Steps: {steps} from {self.start:g} to {self.end:g}, mean {mean}, most {most}>"
 
     @classmethod
     def from_changes(cls, times: ArrayLike, changes: ArrayLike, start: float, end: float) -> Steps:

@@ -250,11 +250,11 @@ def _kind_of(entry: _Entry) -> Decides:
 # ---------------------------------------------------------------------- policies as users pass them
 
 
-def policy(given: PolicyLike) -> Policy:
+def policy(given: PolicyLike, asked: Sequence[Decides] = ()) -> Policy:
     """Return the policy of a name, a policy, a class, a function of a view, or an object with ``decide``.
 
     A name is one of ``policy_names()``, also with parameters or as ``ORDER+NAME``, or ``module:name`` of a custom
-    policy.
+    policy. ``asked`` are the kinds of decision to which the names in errors are limited.
 
     Raises
     ------
@@ -267,7 +267,7 @@ def policy(given: PolicyLike) -> Policy:
     if isinstance(given, Policy):
         return given
     if isinstance(given, str):
-        return _named(given)
+        return _named(given, asked)
     if isinstance(given, type):
         return policy(_made(given.__name__, given, [], {}))
     if callable(getattr(given, "decide", None)):
@@ -299,15 +299,15 @@ def label(given: PolicyLike | None) -> str:
 # ---------------------------------------------------------------------- names and parameters
 
 
-def _named(text: str) -> Policy:
+def _named(text: str, asked: Sequence[Decides]) -> Policy:
     if text.count("(") > DEEPEST and _depth(text) > DEEPEST:
         raise InputError(f"must be nested at most {DEEPEST} deep, got {_depth(text):,} levels", place="policy")
     order, plus, rest = _order_first(text)
     if plus:
         if rest.strip() == "none":  # ORDER+none: an order is a policy that does not backfill
-            return _named(order)
-        return _make(rest, text, order=order.strip())
-    return _make(text, text)
+            return _named(order, asked)
+        return _make(rest, text, asked, order=order.strip())
+    return _make(text, text, asked)
 
 
 def _order_first(text: str) -> tuple[str, str, str]:
@@ -324,7 +324,7 @@ def _depth(text: str) -> int:
     return max(accumulate((each == "(") - (each == ")") for each in text))
 
 
-def _make(text: str, whole: str, **more: str) -> Policy:
+def _make(text: str, whole: str, asked: Sequence[Decides], **more: str) -> Policy:
     """Return the policy of a name with parameters."""
     name, values, options = split_call(text, f"policy {whole!r}")
     known = _ENTRIES if name in _ENTRIES else _known()  # entry points are looked up only if necessary
@@ -348,7 +348,9 @@ def _make(text: str, whole: str, **more: str) -> Policy:
             isinstance(source, Policy) or list(inspect.signature(source).parameters) == ["view"]  # itself a policy
         )
     else:
-        raise unknown("policy", name, known)
+        kinds = {*asked, "anything"}
+        fitting = [each for each, entry in known.items() if not asked or (entry.decides or _kind_of(entry)) in kinds]
+        raise unknown("policy", name, fitting)
     options |= more
     if makes:
         return policy(_made(name, source, values, options))

@@ -239,9 +239,10 @@ class Scheduler:
         self.env = env
         self.view = view
         self.name = name
-        self.policy = chosen = policy_of(policy)
+        asks = asks or asked_by(view)
+        self.policy = chosen = policy_of(policy, asks)
         self.known_as = policy if isinstance(policy, str) else None
-        check_decides(chosen, asks or asked_by(view), name)
+        check_decides(chosen, asks, name)
         self._ask: Callable[[View], Iterable[Decision] | None] = chosen.decide
         self._executive: Executive[Any, Any] = executive
         own = dict(executive.handlers)

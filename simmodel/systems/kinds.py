@@ -146,7 +146,7 @@ class Kind(Fields):
         InputError
             if the policy is unknown, or none is given and that of the snapshot was passed as an object
         """
-        found = policy(chosen_policy(snapshot, given))
+        found = policy(chosen_policy(snapshot, given), self.asks)
         check_decides(found, self.asks, f"the {self.name}")
         return found
 

@@ -124,6 +124,7 @@ class Logs(Submissions):
                 row = int((submit < now).argmax())
                 raise InputError(
                     f"must be submitted at or after {now:g} s, the current time, got {submit[row]:g} s",
+                    source=log.workload.name,
                     place=f"job {log.workload['job'][row]}",
                 )
             system.replay(log.workload, log.home)

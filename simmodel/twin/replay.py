@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.metrics.report import duration
 from simmodel.runs.scenario import simulate, start
 from simmodel.scheduling.registry import label
@@ -194,4 +194,4 @@ def _cell(name: str, value: float | None) -> str:
         return ""
     if name == "utilisation":
         return f"{100 * value:.1f} %"
-    return duration(value) if name.startswith("wait") else f"{value:.3g}"
+    return duration(value) if name.startswith("wait") else figures(value)

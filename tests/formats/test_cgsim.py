@@ -174,3 +174,18 @@ def test_queues_are_filled_by_a_stated_rule():
         "connections of unknown queues": 1,
     }
     assert found.report.repaired["rates not measured: median of the same closeness"] == 1
+
+
+@pytest.mark.parametrize("missing", ["Sites_Information", "Sites_Connection_Information", "jobs_file"])
+def test_a_file_that_is_missing_is_told_where_it_is_named(tmp_path, missing):
+    names = {"Sites_Information": "sites.json", "Sites_Connection_Information": "links.json", "jobs_file": "jobs.csv"}
+    contents = {"Sites_Information": json.dumps({"A": SITE}), "Sites_Connection_Information": "{}", "jobs_file": HEAD}
+    for key, name in names.items():
+        if key != missing:
+            (tmp_path / name).write_text(contents[key])
+    path = tmp_path / "config.json"
+    jobs = {"jobs_file": names.pop("jobs_file")}
+    path.write_text(json.dumps({**names, "Custom_Parameters": jobs}))
+    name = {**names, **jobs}[missing]
+    with pytest.raises(InputError, match=rf"config\.json, .*{missing}: must be a file, got .*{name}, which does not"):
+        read_cgsim(path)

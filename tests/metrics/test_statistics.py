@@ -156,5 +156,6 @@ def test_wrong_arguments():
 
 
 def test_intervals_print_and_compare():
-    assert str(Interval(1234.5, 1.5, 0.999, 20)) == "1234 ± 1.5 (99.9 %, n = 20)"
+    assert str(Interval(1234.5, 1.5, 0.999, 20)) == "1,234 ± 1.5 (99.9 %, n = 20)"
+    assert str(Interval(145_083.2, 2_316.4, 0.95, 8)) == "145,083 ± 2,316 (95 %, n = 8)"
     assert Interval(1, 2, 0.9, 3) == Interval(1, 2, 0.9, 3)

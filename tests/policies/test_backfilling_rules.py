@@ -154,3 +154,16 @@ def test_new_jobs_start_beside_a_promise_as_if_it_were_made_anew(
         for kind in (Easy, Forgetful)
     ]
     assert starts[0] == starts[1]
+
+
+def test_a_promise_whose_instant_has_passed_is_made_anew() -> None:
+    """Two jobs of 4 processors should end at 100 and 100.25 s: at 100.5 s, a long job may take what both leave."""
+    jobs = [
+        Job(run=200, requested=100, processors=4),
+        Job(run=200, requested=100.25, processors=4),
+        Job(run=10, processors=6),
+        Job(run=500, processors=2),
+        Job(submit=100.5, run=50, processors=2),
+    ]
+    starts = simulate(10, jobs, "easy", overrun="continue").jobs["start"].tolist()
+    assert starts == [0, 0, 200, 100.5, 200]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from simmodel.experiments import compare_brokers
 from simmodel.foundation.errors import InputError
 from simmodel.policies import Backfill, Easy
 from simmodel.policies.window import Window
@@ -227,6 +228,23 @@ def test_unknown_names(name, sentence):
     with pytest.raises(InputError) as error:
         policy(name)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("run", "known", "other"),
+    [
+        (lambda: simulate_jobs(4, [Request(run=1)], "esay"), "fcfs", "heft"),
+        (lambda: simulate_jobs("hetsim-fast-setup", "fork-join", "hefft"), "heft", "fcfs"),
+        (lambda: simulate_jobs({"a": 4}, [Request(run=1)], "sgst"), "sgs-t", "easy"),
+        (lambda: compare_brokers({"a": 4}, {"a": [Request(run=1)]}, ["sgst"]), "sgs-t", "easy"),
+    ],
+)
+def test_unknown_names_are_told_the_policies_that_fit(run, known, other):
+    with pytest.raises(InputError, match="did you mean") as error:
+        run()
+    names = str(error.value).partition("Known policies: ")[2].split(", ")
+    assert known in names
+    assert other not in names
 
 
 @pytest.mark.parametrize("size", [0, 9])

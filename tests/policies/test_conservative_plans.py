@@ -1,5 +1,6 @@
 """Conservative backfilling with a plan that is kept starts the same jobs as with a new plan at each decision."""
 
+import itertools
 import random
 
 import pytest
@@ -9,7 +10,7 @@ from simmodel.environment import quiet_garbage_collector
 from simmodel.futures.start_times import predict
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative, count_plan
-from simmodel.policies.count_plan import CountPlan
+from simmodel.policies.count_plan import Bounds, CountPlan
 from simmodel.policies.planning import ConservativeKeep, KeptProfile
 from simmodel.policies.preemption import Preemptive
 from simmodel.resources import NodePool
@@ -242,6 +243,20 @@ def test_a_search_begins_where_a_job_as_large_and_as_long_is_planned(monkeypatch
     jobs = [Job(id=i, submit=0, run=10, processors=4) for i in range(300)]
     simulate(4, jobs, Conservative(promises=True), until=5)
     assert [at for at in begun if at > -INFINITY] == [10.0 * i for i in range(101, 299)]
+
+
+def test_a_bound_is_the_latest_start_of_planned_jobs_that_are_no_wider_and_no_longer():
+    """By powers of two: a planned job counts as wide as the next one, a job that asks as wide as the last one."""
+    rng = random.Random(5)
+    for _ in range(30):
+        bounds, planned = Bounds(), []
+        for _ in range(10):
+            planned.append((rng.choice([1, 2, 3, 5, 8, 13]), rng.randint(1, 6), rng.randint(0, 9)))
+            bounds.add(*planned[-1])
+            for width, requested in itertools.product([1, 2, 3, 4, 8, 31], range(8)):
+                most = max(power for power in (1, 2, 4, 8, 16) if power <= width)
+                starts = [at for wide, long, at in planned if wide <= most and long <= requested]
+                assert bounds.of(width, requested) == max(starts, default=-INFINITY)
 
 
 def test_promises_that_stay_are_neither_planned_nor_put_into_a_profile_again(monkeypatch):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from simmodel import Job, simulate
-from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel import Job, Start, simulate, start
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 
 
 class Promises:
@@ -92,3 +92,26 @@ def test_promises_on_identified_nodes_are_kept_if_work_ends_within_its_requested
     for seed in runs:
         rng = np.random.default_rng(seed)
         assert broken(drawn_nodes(rng), drawn_jobs(rng)) == [], seed
+
+
+def test_a_job_that_started_elsewhere_and_comes_back_has_no_promise_left():
+    """Promised 100 s in a, it is started in b from outside at 10 s, and b fails at 20 s: a has its 80 s free again."""
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(name=name, processors=4) for name in "ab"],
+        outages=[OutageSpec(at=20, partition="b", processors=4)],
+    )
+    jobs = [
+        Job(id="first", processors=4, run=100, partition="a"),
+        Job(id="short", processors=4, run=10, partition="b"),
+        Job(id="either", processors=4, run=80, partitions=["a", "b"]),
+        Job(id="next", processors=4, run=50, partition="a"),
+    ]
+    watch = Promises()
+    sim = start(spec, jobs, "conservative-keep", observers=[watch])
+    while (view := sim.next_decision()) is not None:
+        if view.now == 10:  # the policy is not asked
+            sim.decide([Start(job, view.places[1]) for job in view.waiting if job.id == "either"])
+        else:
+            sim.decide()
+    assert watch.promised["either"] == [100.0, 10.0, 100.0]
+    assert sim.result().jobs["end"].tolist() == [100.0, 10.0, 180.0, 230.0]

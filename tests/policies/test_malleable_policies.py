@@ -64,6 +64,18 @@ def test_ends_are_those_of_the_rule_step_by_step(rule: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("first", ["elastic", "rigid"])
+@pytest.mark.parametrize("decide_on", ["instant", "event"])
+def test_a_running_job_gives_up_processors_for_a_new_one_and_gets_them_back(
+    rule: str, first: str, decide_on: str
+) -> None:
+    """It has done 10 of 100 s on 4 processors when it gets the other 4, so that the rest takes half as long."""
+    jobs = [Job(id="elastic", run=100, processors=4, elastic=Elastic(2, 4, 8)), Job(id="rigid", run=10, processors=4)]
+    result = simulate(8, jobs if first == "elastic" else jobs[::-1], rule, decide_on=decide_on).jobs
+    assert dict(zip(result["job"].tolist(), result["end"].tolist(), strict=True)) == {"elastic": 55, "rigid": 10}
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_rigid_jobs_start_as_under_easy(rule: str) -> None:
     log = load_workload("lublin-128-week")
     assert simulate(None, log, rule).jobs["start"].tolist() == simulate(None, log, "easy").jobs["start"].tolist()

@@ -204,7 +204,6 @@ class AlikeCycle:
             kind = kind_of(job)
             self._pass(job, kind)
             if not job.waits or not self._tallies.counts(job):
-                self._all_tested, self._near = False, None
                 continue
             known = self._same.get(kind)
             if known is None:
@@ -227,6 +226,8 @@ class AlikeCycle:
             self._looked = 0
             self._same.clear()
             self._hopes = None
+            if job.job.rules is not None:  # the limits of its queue may hold others, which are not tested
+                self._near = None
             self.started += 1
             if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
                 return

@@ -151,6 +151,9 @@ class SlurmConf(Fields):
     unread: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
+        if self.bf_interval == -1:  # as slurm.conf may say: there is no backfill loop
+            object.__setattr__(self, "backfill", False)
+            object.__setattr__(self, "bf_interval", 30.0)
         for field in attrs.fields(type(self)):
             value, least = getattr(self, field.name), _LEAST.get(field.name, 0)
             if isinstance(value, int | float) and not (
@@ -183,7 +186,7 @@ class SlurmConf(Fields):
         for name, value in _parameters(parameters):
             if value == "-1" and name in ("bf_interval", "sched_interval"):
                 unread += ["SchedulerParameters sched_interval=-1"] if name == "sched_interval" else []
-                given |= {"backfill": False} if name == "bf_interval" else {}
+                given |= {name: -1.0} if name == "bf_interval" else {}
             elif name in _SCHEDULER:
                 given[name] = _value(name, value, _SCHEDULER[name])
             elif name not in _IDLE:

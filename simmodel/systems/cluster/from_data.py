@@ -218,9 +218,7 @@ class _Builder:
         job.expected = (end - started) * speed
         job.state = "running"
         job.run = run
-        job.started = started
         job.attempts = 1
-        self.cluster.count_coming(1)
         for usage in self.cluster.core.usages:
             usage.change(job.user, job.processors, self.now)
         if job.rules is not None:
@@ -272,7 +270,6 @@ class _Builder:
         """Add a waiting job; it joins the queue once all jobs are known."""
         job, _ = self._job(given, place)
         self.waiting.append((job, place))
-        self.cluster.count_coming(1)
 
     def down(self, name: str, what: Plain) -> None:
         """Take part of a place down."""

@@ -34,6 +34,12 @@ _INCLUDE = re.compile(r"include\s+(\S+)", re.IGNORECASE)
 _MOST = 100  # files that are included, one in another
 _CPUS = ("Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore")
 
+_OF_CONF = re.compile(
+    r"^\s*(SlurmctldHost|ControlMachine|ClusterName|SwitchName=\S+ (Nodes|Switches)"
+    r"|NodeName=\S+ .*\b(CPUs|Boards|Sockets|RealMemory)=)",
+    re.MULTILINE,
+)
+
 
 def is_conf(text: str) -> bool:
     """Whether a text is a slurm.conf or a topology.conf rather than a report of scontrol.
@@ -43,10 +49,7 @@ def is_conf(text: str) -> bool:
     """
     if "Configuration data as of" in text or "CPUTot=" in text or "TotalCPUs=" in text:
         return False
-    return (
-        re.search(r"^\s*(SlurmctldHost|ControlMachine|ClusterName|SwitchName=\S+ (Nodes|Switches))", text, re.M)
-        is not None
-    )
+    return _OF_CONF.search(text) is not None
 
 
 def is_gres(text: str) -> bool:

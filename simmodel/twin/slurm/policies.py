@@ -93,7 +93,10 @@ def slurm_of(site: Site, notes: Notes, reservations: Sequence[SlurmReservation] 
 
     if site.settings is None:
         notes.add(_WHERE, "not told", "its parameters have their default values; give slurm.conf")
-    settings = SlurmConf.of(site.settings or {})
+    try:
+        settings = SlurmConf.of(site.settings or {})
+    except InputError as error:
+        raise InputError(error.message, site.source, error.place) from None
     for each in settings.unread:
         name = each.removeprefix("SchedulerParameters ").partition("=")[0]
         notes.add(_WHERE, each, _LONG_CYCLES.get(name, "may change starts: policy slurm leaves it out"))

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel import Job, simulate, start
-from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.policies.slurm.alike import AlikeCycle
 from simmodel.policies.slurm.backfill import BackfillCycle, Kind, kind_of
 from simmodel.policies.slurm.board import Board, Held, Pending, Site
 from simmodel.policies.slurm.main_loop import main_cycle
-from simmodel.policies.slurm.policy import Batch, Slurm
+from simmodel.policies.slurm.policy import Batch, Slurm, SlurmTiming
 from simmodel.policies.slurm.selection import Shape, choose, choose_alike, nodes_in
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
@@ -59,7 +59,7 @@ def cluster(seed: int, settings: SlurmConf) -> tuple[Board, list[Pending], list[
     queue = []
     for number in range(int(rng.integers(1, 40))):
         width = min(int(rng.choice([1, 1, 1, 2, 4, size // 2])), size)
-        job = cast(Any, SimpleNamespace(state="waiting"))
+        job = cast(Any, SimpleNamespace(state="waiting", rules=None))
         limit = int(rng.choice(limits))
         queue.append(Pending(job, Request(width), board, site, limit, 0.0, 0.0, number, user=number % 3))
     board.renew(NOW, running)
@@ -141,7 +141,16 @@ def test_a_cycle_goes_on_only_while_its_plans_hold() -> None:
         board.renew(NOW, [held])
         site = Site(SlurmPartition(name="batch"), 0b11)
         queue = [
-            Pending(cast(Any, SimpleNamespace(state="waiting")), Request(width), board, site, limit, 0.0, 0.0, number)
+            Pending(
+                cast(Any, SimpleNamespace(state="waiting", rules=None)),
+                Request(width),
+                board,
+                site,
+                limit,
+                0.0,
+                0.0,
+                number,
+            )
             for number, (width, limit) in enumerate([(2, 600), (1, 300)])
         ]
         cycle = AlikeCycle(queue[:1], settings, NOW, kinds_of(queue[:1]))
@@ -171,11 +180,52 @@ def test_a_cycle_ends_once_none_left_can_start() -> None:
     board.table.take(held.allocation)
     board.renew(NOW, [held])
     site = Site(SlurmPartition(name="batch"), 0b1111)
-    job = cast(Any, SimpleNamespace(state="waiting"))
+    job = cast(Any, SimpleNamespace(state="waiting", rules=None))
     queue = [Pending(job, Request(4 if not i else 1), board, site, 3600, 0.0, 0.0, i) for i in range(400)]
     cycle = AlikeCycle(queue, settings, NOW, kinds_of(queue))
     assert not list(cycle.starts())
     assert (cycle.tested, cycle.marked) == (1, True)
+
+
+@pytest.mark.parametrize(("most", "starts", "tested"), [(0, [], 1), (1, [2], 2)])
+def test_a_job_beyond_a_limit_of_its_user_leaves_its_test_to_a_later_one(
+    most: int, starts: list[int], tested: int
+) -> None:
+    """Of two wide jobs of a user, the first is planned on idle nodes; the third job, of 300 s, can start on one.
+
+    It is the second job that is tested if the other wide one is not. Else none of the first two can start, and the
+    cycle ends at once.
+    """
+    settings = SlurmConf(bf_max_job_test=2, bf_max_job_user=most)
+    board = Board(NodeTable(np.ones((3, 10))), settings)
+    held = Held.of(NOW + 600, 0, Allocation.alike(tuple(range(2, 10)), 1))
+    board.table.take(held.allocation)
+    board.renew(NOW, [held])
+    site = Site(SlurmPartition(name="batch"), (1 << 10) - 1)
+    job = cast(Any, SimpleNamespace(state="waiting", rules=None))
+    queue = [
+        Pending(job, Request(width), board, site, limit, 0.0, 0.0, number, user=user)
+        for number, (width, limit, user) in enumerate([(3, 3600, 0), (3, 3600, 0), (1, 300, 1)])
+    ]
+    cycle = AlikeCycle(queue, settings, NOW, kinds_of(queue))
+    assert [job.number for job, _ in cycle.starts()] == starts
+    assert cycle.tested == tested
+
+
+def test_a_job_that_a_start_lets_wait_for_its_queue_leaves_its_test_to_a_later_one() -> None:
+    """Three jobs are tested in a cycle: at 30 s the second starts, the third is held by its queue, the last one starts.
+
+    Three processors are free from 8.5 s on, and planned for the first job.
+    """
+    queues = [QueueSpec(name="one", max_running=1), QueueSpec(name="any")]
+    asked = [(0, 3, 60, "any"), (0, 17, 600, "any"), (5, 4, 60, "any"), (6, 1, 60, "one"), (7, 5, 60, "one")]
+    jobs = [
+        Job(submit=submit, processors=width, run=min(limit, 5 if width == 3 else limit), requested=limit, queue=queue)
+        for submit, width, limit, queue in [*asked, (8, 1, 120, "any")]
+    ]
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=20)], queues=queues)
+    policy = Slurm(SlurmConf(bf_max_job_test=3), timing=SlurmTiming(main_first=0.5, turn=1.0, backfill_first=30.0))
+    assert simulate(spec, jobs, policy).jobs["start"].tolist() == [3.5, 3.5, 603.5, 30.0, 603.5, 30.0]
 
 
 def test_jobs_for_which_no_node_is_left_are_not_counted_as_tested() -> None:
@@ -188,7 +238,7 @@ def test_jobs_for_which_no_node_is_left_are_not_counted_as_tested() -> None:
     site = Site(SlurmPartition(name="batch"), 0b11)
     queue = []
     for number, (width, limit) in enumerate([(2, 2 * 86400), (1, 3600), (1, 3600), (1, 300)]):
-        job = cast(Any, SimpleNamespace(state="waiting"))
+        job = cast(Any, SimpleNamespace(state="waiting", rules=None))
         queue.append(Pending(job, Request(width), board, site, limit, 0.0, 0.0, number))
     cycle = AlikeCycle(queue, settings, NOW, kinds_of(queue))
     assert [job.number for job, _ in cycle.starts()] == [3]
@@ -254,7 +304,7 @@ def test_the_main_loop_ends_once_all_partitions_are_closed() -> None:
     board, _, _ = cluster(1, SlurmConf())
     size = len(board.table)
     site = Site(SlurmPartition(name="batch"), (1 << size) - 1)
-    job = cast(Any, SimpleNamespace(state="waiting"))
+    job = cast(Any, SimpleNamespace(state="waiting", rules=None))
     queue = [Pending(job, Request(size + 1), board, site, 60, 0.0, 0.0, number) for number in range(50)]
     for partitions, times in (((), 49), (("batch",), 1), (("batch", "other"), 49)):
         noted.clear()

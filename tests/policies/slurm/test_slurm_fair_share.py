@@ -166,3 +166,9 @@ def test_all_priorities_are_those_that_slurmctld_printed() -> None:
     found = [(number, int(value)) for _, number, value in replayed().priorities]
     assert len(told) == 376
     assert found == told
+
+
+def test_age_counts_until_the_largest_age() -> None:
+    settings = SlurmConf(multifactor=True, weight_age=1000.0, max_age=100.0)
+    found = [multifactor(Asked(0.0, 0.0, age, 0.0), settings) for age in (-1.0, 25.0, 100.0, 150.0)]
+    assert found == [1.0, 250.0, 1000.0, 1000.0]

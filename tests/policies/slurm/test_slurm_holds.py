@@ -61,6 +61,17 @@ def test_a_simulation_continues_from_a_snapshot(until: float) -> None:
     assert dict(zip(again["job"].tolist(), again["start"].tolist(), strict=True)).items() <= starts.items()
 
 
+def test_a_job_that_is_released_while_it_waits_for_another_goes_before_those_submitted_later() -> None:
+    """The second job is released at 31 s; two more are submitted at 40 s, and the first one runs for 100 s."""
+    jobs = [
+        Job(id=1, submit=0, requested=300, run=100),
+        Job(id=2, submit=1, requested=60, run=10, options="--hold=now+30", dependencies=[1]),
+        *[Job(id=i, submit=40, requested=60, run=10) for i in (3, 4)],
+    ]
+    starts = starts_of(simulate(1, jobs, "slurm"))
+    assert sorted(starts, key=starts.__getitem__) == [1, 2, 3, 4]
+
+
 def unsorted_jobs() -> list[Job]:
     """Return jobs for one processor, whose submissions are not in the order of the list."""
     submits = {1: 0, 2: 60, 3: 1, 4: 61, 5: 2, 6: 59}

@@ -424,6 +424,18 @@ def test_a_run_with_fair_share_and_limits_that_is_cut_is_the_same() -> None:
     assert {job: rest[job] for job in later} == later
 
 
+def test_a_job_that_another_policy_has_started_counts_with_its_limit() -> None:
+    """Of 25 CPU minutes, it may use 10 from its start at 1000 s on: one job of 10 minutes fits beside it, not two."""
+    one = Accounts(qos=[Qos(name="normal", limits=Limits(grp_tres_run_mins={"cpu": 25}))])
+    jobs = [Job(id=i, submit=1000 + 100 * i, run=500, requested=600, nodes=1) for i in range(3)]
+    begun = start(SPEC, jobs, "fcfs")
+    begun.run(until=1050)
+    table = simulate(begun.snapshot(), policy=Slurm(LIMITED, timing=TIMING, accounts=one)).jobs
+    assert table["job"].tolist() == [0, 1, 2]
+    assert 1100 <= table["start"][1] <= 1110
+    assert 1500 <= table["start"][2] <= 1510
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

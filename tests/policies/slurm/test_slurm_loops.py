@@ -230,6 +230,21 @@ def test_a_job_beyond_the_window_reserves_nothing() -> None:
     assert starts == {1: {1: (1,)}, 60: {}}
 
 
+def test_a_job_that_was_preempted_ends_no_more() -> None:
+    """Of two jobs, the one that would have ended first is stopped: both nodes are free at the end of the other."""
+    cluster = Cluster(2)
+    cluster.runs(NOW + 60, 0)
+    cluster.runs(NOW + 600, 1)
+    cluster.waits(2, 1)
+    cluster.board.renew(NOW, cluster.running)
+    cluster.table.release(cluster.running[0].allocation)
+    cluster.board.stopped(cluster.running[0], completing=False)
+    plan = cluster.board.will_run(cluster.queue[0], 0b11)
+    assert plan is not None
+    assert plan.start == NOW + 600
+    assert cluster.board.later_than(NOW + 60, cluster.queue[0], 0b11)
+
+
 def test_a_reservation_is_floored_to_the_resolution() -> None:
     """The plan begins at NOW + 119, floored to NOW + 60: a job of one minute does not fit before it."""
     fits = {}
@@ -377,6 +392,40 @@ def test_backfill_starts_at_its_own_instants() -> None:
         Job(id=3, submit=6, run=60, requested=60, nodes=1),
     ]
     assert starts(jobs, Slurm(timing=TIMING)) == {1: 3.5, 3: 30.0, 2: 303.5}
+
+
+def test_backfill_counts_the_cores_of_nodes_that_jobs_share() -> None:
+    """One core of each of two nodes is free until the second job needs all: a short job has one, a long one none."""
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4)])])
+    jobs = [
+        Job(id=1, submit=0, run=300, requested=300, nodes=2, cores_per_node=3),
+        Job(id=2, submit=5, run=60, requested=60, nodes=2, cores_per_node=4),
+        Job(id=3, submit=6, run=60, requested=60, nodes=1),
+        Job(id=4, submit=6, run=600, requested=600, nodes=2),
+    ]
+    assert starts(jobs, Slurm(timing=TIMING), spec) == {1: 3.5, 3: 30.0, 2: 303.5, 4: 363.5}
+
+
+def test_backfill_counts_the_gpus_of_nodes_of_one_core() -> None:
+    """The third job waits for the GPU although two nodes are free; the fourth one gets one of these."""
+    kinds = [NodeSpec(name="c", count=2), NodeSpec(name="g", gpus=1)]
+    jobs = [
+        Job(id=1, submit=0, run=300, requested=300, nodes=1, gpus_per_node=1),
+        Job(id=2, submit=5, run=60, requested=60, nodes=3),
+        Job(id=3, submit=6, run=60, requested=60, nodes=1, gpus_per_node=1),
+        Job(id=4, submit=6, run=60, requested=60, nodes=1),
+    ]
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=kinds)])
+    assert starts(jobs, Slurm(timing=TIMING), spec) == {1: 3.5, 4: 30.0, 2: 303.5, 3: 363.5}
+
+
+@pytest.mark.parametrize(("least", "start"), [({}, 663.5), ({"bf_min_age_reserve": 300}, 30.0)])
+def test_backfill_keeps_no_processors_for_a_young_job(least: dict[str, int], start: float) -> None:
+    """The last job, of 600 s on one of 4 processors, is beyond the depth of the main loop; wide ones are planned."""
+    wide = [Job(id=i, submit=5, run=60, requested=60, processors=4) for i in range(2, 8)]
+    jobs = [Job(id=1, submit=0, run=300, requested=300, processors=3), *wide, Job(id=9, submit=6, run=600)]
+    policy = Slurm(SlurmConf(default_queue_depth=1, **least), timing=TIMING)
+    assert starts(jobs, policy, ClusterSpec(partitions=[PartitionSpec(processors=4)]))[9] == start
 
 
 def test_without_backfill_the_head_blocks() -> None:

@@ -58,6 +58,10 @@ def test_memory_of_each_core_leaves_fewer_cores() -> None:
     assert choose(free(4, 4, 4), shape, 0b111) == [(0, 2), (1, 2)]
 
 
+def test_nodes_without_memory_have_all_their_cores() -> None:
+    assert choose(np.array([[2.0, 4.0], [0, 0], [0, 0]]), Shape(Request(4)), 0b11) == [(1, 4)]
+
+
 def test_nodes_of_low_weight_come_first() -> None:
     names = [f"n{i}" for i in range(4)]
     layout = Layout(names, 4, [SlurmNodes(names="n[0-1]", weight=9)])
@@ -262,6 +266,15 @@ def test_jobs_that_name_no_memory_get_that_of_their_nodes() -> None:
     assert found[3][0] == 12.0
     named = SlurmConf(batch_sched_delay=1.0, memory=True, def_mem_per_cpu=2.0**30)
     assert {nodes for _, nodes in placed(spec, jobs[:3], Slurm(named, timing=TIMING)).values()} == {"n1"}
+
+
+def test_a_job_that_asks_for_all_memory_of_a_node_has_it_on_one_core() -> None:
+    spec = cluster("n[1-2]", cores=4, memory="8GiB")
+    jobs = [Job(id=i, submit=0, run=10, requested=60, options=f"--mem{more}") for i, more in enumerate(("=0", "=1G"))]
+    policy = Slurm(SlurmConf(batch_sched_delay=1.0, memory=True), timing=TIMING)
+    found = placed(spec, jobs, policy)
+    assert found[0][0] == found[1][0] < 10
+    assert (found[0][1], found[1][1]) == ("n1", "n2")
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "slurm"])

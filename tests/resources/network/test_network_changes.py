@@ -29,6 +29,26 @@ def test_bandwidth_changes_and_a_link_fails_and_returns():
     assert transfer.end == 18.5
 
 
+def test_the_load_of_a_link_is_that_after_all_changes_so_far():
+    env = Environment()
+    network = Network(env, [link("a", 100), link("b", 50)])
+
+    def loads():
+        return [network.load(name) for name in "ab"]
+
+    only = network.transfer(1000, route=["a"])
+    assert loads() == [100, 0]
+    over = network.transfer(1000, route=["a", "b"])
+    assert loads() == [100, 50]
+    only.cancel()
+    assert loads() == [50, 50]
+    env.run(until=1)
+    network.set_bandwidth("b", 20)
+    assert loads() == [20, 20]
+    over.cancel()
+    assert loads() == [0, 0]
+
+
 def test_several_changes_of_one_instant_count_as_one():
     env = Environment()
     network = Network(env, [link("a")])
@@ -92,6 +112,33 @@ def test_a_bandwidth_set_by_hand_holds_until_the_next_point_of_the_profile():
     network.set_bandwidth("a", 10)
     env.run()
     assert transfer.end == 19
+
+
+def test_a_bandwidth_set_by_hand_ends_with_the_profile_also_while_the_link_is_idle():
+    """The last point before the transfer, at 18 s, is of the period before: it is later than the script's bandwidth."""
+    env = Environment()
+    network = Network(env, [link("a", 100, profile=[(8, 25), (18, 10)], repeat=24)])
+    env.run(until=12)
+    network.set_bandwidth("a", 50)
+    env.run(until=26)
+    transfer = network.transfer(40, route=["a"])
+    env.run()
+    assert transfer.end == 30
+
+
+def test_a_link_knows_whether_a_script_has_changed_it():
+    env = Environment()
+    network = Network(env, [link("a", profile=[(1, 25)]), *[link(name) for name in "bcdef"]])
+    network.transfer(200, route=["a"])
+    network.set_bandwidth("b", 99)
+    network.set_latency("c", 1)
+    network.fail("d")
+    network.withhold("e", 1)  # 1 byte/s is enough
+    env.run()
+    assert [name for name, each in network.links.items() if each.altered] == ["b", "c", "d", "e"]
+    network.withhold("e", 0)
+    network.restore("d")
+    assert [name for name, each in network.links.items() if each.altered] == ["b", "c"]
 
 
 def test_a_period_that_no_float_holds_exactly():

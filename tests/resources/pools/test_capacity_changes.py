@@ -328,6 +328,12 @@ def test_changes_of_a_pool_outside_a_cluster_are_told_to_observers():
     assert [each[1:] for each in heard] == [("drain", 1), ("resume", 2), ("burst", 7), ("drain", 5), ("resume", 7)]
 
 
+def test_windows_are_in_the_order_of_their_starts_then_their_ends_then_their_announcement():
+    pool = CountPool(Environment(), "pool", 9)
+    made = [pool.announce(*span) for span in ((20, 30, 1), (10, 30, 2), (10, 30, 3), (10, 20, 1), (10, 30, 1))]
+    assert pool.windows == [made[number] for number in (3, 1, 2, 4, 0)]
+
+
 # ---------------------------------------------------------------------- snapshots
 
 

@@ -113,6 +113,14 @@ def test_a_job_that_waits_although_enough_is_free_in_total_says_so() -> None:
     assert not cluster.places[0].why_waits(cluster.submit(Job(processors=2, run=1)))
 
 
+def test_a_job_for_cores_goes_to_the_host_with_fewer_free_gpus() -> None:
+    """From 10 s on, 2 cores are free on each host; the GPUs of the second are taken."""
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4, gpus=2)], one_host=True)])
+    jobs = [Job(processors=2, run=run) for run in (100, 10)]
+    jobs += [Job(submit=1, processors=2, gpus_per_node=2, run=100), Job(submit=10, processors=1, run=1)]
+    assert simulate(spec, jobs, "fcfs").runs["nodes"].tolist() == [(0,), (0,), (1,), (1,)]
+
+
 # ---------------------------------------------------------------------- step by step
 
 

@@ -143,6 +143,17 @@ def test_hilbert_takes_the_densest_stretch():
     assert chosen(table("torus:3,3", "hilbert"), 9) == tuple(range(9))
 
 
+def test_cores_on_any_nodes_are_on_as_many_nodes_as_if_all_had_as_many_as_the_best():
+    """8 of 4 cores a node, whatever their memory: two nodes, which follow each other on the curve from node 2 on."""
+    network = NodeNetwork(read_topology("torus:6 bandwidth=1GBps"))
+    made = NodeTable(np.array([[4.0] * 6, [0] * 6, [64] * 6]), "hilbert")
+    made.settle(network, 0)
+    made.free[0] = [4, 0, 4, 4, 4, 4]
+    assert made.allocate(Request(8)).rows == ((2, 4, 0, 0), (3, 4, 0, 0))
+    made.free[0] = [4, 0, 2, 2, 2, 0]  # these two have 4, so a third one is needed: the first on the curve
+    assert made.allocate(Request(8)).rows == ((0, 4, 0, 0), (2, 2, 0, 0), (3, 2, 0, 0))
+
+
 def test_groups_by_hand():
     # Of the groups 0 to 7, 8 to 15 and 16 to 23 three, five and one nodes are free.
     busy = [*range(5), *range(8, 11), *range(16, 23)]

@@ -272,6 +272,20 @@ def test_licences_are_planned_with_the_nodes():
     assert started == {"a": 0, "b": 10, "c": 30, "d": 0}
 
 
+def test_a_plan_that_finds_no_other_nodes_stays_where_it_was():
+    """One node is free until a plan of 10 s at 10 s. No other is free before 50 s, so a long job cannot have it."""
+    table = NodeTable(np.array([[4.0, 2.0, 2.0], [0] * 3, [0] * 3]))
+    ends = [(50, Allocation.of([(node, 2, 0, 0)])) for node in (1, 2)]
+    profile = NodeProfile(0, table, ends, need_of=lambda job: job.request)
+    planned, job = (live(pool_of(NodeSpec(cores=4)), nodes=1, cores_per_node=4) for _ in "ab")
+    profile.take(planned, 10, 10)
+    for _ in range(2):
+        assert profile.make_room(job, 100, planned) is None
+        assert profile.fits(job, 10).rows == ((0, 4, 0, 0),)
+        assert profile.fits(job, 11) is None
+        assert profile.earliest(job, 30)[0] == 20
+
+
 # ---------------------------------------------------------------------- the profile against brute force
 
 

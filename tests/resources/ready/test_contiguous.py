@@ -11,7 +11,9 @@ from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.models import PLACEMENTS
 from simmodel.platform.toml import check_models, from_dict
+from simmodel.platform.topology import read_topology
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from simmodel.resources.pools.node_network import NodeNetwork
 from simmodel.resources.pools.placements import NodeChoice, register_placement
 from simmodel.runs import start
 
@@ -75,6 +77,15 @@ def _piece(good, first):
     while high + 1 < len(good) and good[high + 1]:
         high += 1
     return high - low + 1
+
+
+def test_cores_on_a_torus_are_counted_whatever_the_gpus():
+    """6 of 4 cores a node, on a ring without node 1: the first two nodes side by side are 0 and 3, or else 2 and 3."""
+    made = NodeTable(np.array([[4.0] * 4, [8] * 4, [8] * 4]), "contiguous")
+    made.settle(NodeNetwork(read_topology("torus:4 bandwidth=1GBps")), 0)
+    made.free[0, 1] = 0
+    found = made.allocate(Request(6))
+    assert found.rows in (((0, 4, 0, 0), (3, 2, 0, 0)), ((2, 4, 0, 0), (3, 2, 0, 0)))
 
 
 def test_a_job_waits_although_enough_nodes_are_free():

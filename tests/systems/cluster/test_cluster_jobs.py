@@ -400,6 +400,11 @@ def test_jobs_of_zero_length_end_in_the_same_instant():
     assert starts(1, [Job(run=0, requested=10), Job(run=0, requested=10), Job(run=1)]) == [0, 0, 0]
 
 
+def test_a_job_without_an_id_gets_the_first_number_that_is_free() -> None:
+    cluster = Cluster(Environment(), 4)
+    assert [cluster.submit(Job(id=number, run=1)).id for number in (3, 5, None, None, None)] == [3, 5, 4, 6, 7]
+
+
 def test_a_run_may_stop_in_the_middle():
     result = simulate(1, [Job(run=10), Job(run=10), Job(submit=50, run=1)], until=15)
     assert result.jobs["status"].tolist() == ["completed", "running", "unsubmitted"]

@@ -141,6 +141,20 @@ def test_numbers_order_jobs_of_one_instant() -> None:
     assert cluster.submitted == 10
 
 
+def test_a_job_that_starts_against_a_limit_is_not_held_by_it_any_more() -> None:
+    env = Environment()
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=4)], queues=[QueueSpec(name="one", max_running=1)])
+    cluster = Cluster(env, spec, execution="mirrored")
+    first, second, third = (cluster.submit(Job(run=5, queue="one")) for _ in "abc")
+    cluster.execution.start(first)
+    cluster.execution.start(second)
+    assert [work.id for work in cluster.snapshot(actual=False).held] == [third.id]
+    cluster.execution.end(first)
+    assert third.state == "held"
+    cluster.execution.end(second)
+    assert list(cluster.view.waiting) == [third]
+
+
 def test_a_job_starts_as_told_against_limits_dependencies_windows_and_drains() -> None:
     spec = ClusterSpec(
         partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4)], max_requested=50)],

@@ -54,6 +54,17 @@ def test_a_job_has_the_priority_of_the_partition_that_it_is_bound_for() -> None:
     assert (job.place.name, job.priority) == ("b", 10)
 
 
+def test_a_job_of_several_partitions_has_the_priority_of_each_in_its_queue() -> None:
+    """In b, the second job has 8 + 3, and the first one 7 + 3: it goes first, although the first has 17 in a."""
+    parts = [PartitionSpec(name=name, processors=4, priority=of) for name, of in (("a", 10), ("b", 3))]
+    jobs = [
+        *busy(100, 10),
+        Job(submit=1, processors=4, run=5, priority=7, partitions=["a", "b"]),
+        Job(submit=1, processors=4, run=5, priority=8, partition="b"),
+    ]
+    assert ran(ClusterSpec(partitions=parts), jobs)[2:] == [(15, "b"), (10, "b")]
+
+
 def busy(a: float, b: float, processors: int = 4) -> list[Job]:
     """Return two jobs that fill partitions a and b for so many seconds."""
     return [Job(processors=processors, run=run, partition=name) for name, run in (("a", a), ("b", b))]

@@ -106,6 +106,16 @@ def test_a_job_tries_again_at_another_site_when_its_site_fails():
     ]
 
 
+def test_a_result_in_the_middle_of_a_run_says_which_jobs_run_since_when():
+    grid = two("siloed")
+    for _ in range(2):
+        grid.submit(Job(processors=4, run=10), home="a", at=1)
+    grid.env.run(until=5)
+    found = [[row(grid, number)[name] for name in ("status", "state")] for number in range(2)]
+    assert found == [["running", "running"], ["waiting", "queued"]]
+    assert str(grid.result().jobs["start"].tolist()) == "[1.0, nan]"
+
+
 def test_without_retries_the_jobs_of_a_site_that_fails_have_failed():
     grid = two(outages=[SiteOutageSpec(site="a", at=4, until=50)])
     running, waiting = [grid.submit(Job(processors=4, run=10, site="a"), home="a") for _ in range(2)]
@@ -210,6 +220,22 @@ def test_a_job_can_be_cancelled_in_every_phase(at, phase):
     storage = grid.sites["b"].storage
     assert storage.used == sum(storage.files.values())
     assert grid.sites["b"].free == 4
+
+
+def test_an_output_whose_last_byte_was_written_stays_although_its_job_is_cancelled_at_that_instant():
+    """Two outputs are written at once until 15 s; whoever hears that the first job has finished cancels the second."""
+    grid = two("siloed", a={"storage": StorageSpec(capacity=100, write_bandwidth=10)}, files=[])
+
+    class Cancels:
+        def job_finished(self, job, _site):
+            if job is first:
+                grid.cancel(second)
+
+    grid.env.observe(Cancels())
+    first, second = [grid.submit(Job(run=5, outputs=[File(name, 50)]), home="a") for name in "op"]
+    grid.env.run()
+    assert (first.state, second.state, grid.env.now) == ("completed", "cancelled", 15)
+    assert grid.sites["a"].storage.files == {"o": 50, "p": 50}
 
 
 def test_a_job_larger_than_every_host_is_refused_or_rejected():
@@ -347,3 +373,18 @@ def test_a_job_keeps_its_priority_when_it_is_assigned_again():
     env.run()
     ended = grid.result().jobs["end"].tolist()
     assert sorted(range(4), key=ended.__getitem__) == [3, 2, 1, 0]
+
+
+def test_jobs_that_are_assigned_again_wait_in_the_order_in_which_they_came():
+    """The site got the last one first, and the failure returns all three."""
+    seen = []
+
+    def last_first(view):
+        seen.append((view.now, [job.id for job in view.waiting]))
+        site = view.places[0]
+        yield from [Start(job, site) for job in reversed(list(view.waiting)) if site.can_run(job)]
+
+    outages = [SiteOutageSpec(site="a", at=4, until=6)]
+    spec = GridSpec(sites=[SiteSpec(name="a", cores=2)], outages=outages, retries=1)
+    simulate(spec, [Job(id=name, run=10) for name in "abc"], last_first)
+    assert seen == [(0, ["a", "b", "c"]), (4, ["a", "b", "c"]), (6, ["a", "b", "c"])]

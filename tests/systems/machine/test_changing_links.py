@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import inf
+from typing import Any, ClassVar
 
 import pytest
 
 from simmodel import Environment, Machine, TaskSet
 from simmodel.foundation.errors import Stalled
 from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+from simmodel.resources import Link
 
 DATA = TaskSet([5.0], inputs=[(0,)], sizes=[1000.0])
 
@@ -90,6 +92,37 @@ def test_a_copy_of_a_machine_sends_data_again_that_waited_for_a_link() -> None:
     copy = Machine.from_snapshot(Environment(7), on.snapshot())  # its links are up: they are not part of a snapshot
     copy.env.run()
     assert copy.env.now == 7 + 1 + 10 + 5
+
+
+class Tiring(Link):
+    """A link that carries half as much once it has been busy for 4 s."""
+
+    takes: ClassVar[Any] = {}
+    busy, since, load_since = 0.0, 0.0, 0.0
+
+    def carries(self, transfers: int) -> float:
+        return self.bandwidth / (1 if self.busy < 4 else 2)
+
+    def turns(self, now: float, load: float) -> float:
+        self.busy += now - self.since if self.load_since else 0.0
+        self.since, self.load_since = now, load
+        return now + 4 - self.busy if load and self.busy < 4 else inf
+
+    def own_state(self) -> list[float]:
+        return [self.busy, self.since, self.load_since]
+
+    def restore_own(self, values: list[float]) -> None:
+        self.busy, self.since, self.load_since = values
+
+
+def test_a_copy_of_a_machine_has_the_memory_of_its_links() -> None:
+    on = machine({"model": Tiring})
+    on.submit(DATA)
+    on.env.run(until=3)
+    copy = Machine.from_snapshot(Environment(3), on.snapshot())
+    for each in (on, copy):  # after the latency 4 s at 100 bytes/s, then 600 bytes at 50
+        each.env.run()
+        assert each.env.now == 1 + 4 + 12 + 5
 
 
 def test_estimates_follow_bandwidth_and_latency() -> None:

@@ -119,6 +119,23 @@ def test_policies_see_whether_a_task_would_start():
     assert ends(result) == {0: 5.0, 1: 10.0, 2: 15.0}
 
 
+def test_a_task_that_fetches_its_data_asks_for_its_share_first():
+    """The reader fetches 30 bytes until 3 s; at 1 s, 4 of the 10 bytes/s are left beside the 6 that it will ask for."""
+    reader = Task(id="reader", run=5, inputs=["data"], bandwidth={"bus": 6.0}, implementations=["GPU"])
+    seen = []
+
+    def noting(view):
+        places = {task: next(each for each in view.places if each.can_run(task)) for task in view.waiting}
+        seen.extend((view.now, task.id, place.fits(task)) for task, place in places.items())
+        yield from (Start(task, place) for task, place in places.items())
+
+    made = Machine(Environment(), machine(), noting)
+    made.submit(Workflow([reader], files=[DataObject("data", 30.0)]))
+    made.submit(Workflow([sharing("wide", 5.0), sharing("narrow", 4.0)]), at=1.0)
+    made.env.run()
+    assert seen == [(0.0, "reader", True), (1.0, "wide", False), (1.0, "narrow", True)]
+
+
 def test_a_task_that_is_stopped_gives_its_share_back():
     spec = machine(queue="priority", preemption="requeue")
     env = Environment()

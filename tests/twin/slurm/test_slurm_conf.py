@@ -105,6 +105,21 @@ def test_loops_that_are_switched_off() -> None:
     found = SlurmConf.of({"SchedulerParameters": "bf_interval=-1,sched_interval=-1"})
     assert not found.backfill
     assert found.unread == ("SchedulerParameters sched_interval=-1",)
+    assert policy("slurm(bf_interval=-1)").settings.changed() == {"backfill": False}
+
+
+def test_a_slurm_conf_of_nodes_and_partitions_alone(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text("NodeName=n[1-4] CPUs=4 State=UNKNOWN\nPartitionName=a Nodes=n[1-4] Default=YES State=UP\n")
+    found = describe_slurm([tmp_path], own_loops=True)
+    assert [(node.count, node.cores) for node in found.spec.partitions[0].nodes] == [(4, 4)]
+    assert [str(each) for each in found.unsupported if "not told" in str(each)]
+
+
+def test_wrong_settings_are_told_with_their_file(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(CONF.replace("SchedulerParameters=", "SchedulerParameters=bf_interval=abc,"))
+    with pytest.raises(InputError, match=r"slurm\.conf, bf_interval: must be seconds or .*, got 'abc'"):
+        describe_slurm([tmp_path], own_loops=True)
 
 
 @pytest.mark.parametrize("name", ["bf_continue", "bf_yield_interval=100000", "max_sched_time=1"])
