@@ -427,7 +427,8 @@ class JobRecorder(Observer):
         for index, attempt in sorted(self._attempt.items()):
             attempts[index] = attempt if np.isfinite(start[index]) else attempt - 1
             start[index] = self._first[index]
-        self._count_stretches(executed, self.stretches() if stretches is None else stretches)
+        if self._stretches or self._carried:
+            self._count_stretches(executed, self.stretches() if stretches is None else stretches)
         eligible = submit
         if self._eligible:
             eligible = submit.copy()

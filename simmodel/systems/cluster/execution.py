@@ -211,9 +211,7 @@ class JobExecution:
         if self.talks and self.traffic.runs(former):
             self.traffic.resize(former, run)
         elif self.plans:
-            run.callbacks = self._ends
-            run._end = end = now + job._duration / speed
-            run._number = env.plan(run, end, self._priority)  # as plan_end does, without a call
+            self.plan_end(run, now + job._duration / speed)
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)
         for hook in self._core.on_resized:
