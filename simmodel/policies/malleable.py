@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from simmodel.policies.backfilling import Easy
+from simmodel.policies.backfilling import Easy, new_start
 from simmodel.policies.ordering import FCFS, at_each_place
 from simmodel.resources.pools.elastic import can_resize, fits_at
 from simmodel.scheduling.protocol import Decision, Policy, Resize, Start, View
@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["EqualShares", "KeepPreferred", "ShrinkToStart"]
 
 
+INFINITY = float("inf")
+
 new_resize = partial(tuple.__new__, Resize)  # a third of the cost of Resize(work, processors)
+
+Room: TypeAlias = "tuple[int, float, int]"
+"""The processors that are free or can be given up, when the head fits (s), and the processors left beside it then.
+
+If all jobs are wider than that, the instant is infinite: it was not asked for."""
 
 
 def equal_shares(limits: Sequence[tuple[int, int]], total: int) -> list[int]:
@@ -81,10 +88,25 @@ class Malleable(Policy):
 
     def __init__(self, order: GivenOrder = FCFS) -> None:
         self.order = Easy(order).order
+        self._blocked: tuple[int, LiveJob, int, float, int] | None = None  # version of the place, head, its Room
+
+    def forget(self) -> None:
+        """Discard the state of the last decision: another policy has decided since."""
+        self._blocked = None
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs and give idle processors to running ones, at each place."""
-        return self._at(view, view.places[0]) if len(view.places) == 1 else at_each_place(view, self._at)
+        if len(view.places) > 1:
+            return at_each_place(view, self._at)
+        place, last, waiting = view.places[0], self._blocked, view.waiting
+        if last is None or last[0] != place.version or not place.simple:
+            return self._at(view, place)
+        _, head, room, at, extra = last
+        limit = at - view.env._now
+        if limit <= 0 or waiting.by(self.order).head() is not head:
+            return self._at(view, place)
+        new = [job for job in waiting.new if job.width <= room and (job.planned <= limit or job.width <= extra)]
+        return self._at(view, place) if new else ()
 
     def _floor(self, job: LiveJob) -> int:
         """Return the processors that a job keeps."""
@@ -93,20 +115,25 @@ class Malleable(Policy):
         return job.elastic.minimum if self.below_preferred else job.elastic.preferred
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        waiting = view.waiting.at(place)
+        waiting, head, blocked = view.waiting.at(place), None, None
         if len(waiting):
-            queue = waiting.by(self.order)
-            head = yield from self._heads(place, queue)
+            head = yield from self._heads(place, waiting.by(self.order))
             if head is not None:
-                yield from self._behind(view, place, head)
+                blocked = yield from self._behind(view, place, head)
+        version = place.version
         if place.free > 0:
             yield from self._spread(place)
+        if head is None or blocked is None or (place.version != version and blocked[1] < INFINITY):
+            return
+        runs, room = place.running.elastic, place.free + self._spare(place)
+        if self._floor(head) > room == blocked[0] and (place.free <= 0 or runs.processors >= runs.maximum):
+            self._blocked = (place.version, head, *blocked)
 
     def _heads(self, place: Pool, queue: SortedJobs) -> Generator[Decision, None, LiveJob | None]:
         """Start heads while they fit or room can be made; return the first that does not start."""
         while (head := queue.head()) is not None:
             if head.width <= place.free and place.fits(head):
-                yield Start(head, place)
+                yield new_start((head, place, None, None, None))
                 continue
             room = place.free + self._spare(place)
             if self._floor(head) > room:
@@ -115,30 +142,34 @@ class Malleable(Policy):
             yield from self._make_room(place, size if head.elastic is not None else head.width)
             size = min(size, place.free)
             if size == head.processors and place.fits(head):
-                yield Start(head, place)
+                yield new_start((head, place, None, None, None))
             elif size >= self._floor(head) and fits_at(place, head, size):
                 yield Start(head, place, processors=size)
             else:
                 return head
         return None
 
-    def _behind(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
-        """Start other jobs that do not delay the head."""
+    def _behind(self, view: View, place: Pool, head: LiveJob) -> Generator[Decision, None, Room | None]:
+        """Start other jobs that do not delay the head; return what kept them if none does."""
         lanes = view.waiting.at(place).lanes(self.order)
         spare = self._spare(place)
-        if place.free + spare < lanes.narrowest:
-            return
+        room = place.free + spare
+        if room < lanes.narrowest:
+            return room, INFINITY, 0
         at, extra = self._promise(place, head, spare)
         limit = at - view.now
-        while (job := lanes.first_fitting(place.free + spare, limit, extra)) is not None:
+        if (job := lanes.first_fitting(room, limit, extra)) is None:
+            return room, at, extra
+        while job is not None:
             if job.width > place.free:
                 yield from self._make_room(place, job.width)
             if not place.fits(job):
-                return
+                break
             if job.planned > limit:
                 extra -= job.width
-            yield Start(job, place)
-            spare = self._spare(place)
+            yield new_start((job, place, None, None, None))
+            job = lanes.first_fitting(place.free + self._spare(place), limit, extra)
+        return None
 
     def _promise(self, place: Pool, head: LiveJob, spare: int) -> tuple[float, int]:
         """Return when the head fits if running jobs end as expected (s), and the processors left free beside it."""
@@ -156,7 +187,7 @@ class Malleable(Policy):
             room += processors
             if at is None and room >= need:
                 at = max(end, now)
-        return (at if at is not None else float("inf")), room - need
+        return (at if at is not None else INFINITY), room - need
 
     def _spare(self, place: Pool) -> int:
         """Return the processors that running jobs can give up."""

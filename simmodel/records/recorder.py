@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -16,6 +15,7 @@ from simmodel.records.tables import (
     Change,
     ClaimStretch,
     Stretch,
+    Stretches,
     change_table,
     claim_table,
     held_by,
@@ -71,7 +71,6 @@ class Recorded(Protocol):
 
 
 NAN = float("nan")
-new_stretch = partial(tuple.__new__, Stretch)  # a third of the cost of Stretch(...)
 
 # The states of jobs, stored in one byte per job: 0 until the job ends, then the index of its status here.
 STATUSES = (
@@ -165,7 +164,7 @@ class JobRecorder(Observer):
         self._lost: dict[int, float] = {}
         self._slowed: dict[int, dict[float, Slowed]] = {}  # of jobs with traffic: by the end of the execution
         # Executions that need separate rows:
-        self._stretches: list[Stretch] = []
+        self._stretches: list[Any] = []  # one after another: a tuple each would be work for the garbage collector
         self._on_nodes: dict[int, Grant] = {}  # of the latest execution of each job
         # For jobs that ran before the snapshot: seconds that count, and processors.
         self._carried: dict[int, tuple[float, int]] = {}
@@ -311,15 +310,15 @@ class JobRecorder(Observer):
 
     def job_resized(self, run: Run, processors: int, grant: Grant) -> None:
         """End a stretch of execution at the former size, unless it had no length, and begin another one."""
-        index, now = run.job.index, self._env._now
-        since = self._resumed.get(index)
+        index, now, resumed = run.job.index, self._env._now, self._resumed
+        since = resumed.get(index)
         if since is None:
             since = self._start[index]
         if since < now:
+            resumed[index] = now
+            attempt, place, size = self._attempt.get(index, 1), run.place.name, int(processors)
             nodes, allocation = (None, None) if grant.nodes is None else (grant.nodes, grant.allocation)
-            row = index, self._attempt.get(index, 1), since, now, run.place.name, int(processors), "resized"
-            self._stretches.append(new_stretch((*row, nodes, True, allocation)))
-            self._resumed[index] = now
+            self._stretches += (index, attempt, since, now, place, size, "resized", nodes, True, allocation)
         self._sizes_now[index] = run.job.processors
         if run.grant.nodes is not None:
             self._on_nodes[index] = run.grant
@@ -400,12 +399,12 @@ class JobRecorder(Observer):
         nodes, allocation = held_by(run.grant)
         attempt, since = self._attempt.get(index, 1), self._resumed.pop(index, self._start[index])
         size = int(job.processors)
-        row = index, attempt, since, self._env.now, run.place.name, size, status, nodes, counts, allocation
-        self._stretches.append(new_stretch(row))
+        place, now = run.place.name, self._env.now
+        self._stretches += (index, attempt, since, now, place, size, status, nodes, counts, allocation)
 
     # ------------------------------------------------------------------ tables
 
-    def jobs(self, columns: Mapping[str, Column] | None = None) -> Table:
+    def jobs(self, columns: Mapping[str, Column] | None = None, stretches: Stretches | None = None) -> Table:
         """Return the table of jobs, in row order.
 
         Parameters
@@ -413,6 +412,8 @@ class JobRecorder(Observer):
         columns
             ``job, submit, processors, requested`` of the expected jobs, and any other columns to keep; default: those
             passed to :meth:`expect`
+        stretches
+            what :meth:`stretches` returns, if it was asked already
         """
         columns = self._columns if columns is None else columns
         count = len(self._start)
@@ -426,7 +427,8 @@ class JobRecorder(Observer):
         for index, attempt in sorted(self._attempt.items()):
             attempts[index] = attempt if np.isfinite(start[index]) else attempt - 1
             start[index] = self._first[index]
-        self._count_stretches(executed)
+        if self._stretches or self._carried:
+            self._count_stretches(executed, self.stretches() if stretches is None else stretches)
         eligible = submit
         if self._eligible:
             eligible = submit.copy()
@@ -463,52 +465,51 @@ class JobRecorder(Observer):
         code[[index for index in suspended if not self._code[index]]] = SUSPENDED  # else it was cancelled since then
         return code
 
-    def _count_stretches(self, executed: NDArray[np.float64]) -> None:
+    def _count_stretches(self, executed: NDArray[np.float64], stretches: Stretches) -> None:
         """Set the run times of interrupted jobs: the sum of all stretches whose work was kept."""
-        seconds = {index: before for index, (before, _) in self._carried.items()}
-        several: set[int] = set(self._carried)
-        for stretch in self._runs():
-            index, attempt, start, end = stretch[:4]
-            if stretch.counts:
-                seconds[index] = seconds.get(index, 0.0) + (end - start)
-            else:  # it begins anew
-                seconds[index] = 0.0
-            if attempt > 1 or stretch.status in ("suspended", "resized", "preempted", "requeued"):
-                several.add(index)
+        rows, _, start, end, _, _, _, _, counts, _ = stretches
+        row = np.array(rows, dtype=np.int64)
+        seconds, several = np.zeros(len(executed)), np.zeros(len(executed), dtype=bool)
+        several[row[: len(self._stretches) // len(stretches)]] = True  # those kept, which others follow
+        for index, (before, _) in self._carried.items():
+            seconds[index], several[index] = before, True
+        anew, last = np.flatnonzero(~np.array(counts, dtype=bool)), np.full(len(executed), -1)
+        seconds[row[anew]], last[row[anew]] = 0.0, anew
+        kept = np.arange(len(row)) > last[row]
+        np.add.at(seconds, row[kept], np.subtract(end, start)[kept])  # in order
         for index, lost in self._lost.items():
-            seconds[index] = seconds.get(index, 0.0) - lost
-        for index in sorted(several):
-            executed[index] = seconds.get(index, 0.0) if isfinite(self._end[index]) else NAN
+            seconds[index] -= lost
+        executed[several] = np.where(np.isfinite(self._end), seconds, NAN)[several]
 
-    def _runs(self) -> Iterator[Stretch]:
-        """Yield the stretches kept, and the last ones of interrupted jobs."""
-        yield from self._stretches
-        last = {stretch.row: stretch for stretch in self._stretches}
-        for index, stretch in last.items():
-            stopped = stretch.status == "suspended" and index not in self._resumed
+    def stretches(self) -> Stretches:
+        """Return the stretches kept, and then the last ones of interrupted jobs, as columns."""
+        found = self._stretches.copy()
+        rows, attempts, _, _, _, sizes, states, *_ = Stretch.columns(found)
+        last = dict(zip(rows, range(len(rows)), strict=True))
+        for index, number in last.items():
+            stopped = states[number] == "suspended" and index not in self._resumed
             if index in self._suspended:
                 continue
-            if stopped and stretch.attempt == self._attempt.get(index, 1):
+            if stopped and attempts[number] == self._attempt.get(index, 1):
                 continue  # it ended while it was suspended
             if isfinite(self._start[index]):
-                yield self._last_stretch(index, stretch.processors)
-        sizes = {index: processors for index, (_, processors) in self._carried.items()} | self._sizes_now
-        for index, processors in sizes.items():
+                found += self._last_stretch(index, sizes[number])
+        others = {index: processors for index, (_, processors) in self._carried.items()} | self._sizes_now
+        for index, processors in others.items():
             known = index in last or index in self._suspended
             if not known and isfinite(self._start[index]):
-                yield self._last_stretch(index, processors)
+                found += self._last_stretch(index, processors)
+        return Stretch.columns(found)
 
-    def _last_stretch(self, index: int, processors: int) -> Stretch:
+    def _last_stretch(self, index: int, processors: int) -> tuple[Any, ...]:
         place: str = self._elsewhere.get(index, self._main).name
         start, end = self._resumed.get(index, self._start[index]), self._end[index]
         status = STATUSES[self._code[index] or RUNNING]
         nodes, allocation = held_by(self._on_nodes.get(index))
         processors = self._sizes_now.get(index, processors)
-        return Stretch(
-            index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True, allocation
-        )
+        return index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True, allocation
 
-    def runs(self, jobs: Table) -> Table | None:
+    def runs(self, jobs: Table, stretches: Stretches | None = None) -> Table | None:
         """Return the table of executions, or ``None`` if it follows from the table of jobs."""
         first = not self._places or self._main is None or self._main is self._places[0]
         if first and not (self._stretches or self._on_nodes or self._elsewhere or self._sizes_now):
@@ -516,7 +517,7 @@ class JobRecorder(Observer):
         place = np.full(len(jobs), self._main.name if self._main is not None else "", dtype=object)
         for index, where in self._elsewhere.items():
             place[index] = where.name
-        table = run_table(jobs, list(self._runs()), place, self._on_nodes)
+        table = run_table(jobs, self.stretches() if stretches is None else stretches, place, self._on_nodes)
         if not self._slowed:
             return table
         names = jobs["job"].tolist()
@@ -573,7 +574,8 @@ class JobRecorder(Observer):
         reasons
             those that it gave with its decisions
         """
-        jobs = self.jobs(columns)
+        stretches = self.stretches()
+        jobs = self.jobs(columns, stretches)
         chooser = policy if isinstance(policy, Chooser) else None
         if chooser is not None:
             started_by = chooser.started_by
@@ -593,7 +595,7 @@ class JobRecorder(Observer):
         return kind(
             name=name,
             jobs=jobs,
-            runs=self.runs(jobs),
+            runs=self.runs(jobs, stretches),
             events=events,
             changes=self.changes(),
             claims=self.claims(),

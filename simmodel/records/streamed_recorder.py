@@ -11,7 +11,7 @@ import numpy as np
 
 from simmodel.records.job_record import Column, joined
 from simmodel.records.recorder import OPEN, JobRecorder
-from simmodel.records.tables import held_by, links_of
+from simmodel.records.tables import Stretch, Stretches, held_by, links_of
 from simmodel.work.table import Table, Words, rows_of
 
 if TYPE_CHECKING:
@@ -163,10 +163,11 @@ class StreamedRecorder(JobRecorder):
 
     def _write_part(self, part: JobRecorder, rows: NDArray[np.int64], columns: Mapping[str, Column]) -> None:
         """Write the rows of a recorder of nothing else."""
-        jobs = part.jobs(columns)
+        stretches = part.stretches()
+        jobs = part.jobs(columns, stretches)
         self.extent.add(jobs)
         self._write("jobs", rows, jobs)
-        runs = part.runs(jobs)
+        runs = part.runs(jobs, stretches)
         if runs is not None:
             of = rows[rows_of(jobs["job"], runs["job"])]
             networks = self._networks()
@@ -201,8 +202,8 @@ class StreamedRecorder(JobRecorder):
 
     def _later(self) -> Iterator[_Later]:
         """Yield the executions on identified nodes that are not written yet."""
-        for each in self._stretches:
-            yield _Later(each.row, each.start, each.end, each.place, each.nodes)
+        for row, _, start, end, place, _, _, nodes, *_ in zip(*Stretch.columns(self._stretches), strict=True):
+            yield _Later(row, start, end, place, nodes)
         for row, grant in self._on_nodes.items():
             start = self._resumed.get(row, self._start[row])
             if row not in self._suspended and np.isfinite(start):
@@ -225,17 +226,21 @@ class StreamedRecorder(JobRecorder):
             part._suspended = {number[row] for row in self._suspended if row in number}
             self._suspended -= number.keys()
         if self._stretches:
-            part._stretches = [each._replace(row=number[each.row]) for each in self._stretches if each.row in number]
-            self._stretches = [each for each in self._stretches if each.row not in number]
+            kept, self._stretches = zip(*Stretch.columns(self._stretches), strict=True), []
+            for row, *rest in kept:
+                if row in number:
+                    part._stretches += (number[row], *rest)
+                else:
+                    self._stretches += (row, *rest)
         return part
 
     # ------------------------------------------------------------------ the record without its rows
 
-    def jobs(self, columns: Mapping[str, Column] | None = None) -> Table:
+    def jobs(self, columns: Mapping[str, Column] | None = None, stretches: Stretches | None = None) -> Table:
         """Return the table of jobs without rows."""
         return JobRecorder(self._env).jobs()
 
-    def runs(self, jobs: Table) -> None:
+    def runs(self, jobs: Table, stretches: Stretches | None = None) -> None:
         """Return ``None``: executions are written with their jobs."""
 
     def record(self, kind: Any, columns: Mapping[str, Column] | None = None, **options: Any) -> Any:

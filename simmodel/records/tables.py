@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import simpy
 
 from simmodel import __version__
-from simmodel.work.table import Table
+from simmodel.work.table import Table, Words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,6 +151,19 @@ class Stretch(NamedTuple):
     counts: bool  # whether its work was kept
     allocation: Allocation | None = None  # of identified nodes
 
+    @classmethod
+    def columns(cls, flat: list[Any]) -> Stretches:
+        """Return the fields of stretches that stand one after another in a list, each as a column.
+
+        >>> Stretch.columns([*Stretch(0, 1, 2.0, 3.0, "a", 4, "resized", None, True), *range(10)])[:3]
+        [[0, 0], [1, 1], [2.0, 2]]
+        """
+        return [flat[i :: len(cls._fields)] for i in range(len(cls._fields))]
+
+
+Stretches: TypeAlias = "list[list[Any]]"
+"""Stretches as columns, in the order of the fields of :class:`Stretch`."""
+
 
 class ClaimStretch(NamedTuple):
     """A claim, or the part of it between two changes of its size."""
@@ -184,6 +197,7 @@ def claim_table(stretches: Sequence[ClaimStretch]) -> Table | None:
     if not stretches:
         return None
     rows = sorted(stretches, key=lambda each: (each.start, each.claim))
+    nodes, allocations = zip(*[held_by(each.grant) for each in rows], strict=True)
     processors = np.array([each.processors for each in rows], dtype=np.int64)
     return Table(
         {
@@ -193,7 +207,7 @@ def claim_table(stretches: Sequence[ClaimStretch]) -> Table | None:
             "place": [each.place for each in rows],
             "processors": processors,
             "status": [each.status for each in rows],
-            **allocation_columns([held_by(each.grant) for each in rows], processors),
+            **allocation_columns(nodes, allocations, processors),
         }
     )
 
@@ -204,7 +218,7 @@ def held_by(grant: Grant | None) -> tuple[tuple[int, ...] | None, Allocation | N
 
 
 def run_table(
-    jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.generic], grants: Mapping[int, Grant] | None = None
+    jobs: Table, stretches: Stretches, place: NDArray[np.generic], grants: Mapping[int, Grant] | None = None
 ) -> Table:
     """Return one row per execution, by start: the stretches, and the jobs without stretches.
 
@@ -213,7 +227,7 @@ def run_table(
     jobs
         the table of jobs
     stretches
-        the stretches of some of these jobs
+        the stretches of some of these jobs, as columns: see :class:`Stretch`
     place
         the name of the place of each job
     grants
@@ -222,31 +236,31 @@ def run_table(
     >>> jobs = Table({"job": [7, 8], "start": [0.0, 5.0], "end": [4.0, 9.0], "processors": [1, 2],
     ...               "status": ["completed", "completed"]})
     >>> first = Stretch(1, 1, 1.0, 3.0, "pool", 2, "preempted", None, False)
-    >>> table = run_table(jobs, [first, Stretch(1, 2, 5.0, 9.0, "pool", 2, "completed", None, True)],
-    ...                   np.array(["pool", "pool"], dtype=object))
+    >>> second = Stretch(1, 2, 5.0, 9.0, "pool", 2, "completed", None, True)
+    >>> stretches = Stretch.columns([*first, *second])
+    >>> table = run_table(jobs, stretches, np.array(["pool", "pool"], dtype=object))
     >>> table["job"], table["start"]
     (array([7, 8, 8]), array([0., 1., 5.]))
     """
+    number, attempt, start, end, where, processors, status, nodes, _, allocations = stretches
+    first = np.array(number, dtype=np.int64)
     rest = np.isfinite(jobs["start"])
-    rest[[stretch.row for stretch in stretches]] = False
+    rest[first] = False
     rows = np.flatnonzero(rest)
-    which = np.array([stretch.row for stretch in stretches] + rows.tolist(), dtype=np.int64)
-    start = np.append([stretch.start for stretch in stretches], jobs["start"][rows])
-    texts = {"place": place, "status": np.asarray(jobs["status"], dtype=object)}
-    columns = {"job": jobs["job"][which], "attempt": np.ones(len(which), dtype=np.int32), "start": start}
-    columns["attempt"][: len(stretches)] = [stretch.attempt for stretch in stretches]
-    columns["end"] = np.append([stretch.end for stretch in stretches], jobs["end"][rows])
-    columns["processors"] = np.append([stretch.processors for stretch in stretches], jobs["processors"][rows])
-    for name, column in texts.items():
-        values = np.array([getattr(stretch, name) for stretch in stretches], dtype=object)
-        columns[name] = np.append(values, column[rows]).astype(str)
-    columns["processors"] = columns["processors"].astype(np.int64)
-    order = ("job", "attempt", "start", "end", "place", "processors", "status")
-    given = [(stretch.nodes, stretch.allocation) for stretch in stretches]
-    given += [held_by(grants.get(row)) for row in rows.tolist()] if grants else [(None, None)] * len(rows)
-    held = allocation_columns(given, columns["processors"])
-    table = Table({**{name: columns[name] for name in order}, **held})
-    return table.where(np.lexsort((which, start)))
+    which = np.append(first, rows)
+    held = [held_by(grants.get(row)) for row in rows.tolist()] if grants else [(None, None)] * len(rows)
+    nodes, allocations = [*nodes, *(some for some, _ in held)], [*allocations, *(each for _, each in held)]
+    columns = {
+        "job": jobs["job"][which],
+        "attempt": np.append(np.array(attempt, dtype=np.int32), np.ones(len(rows), dtype=np.int32)),
+        "start": np.append(start, jobs["start"][rows]),
+        "end": np.append(end, jobs["end"][rows]),
+        "place": np.asarray(Words.of([*where, *place[rows].tolist()])),
+        "processors": np.append(processors, jobs["processors"][rows]).astype(np.int64),
+        "status": np.asarray(Words.of([*status, *np.asarray(jobs["status"])[rows].tolist()])),
+    }
+    table = Table({**columns, **allocation_columns(nodes, allocations, columns["processors"])})
+    return table.where(np.lexsort((which, columns["start"])))
 
 
 def with_slowed(runs: Table, slowed: Mapping[tuple[int | str, float], Slowed]) -> Table:
@@ -268,24 +282,25 @@ def with_slowed(runs: Table, slowed: Mapping[tuple[int | str, float], Slowed]) -
 
 
 def allocation_columns(
-    held: Sequence[tuple[tuple[int, ...] | None, Allocation | None]], processors: NDArray[np.int64]
+    nodes: Sequence[tuple[int, ...] | None], allocations: Sequence[Allocation | None], processors: NDArray[np.int64]
 ) -> dict[str, NDArray[np.generic]]:
     """Return the columns of resources held by executions: ``nodes`` and, if nodes are identified, the amounts on each.
 
     ``cores``, ``gpus`` and ``memory`` (bytes) are tuples with one number per node; ``allocated`` are the cores in all,
     more than ``processors`` if whole nodes were allocated.
     """
-    nodes = np.full(len(held), None, dtype=object)
-    nodes[:] = [each for each, _ in held]
-    if all(allocation is None for _, allocation in held):
-        return {"nodes": nodes}
-    columns: dict[str, NDArray[np.generic]] = {"nodes": nodes, "allocated": processors.copy()}
-    rows = [row for row, (_, allocation) in enumerate(held) if allocation is not None]
-    columns["allocated"][rows] = [allocation.processors for _, allocation in held if allocation is not None]
+    held = np.full(len(nodes), None, dtype=object)
+    held[:] = nodes
+    columns: dict[str, NDArray[np.generic]] = {"nodes": held}
+    rows = [row for row, allocation in enumerate(allocations) if allocation is not None]
+    if not rows:
+        return columns
+    columns["allocated"] = processors.copy()
+    columns["allocated"][rows] = [allocation.processors for allocation in allocations if allocation is not None]
     nothing = (None, None, None)
-    amounts = zip(*[nothing if allocation is None else allocation.columns for _, allocation in held], strict=True)
+    amounts = zip(*[nothing if allocation is None else allocation.columns for allocation in allocations], strict=True)
     for name, values in zip(("cores", "gpus", "memory"), amounts, strict=True):
-        columns[name] = np.full(len(held), None, dtype=object)
+        columns[name] = np.full(len(nodes), None, dtype=object)
         columns[name][:] = values
     return columns
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -13,7 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Elastic, Environment, Job, View, Workload, load_workload, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.policies.malleable import ShrinkToStart, equal_shares
+from simmodel.policies.malleable import EqualShares, KeepPreferred, Malleable, ShrinkToStart, equal_shares
+from simmodel.resources import Pool
 from simmodel.scheduling.protocol import Decision
 from simmodel.snapshots import ClusterSnapshot
 from simmodel.testing import check_policy
@@ -93,6 +94,56 @@ def test_they_decide_on_nodes(rule: str, exclusive: bool) -> None:
     result = simulate(ClusterSpec(partitions=[nodes]), jobs, rule)
     assert set(result.jobs["status"].tolist()) == {"completed"}
     assert result.allocated().max() <= 12
+
+
+class Standing(ShrinkToStart):
+    """Notes when it looks at the queue."""
+
+    looks: list[float]
+
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
+        self.looks.append(view.now)
+        return super()._at(view, place)
+
+
+def test_new_jobs_that_do_not_fit_are_told_from_those_that_do() -> None:
+    """Two elastic jobs hold 6 processors at least; a head of 8 is promised 40 s, and jobs of 2 come beside it."""
+    Standing.looks = []
+    held = [Job(id=n, run=40, requested=40, elastic=Elastic(3, 3, 3)) for n in range(2)]
+    jobs = [
+        *held,
+        *(Job(submit=n, run=9, processors=8) for n in range(1, 9)),
+        Job(id="long", submit=9, run=40, processors=2),
+    ]
+    jobs += [Job(id="short", submit=10, run=9, processors=2), Job(id="last", submit=20, run=21, processors=2)]
+    result = simulate(8, jobs, Standing())
+    assert Standing.looks[:6] == [0, 1, 9, 10, 19, 40]  # not from 2 to 8, nor at 20
+    starts = dict(zip(result.jobs["job"].tolist(), result.jobs["start"].tolist(), strict=True))
+    assert (starts["short"], starts["long"]) == (10, 112)
+
+
+KINDS = {
+    "counted": ClusterSpec.simple(12),
+    "nodes": ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4, cores=3)])]),
+    "whole nodes": ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4, cores=3)], exclusive=True)]),
+}
+
+
+@pytest.mark.parametrize("rule", [KeepPreferred, ShrinkToStart, EqualShares])
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=up_to(25), deadline=None)
+@given(seed=st.integers(0, 10**6), order=st.sampled_from(["fcfs", "sjf", "wfp", "largest"]))
+def test_a_queue_that_stands_holds_no_job_up(kind: str, rule: type[Malleable], seed: int, order: str) -> None:
+    policy = rule(order)
+
+    def anew(view: View) -> Iterable[Decision]:
+        policy.forget()
+        return policy.decide(view)
+
+    jobs = [as_job(number, job) for number, job in enumerate(drawn(seed, 40, 12))]
+    found, expected = (simulate(KINDS[kind], jobs, each).runs for each in (rule(order), anew))
+    for name in ("job", "start", "end", "processors"):
+        assert found[name].tolist() == expected[name].tolist()
 
 
 def test_malleable_logs_are_columns() -> None:

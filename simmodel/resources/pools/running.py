@@ -36,7 +36,7 @@ class ElasticRuns:
 
     def __init__(self, entries: Iterable[tuple[float, int, int, Any]]) -> None:
         self._order: list[tuple[float, int, LiveJob]] = []  # start (s), rank of submission, job
-        self._of: dict[LiveJob, tuple[tuple[float, int, LiveJob], int]] = {}  # its place in the order, its size
+        self._of: dict[LiveJob, tuple[float, int, LiveJob]] = {}  # its place in the order
         self.limits: list[tuple[int, int]] = []
         self.processors = self.minimum = self.preferred = self.maximum = 0
         for entry in entries:
@@ -60,17 +60,11 @@ class ElasticRuns:
         row = bisect_left(self._order, place)
         self._order.insert(row, place)
         self.limits.insert(row, (elastic.minimum, elastic.maximum))
-        self._of[job] = place, job.processors
+        self._of[job] = place
         self.processors += job.processors
         self.minimum += elastic.minimum
         self.preferred += elastic.preferred
         self.maximum += elastic.maximum
-
-    def resized(self, job: LiveJob) -> None:
-        """Note that a job has another size."""
-        place, before = self._of[job]
-        self._of[job] = place, job.processors
-        self.processors += job.processors - before
 
     def ended(self, entry: tuple[float, int, int, Any]) -> None:
         """Note an execution that was removed."""
@@ -78,10 +72,9 @@ class ElasticRuns:
         elastic = job.elastic
         if elastic is None:
             return
-        place, processors = self._of.pop(job)
-        row = bisect_left(self._order, place)
+        row = bisect_left(self._order, self._of.pop(job))
         del self._order[row], self.limits[row]
-        self.processors -= processors
+        self.processors -= job.processors
         self.minimum -= elastic.minimum
         self.preferred -= elastic.preferred
         self.maximum -= elastic.maximum
@@ -321,24 +314,23 @@ class RunningIndex:
             del self._blocks[i], self._sums[i]
             del lasts[min(i, len(lasts) - 1)]
 
-    def replace(self, former: Held, run: Held, processors: int) -> None:
-        """Replace an execution by the next one of the same job, which is elastic and has another size."""
-        elastic, watchers = self._elastic, self._watchers
+    def replace(self, former: Held, run: Held, processors: int, more: int) -> None:
+        """Replace an execution by the next one of the same job, which is elastic and has ``more`` processors."""
         if self._others or self._lasts:
-            self._watchers = self._others
+            watchers, self._watchers = self._watchers, self._others
             self.remove(former)
             self.add(run, processors)
             self._watchers = watchers
         else:  # one block: its entry moves
             entry, block = former.entry, self._blocks[0]
             former.entry = None
-            self._count += 1
-            new = run.entry = (run.expected_end, self._count, processors, run)
+            self._count = number = self._count + 1
+            run.entry = new = (run.expected_end, number, processors, run)
             del block[bisect_left(block, entry)]
             insort(block, new)
             self._sums[0] += processors - entry[2]
-        if elastic is not None:
-            elastic.resized(run.entry[3].job)
+        if self._elastic is not None:
+            self._elastic.processors += more
 
     @property
     def left(self) -> WorkLeft:

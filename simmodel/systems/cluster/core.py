@@ -309,6 +309,7 @@ class ClusterCore:
         self.on_submitted = self._hooks["job_submitted"]
         self.on_started = self._hooks["job_started"]
         self.on_ended = self._hooks["job_ended"]
+        self.on_resized = self._hooks["job_resized"]
 
     def tell(self, hook: str, *what: Any) -> None:
         """Call a hook."""

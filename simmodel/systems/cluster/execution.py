@@ -174,7 +174,8 @@ class JobExecution:
             for hook in self._core.on_started:
                 hook(run)
             if processors is not None and processors != job.preferred:
-                self._core.tell("job_resized", run, processors, grant)
+                for hook in self._core.on_resized:
+                    hook(run, processors, grant)
         if job.watched:
             self._started_watched(job)
         if self._changed:
@@ -196,23 +197,25 @@ class JobExecution:
         former, env = job.run, self.env
         assert former is not None
         assert isinstance(job, MalleableJob)
-        place, before, now = former.place, job.processors, env._now
+        place, before, now, grant = former.place, job.processors, env._now, former.grant
         if former.callbacks is not None:
             env.withdraw(former)
-        paced = place.paced
-        place.give_back(job, former.grant)
-        job.resize(processors, now, place.speed_of(job, former.grant.nodes) if paced else 1.0)
-        grant = place.take(job, held)
-        speed = place.speed_of(job, grant.nodes) if paced else 1.0
-        job.run = run = Run(job, place, now, now + job.expected / speed, grant)
-        place.running.replace(former, run, job.width)
+        speed = place.speed_of(job, grant.nodes) if place.paced else 1.0
+        place.give_back(job, grant)
+        job.resize(processors, now, speed)
+        taken = place.take(job, held)
+        if place.paced:
+            speed = place.speed_of(job, taken.nodes)
+        job.run = run = Run(job, place, now, now + job.expected / speed, taken)
+        place.running.replace(former, run, job.width, processors - before)
         if self.talks and self.traffic.runs(former):
             self.traffic.resize(former, run)
         elif self.plans:
             self.plan_end(run, now + job._duration / speed)
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)
-        self._core.tell("job_resized", run, before, former.grant)
+        for hook in self._core.on_resized:
+            hook(run, before, grant)
         if place.claims.waiting:
             place.claims.serve()
         if self._changed:
@@ -581,7 +584,8 @@ def carry_resize(execution: Sizing, decision: Resize) -> str | None:
     elastic = job.elastic
     if elastic is None:
         return f"cannot resize {job!r}: it is not elastic"
-    reason: str | None = elastic.why_not(processors) or place.why_rigid
+    usual = type(processors) is int and elastic.minimum <= processors <= elastic.maximum
+    reason: str | None = (None if usual else elastic.why_not(processors)) or place.why_rigid
     if reason is not None or processors == job.processors:
         return reason
     held: Any = resized(place, job, run.grant, processors)

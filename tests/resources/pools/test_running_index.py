@@ -47,7 +47,7 @@ def test_running_index_against_a_list(seed, filled):
                 number += 1
                 run = runs[number] = Execution(float(rng.integers(0, 300)))
                 processors = int(rng.integers(1, 20))
-                index.replace(former, run, processors)
+                index.replace(former, run, processors, processors - entry[2])
                 assert former.entry is None
                 insort(entries, (run.expected_end, number, processors))
         assert len(index) == len(entries)
