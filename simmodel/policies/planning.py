@@ -7,7 +7,7 @@ SP2 with backfilling", IEEE TPDS 12(6), 2001; the form that keeps its promises: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import nextafter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -108,6 +108,7 @@ class KeptProfile:
 
 
 INFINITY = float("inf")
+_VOID = 64  # entries of promises that moved, kept beside as many as there are promises
 
 
 class _Planner(Policy):
@@ -261,10 +262,23 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
         """Promise a job a start (s)."""
         self[job] = at, allocation
         self._count += 1
-        heappush(self._due, (at, job.seq, self._count, job))
+        heap = self._due
+        heappush(heap, (at, job.seq, self._count, job))
+        if len(heap) > 2 * len(self) + _VOID:
+            heap[:] = [each for each in heap if self.get(each[3], (None,))[0] == each[0]]
+            heapify(heap)
+
+    def first(self) -> float:
+        """Return the first instant (s) that is promised; infinite if there is none."""
+        heap = self._due
+        while heap and self.get(heap[0][3], (None,))[0] != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else INFINITY
 
     def due(self, now: float) -> list[LiveJob]:
         """Return the jobs that are promised a start by now."""
+        if self.first() > now:
+            return []
         heap = self._due
         found = {}
         while heap and heap[0][0] <= now:
@@ -426,13 +440,14 @@ class ConservativeKeep(_Planner):
         moved = False
         whole = True
         holds = True  # else a job is expected to run longer than planned, perhaps into a window
+        exact = free is not None and free.exact
         for job in jobs:
             if job.state != "waiting":  # held by a limit since another job started
                 continue
             requested = job.planned
             before, allocation = promised.get(job, (INFINITY, None))
-            if free is not None and before < INFINITY and free.exact:
-                at = free.earliest(job.processors, requested, granted=before)
+            if free is not None and exact and before < INFINITY:
+                at = free.earliest(job.processors, requested, -INFINITY, before)
                 if at == before > now:
                     continue  # it cannot move
                 free.move(job.processors, before, at, requested)
@@ -444,6 +459,7 @@ class ConservativeKeep(_Planner):
                     moved = promised.pop(job, None) is not None or moved
                     continue
                 profile.take(job, at, requested, allocation)
+                exact = free is not None and free.exact
             if at == now:
                 if not holds and not place.accepts(job, allocation):
                     moved = True  # it is tried again when anything changes
@@ -456,7 +472,7 @@ class ConservativeKeep(_Planner):
                     kept.offer(job)
                 yield Start(job, place, None, allocation)
                 continue
-            instant = profile.instant(at)
+            instant = at if exact else profile.instant(at)
             if instant != before:
                 promised.promise(job, instant, allocation)
                 moved = moved or before < INFINITY

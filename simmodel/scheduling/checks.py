@@ -25,6 +25,7 @@ __all__ = [
     "why_not_start",
 ]
 
+_WORK = LiveJob, LiveTask
 NOT_STARTED = ("waiting", "blocked")  # a place with a queue also takes blocked work
 _SHOWN = 5
 
@@ -58,8 +59,10 @@ def misreturned(decisions: object, types: Iterable[type]) -> str | None:
 
 def why_not_known(value: object, place: Place | None, places: Sequence[Place]) -> str | None:
     """Return why a value is not work of a scheduler with these places, or a place not one of these, else ``None``."""
-    if not isinstance(value, LiveJob | LiveTask):
+    if not isinstance(value, _WORK):
         return f"must name a job or task of the view, got {value!r}"
+    if place is not None and place is places[0]:
+        return None
     if place is None:
         return f"must name a place of this scheduler ({_names(places)}), as in Start(job, view.places[0])"
     if not any(place is each for each in places):
@@ -103,7 +106,7 @@ def why_not_start(
 
 def why_not_at(at: object, now: float) -> str | None:
     """Return why a value is not an instant from now on, or ``None``."""
-    if at is not True and at is not False and isinstance(at, Real) and float(at) >= now:
+    if type(at) is not bool and isinstance(at, (float, Real)) and float(at) >= now:
         return None
     return f"must name an instant >= {now:g} s, got {at!r}"
 

@@ -181,20 +181,26 @@ class CountProfile:
         From the instant ``granted`` on, ``need`` is there: the answer comes no later. A hot path.
         """
         blocks, after = self._blocks, self._just_after
+        last = granted  # by when a hole that does not go on from then must end
+        if self._firsts[0] < granted < INFINITY:
+            block = blocks[bisect_left(self._firsts, granted) - 1]
+            i = bisect_left(block.times, granted) - 1
+            if block.free[i] + block.shift < need:
+                last = block.times[i]
         if not_before > self._firsts[0]:
             blocks = self._from(not_before)
         start, end, open_ = granted, INFINITY, False  # of a hole that may go on in the next block
         for block in blocks:
             lack = need - block.shift
             times = block.times
-            if times[0] >= granted:
+            if times[0] >= last:
                 break
-            steps = zip(times, block.free, strict=True)
             if open_:
                 if times[0] >= end:
                     return start
                 if block.low >= lack:
                     continue
+                steps = zip(times, block.free, strict=True)
                 for at, free in steps:
                     if free < lack:
                         if at >= end:
@@ -206,14 +212,16 @@ class CountProfile:
                     continue
             elif block.high < lack:
                 continue
+            else:
+                steps = zip(times, block.free, strict=True)
             for at, free in steps:
                 if free < lack:
                     continue
-                if at >= granted:
-                    return granted
                 start = at
                 end = (after.get(at, at) if after else at) + duration
-                if end > granted:
+                if end > last:
+                    if last < granted or start >= granted:
+                        return granted
                     end = granted
                 for at, free in steps:
                     if at >= end:
