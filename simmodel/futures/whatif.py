@@ -140,9 +140,7 @@ def what_if(
     A policy that fails or kills its worker process is reported as ``failed`` and does not affect the others. The
     outcomes are the same on every executor.
 
-    >>> from simmodel import Environment
-    >>> from simmodel import Cluster
-    >>> from simmodel import Job
+    >>> from simmodel import Cluster, Environment, Job
     >>> env = Environment()
     >>> cluster = Cluster(env, 4, "fcfs")
     >>> for processors, requested in ((3, 100), (4, 50), (1, 20)):

@@ -74,8 +74,7 @@ class Portfolio(Policy):
     InputError
         there is no candidate, a label is duplicate, a name is unknown or a number is invalid
 
-    >>> from simmodel import simulate
-    >>> from simmodel import Job
+    >>> from simmodel import Job, simulate
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=3, run=900), Job(submit=2, processors=4, run=10)]
     >>> result = simulate(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
     >>> result.jobs["started_by"].tolist(), result.jobs["start"].tolist()

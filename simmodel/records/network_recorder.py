@@ -35,9 +35,8 @@ class NetworkRecorder(Observer, Shown):
     network
         the observed network
 
-    >>> from simmodel import Environment
+    >>> from simmodel import Environment, Network
     >>> from simmodel.platform import LinkSpec
-    >>> from simmodel import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
     >>> record = NetworkRecorder(network); env.observe(record)

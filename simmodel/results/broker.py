@@ -32,10 +32,7 @@ class BrokerResult(Result, BrokerRecord):
     Its metrics are those of all jobs together. Fields and columns are those of
     :class:`~simmodel.records.broker_record.BrokerRecord`.
 
-    >>> from simmodel import Environment
-    >>> from simmodel import Broker
-    >>> from simmodel import Cluster
-    >>> from simmodel import Job
+    >>> from simmodel import Broker, Cluster, Environment, Job
     >>> env = Environment()
     >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
     >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10), home="a")
@@ -108,11 +105,7 @@ class TaskBrokerResult(Shown):
     decisions, scenario
         number and seconds of the policy's decisions; the stored scenario, which repeats the run
 
-    >>> from simmodel import Environment
-    >>> from simmodel import load_platform
-    >>> from simmodel import Broker
-    >>> from simmodel import Machine
-    >>> from simmodel import TaskSet
+    >>> from simmodel import Broker, Environment, Machine, TaskSet, load_platform
     >>> env = Environment()
     >>> machines = [Machine(env, load_platform("hetsim-slow"), name=name) for name in ("a", "b")]
     >>> broker = Broker(env, machines, "round-robin")

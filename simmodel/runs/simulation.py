@@ -59,9 +59,7 @@ class Simulation:
     name
         name of the run in tables and plots; default: the policy
 
-    >>> from simmodel import Environment
-    >>> from simmodel import Cluster
-    >>> from simmodel import Job
+    >>> from simmodel import Cluster, Environment, Job
     >>> cluster = Cluster(Environment(), 4)
     >>> jobs = [cluster.submit(Job(processors=3, run=10)) for _ in range(2)]
     >>> Simulation(cluster).run().result().jobs["start"]

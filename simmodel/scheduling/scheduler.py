@@ -205,9 +205,7 @@ class Scheduler:
 
     ``fcfs`` from outside, as a loop:
 
-    >>> from simmodel import Environment
-    >>> from simmodel import Cluster
-    >>> from simmodel import Job
+    >>> from simmodel import Cluster, Environment, Job
     >>> env = Environment()
     >>> cluster = Cluster(env, 4)
     >>> first, second = cluster.submit(Job(processors=4, run=10)), cluster.submit(Job(processors=2, run=5))

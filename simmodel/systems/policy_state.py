@@ -33,8 +33,7 @@ def policy_state(scheduler: Scheduler) -> PolicyState:
     SnapshotError
         if its memory does not consist of plain values
 
-    >>> from simmodel import Environment
-    >>> from simmodel import Cluster
+    >>> from simmodel import Cluster, Environment
     >>> policy_state(Cluster(Environment(), 4, "easy").scheduler).known_as
     'easy'
     """

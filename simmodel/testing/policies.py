@@ -219,8 +219,7 @@ def reachable(view: View) -> Iterator[tuple[str, Any]]:
 
     The search follows objects of this package, sequences, mappings, sets and arrays; it calls only properties.
 
-    >>> from simmodel import Environment
-    >>> from simmodel import Cluster
+    >>> from simmodel import Cluster, Environment
     >>> dict(reachable(Cluster(Environment(), 4).view))["view.places[0].capacity"]
     4
     """

@@ -53,10 +53,9 @@ def link_load(
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
 
-    >>> from simmodel import Environment
+    >>> from simmodel import Environment, Network
     >>> from simmodel.platform import LinkSpec
     >>> from simmodel.records import NetworkRecorder
-    >>> from simmodel import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
     >>> record = NetworkRecorder(network); env.observe(record)
@@ -113,10 +112,9 @@ def transfer_times(
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
 
-    >>> from simmodel import Environment
+    >>> from simmodel import Environment, Network
     >>> from simmodel.platform import LinkSpec
     >>> from simmodel.records import NetworkRecorder
-    >>> from simmodel import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
     >>> record = NetworkRecorder(network); env.observe(record)

@@ -45,9 +45,8 @@ class Transfer(Flow):
     ``pause()`` stops it until ``resume()``, both keeping the bytes moved so far (``bytes_done``). If it ``fails`` with
     its links, its status becomes ``"failed"`` and waiting processes get :class:`LinkFailed`.
 
-    >>> from simmodel import Environment
+    >>> from simmodel import Environment, Network
     >>> from simmodel.platform import LinkSpec
-    >>> from simmodel import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
     >>> def fetch(env):

@@ -119,11 +119,8 @@ class PIMRank(Processor):
     InputError
         an option is missing, unknown or not a quantity
 
-    >>> from simmodel import Environment
-    >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
-    >>> from simmodel.platform import LinkSpec
-    >>> from simmodel import Machine
-    >>> from simmodel import TaskSet
+    >>> from simmodel import Environment, Machine, TaskSet
+    >>> from simmodel.platform import ArchitectureSpec, LinkSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
     >>> spec = MachineSpec(
     ...     pools=[MemoryPoolSpec(name="host"), MemoryPoolSpec(name="mram", size=4e9)],
     ...     architectures=[ArchitectureSpec(name="x86"), ArchitectureSpec(name="dpu")],

@@ -240,9 +240,7 @@ class Broker(BrokerCore):
     InputError
         if there is no system, a name is duplicate, slowdowns do not match the systems, or the policy is unknown
 
-    >>> from simmodel import Environment
-    >>> from simmodel import Cluster
-    >>> from simmodel import Job
+    >>> from simmodel import Cluster, Environment, Job
     >>> env = Environment()
     >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 8, name="b")], "sgs-t", slowdowns=[1, 1.5])
     >>> jobs = [broker.submit(Job(processors=4, run=10)) for _ in range(3)]
@@ -296,9 +294,7 @@ class Broker(BrokerCore):
         ImpossibleWork
             if no system that the policy may choose can ever run it
 
-        >>> from simmodel import Environment
-        >>> from simmodel import Cluster
-        >>> from simmodel import Job
+        >>> from simmodel import Cluster, Environment, Job
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 2, name="a"), Cluster(env, 4, name="b")], slowdowns=[1, 2])
         >>> broker.estimate(Job(processors=2, run=10)).finish, broker.estimate(Job(processors=4, run=10)).finish
@@ -371,9 +367,7 @@ class Broker(BrokerCore):
         SnapshotError
             if a system cannot be copied, a job has a body, or the state of the policy is not a plain value
 
-        >>> from simmodel import Environment
-        >>> from simmodel import Cluster
-        >>> from simmodel import Job
+        >>> from simmodel import Cluster, Environment, Job
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
         >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10))
@@ -408,9 +402,7 @@ class Broker(BrokerCore):
             if the environment is at another instant, a policy of the snapshot was given as an object, or parts of the
             snapshot do not fit together
 
-        >>> from simmodel import Environment
-        >>> from simmodel import Cluster
-        >>> from simmodel import Job
+        >>> from simmodel import Cluster, Environment, Job
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
         >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10))

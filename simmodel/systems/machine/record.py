@@ -31,10 +31,8 @@ _MOMENTS = ("submit", "ready", "assigned")
 def machine_result(machine: MachineState, name: str) -> MachineResult:
     """Return the result of a machine so far.
 
-    >>> from simmodel import Environment
+    >>> from simmodel import Environment, Machine, TaskSet
     >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
-    >>> from simmodel import Machine
-    >>> from simmodel import TaskSet
     >>> spec = MachineSpec(
     ...     pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="x86")],
     ...     processors=[ProcessorSpec(name="core", type="CPUCore", architecture="x86", pool="ram")])

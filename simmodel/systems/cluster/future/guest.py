@@ -57,9 +57,7 @@ class Forecast(Observer, Shown):
     InputError
         if ``by`` is neither of the two
 
-    >>> from simmodel import Environment
-    >>> from simmodel import Cluster
-    >>> from simmodel import Job
+    >>> from simmodel import Cluster, Environment, Job
     >>> env = Environment()
     >>> cluster = Cluster(env, 4, policy="easy")
     >>> _ = cluster.submit(Job(processors=3, run=10, requested=60)); env.run(until=1)
