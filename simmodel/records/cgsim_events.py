@@ -91,8 +91,8 @@ class CGSimEvents(GridWatch):
 
     def released(self, job: Brokered, run: Run, site: GridSite, status: str) -> None:
         """Write the end of an execution."""
-        ledger, line = self.grid.ledger, job.line
-        begin = ledger.executing[line]
+        ledger, row = self.grid.ledger, job.row
+        begin = ledger.executing[row]
         begin = run.started if begin != begin else begin
         good = status in ("completed", "timeout")
         self._row(
@@ -106,8 +106,8 @@ class CGSimEvents(GridWatch):
             file_transfer_queue_time=0.0,
             flops=self._flops(job),
             host=self.host(run),
-            resource_waiting_queue_time=run.started - ledger.queued[line],
-            retries=ledger.attempts[line] - 1,
+            resource_waiting_queue_time=run.started - ledger.queued[row],
+            retries=ledger.attempts[row] - 1,
             site=site.name,
             speed=self._speed(run),
             total_io_read_time=self._reading.pop(job, 0.0),

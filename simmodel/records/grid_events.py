@@ -98,7 +98,7 @@ class GridEvents(GridWatch):
         counts = self.all if site is None else self.at[site]
         free = counts.free if site is None else counts.free_now()
         name = "" if site is None else site.name
-        about: Row = ("", 0) if job is None else (job.id, self.grid.ledger.attempts[job.line])
+        about: Row = ("", 0) if job is None else (job.id, self.grid.ledger.attempts[job.row])
         host = "" if job is None else self._host_of.get(job, "")
         what = float(self.env._now), event, *about, name, host, file, size, source, detail
         state = counts.queued, counts.running, counts.finished, counts.failed
@@ -114,7 +114,7 @@ class GridEvents(GridWatch):
                 float(self.env._now),
                 event,
                 job.id,
-                self.grid.ledger.attempts[job.line],
+                self.grid.ledger.attempts[job.row],
                 counts.name,
                 self._host_of.get(job, ""),
                 detail,
@@ -148,7 +148,7 @@ class GridEvents(GridWatch):
         asked = nan if job.unrequested else job.limit
         about = name, now, int(now % 86400 // 3600), job.processors, asked, user, home
         self._features[job.row] = (*about, *files, pending, queued, running, free, finished)
-        self._add("events of jobs", (now, "created", name, self.grid.ledger.attempts[job.line], "", "", "", *state))
+        self._add("events of jobs", (now, "created", name, self.grid.ledger.attempts[job.row], "", "", "", *state))
 
     def job_assigned(self, job: Brokered, site: GridSite) -> None:
         """Note the choice of a site."""
@@ -190,25 +190,25 @@ class GridEvents(GridWatch):
 
     def _outcome(self, job: Brokered, state: str, site: str, reason: str) -> None:
         """Write the row of a job that has ended."""
-        line, ledger = job.line, self.grid.ledger
-        features = self._features.pop(job.row, None)
+        row, ledger = job.row, self.grid.ledger
+        features = self._features.pop(row, None)
         if features is None:
             return
-        submit, start, assigned = features[1], ledger.start[line], ledger.assigned[line]
-        wait, held = start - submit, ledger.end[line] - start
+        submit, start, assigned = features[1], ledger.start[row], ledger.assigned[row]
+        wait, held = start - submit, ledger.end[row] - start
         self._add(
             "jobs",
             (
                 *features,
                 state,
                 site,
-                ledger.attempts[line],
+                ledger.attempts[row],
                 assigned if assigned == assigned else None,
                 wait if wait == wait else None,
                 held if held == held else None,
                 max(0.0, float(self.env._now) - submit),
-                ledger.bytes_in[line],
-                ledger.bytes_out[line],
+                ledger.bytes_in[row],
+                ledger.bytes_out[row],
                 reason,
             ),
         )
@@ -224,13 +224,13 @@ class GridEvents(GridWatch):
 
     def _end_outside(self, job: Brokered, event: str, reason: str) -> None:
         """Note the end of a job that is at no site, with its submission if this is not known yet."""
-        ledger, line = self.grid.ledger, job.line
+        ledger, row = self.grid.ledger, job.row
         at, now = float(job.submit), float(self.env._now)
         state = self._state() if at <= now else (None,) * 6
-        if job.row not in self._features:
+        if row not in self._features:
             self._created(job, max(at, now), state)
-        self._add("events of jobs", (max(at, now), event, job.id, ledger.attempts[line], "", "", reason, *state))
-        number = ledger.site[line]
+        self._add("events of jobs", (max(at, now), event, job.id, ledger.attempts[row], "", "", reason, *state))
+        number = ledger.site[row]
         self._outcome(job, event, "" if number < 0 else self.grid.places[number].name, reason)
 
     def file_transfer_started(self, fetch: MovedFile) -> None:

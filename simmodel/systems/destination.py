@@ -33,8 +33,6 @@ class BrokeredJob(Brokered):
 
     Attributes
     ----------
-    line
-        its line in the ledger of a grid, 0: none yet
     below
         the live work that the destination created for it, or ``None``
     above
@@ -45,7 +43,7 @@ class BrokeredJob(Brokered):
 
     __slots__ = (
         *("_length", "_limit", "_origin", "above", "below", "came", "destination", "estimates", "family", "home"),
-        *("limit", "line", "plain", "row"),
+        *("limit", "plain", "row"),
     )
     _limit: float  # as it joined the broker's queue
     _origin: Destination | None
@@ -53,9 +51,8 @@ class BrokeredJob(Brokered):
     def __init__(
         self, id: int | str, row: int, submit: float, processors: int, limit: float, length: float, family: Dependencies
     ) -> None:
-        Brokered.__init__(self, id, row, submit, processors, limit, limit, length)  # super() costs as much as a call
+        super().__init__(id, row, submit, processors, limit, limit, length)
         self.row = row
-        self.line = 0
         self.came = submit
         self.limit = limit
         self._length = length  # actual run time in s, without any slowdown factor; hidden from policies

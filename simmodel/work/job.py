@@ -978,10 +978,9 @@ class Brokered(LiveJob):
 
     Attributes
     ----------
-    row, line, came, limit
-        its row in the broker's record; its line in the ledger of a grid, 0: none yet; the instant of its submission
-        there (s); its requested time (s) without any slowdown factor, or its run time, which is the future: a policy
-        that must not know it reads ``requested``
+    row, came, limit
+        its row in the broker's record; the instant of its submission there (s); its requested time (s) without any
+        slowdown factor, or its run time, which is the future: a policy that must not know it reads ``requested``
     home, destination
         the place it was submitted to, and the one it was handed to, or ``None``
     family
@@ -994,7 +993,6 @@ class Brokered(LiveJob):
 
     __slots__ = ()
     row: int
-    line: int
     came: float
     limit: float
     home: Any

@@ -364,11 +364,10 @@ class HostPool(NodePool):
         ValueError
             the job does not fit
         """
-        given = allocation if allocation is not None and isinstance(allocation, Allocation) else None
-        named = False
-        if given is not None:
-            offered = self._offered
-            named = offered is None or offered[2] is not given or offered[:2] != (self.version, job)
+        offered = self._offered
+        named = isinstance(allocation, Allocation)
+        if named and offered is not None and offered[2] is allocation and offered[:2] == (self.version, job):
+            named = False
         hosts = self._hosts
         by_table = self._states is not None and not self._stale
         counts = (hosts is not None and job.request is None and job.past is None) or self._counts(job)
@@ -389,7 +388,7 @@ class HostPool(NodePool):
             self.check(job)
         if hosts is None:
             hosts = self._counted()
-        host = hosts.choose(processors) if given is None else given.numbers[0]
+        host = allocation.numbers[0] if isinstance(allocation, Allocation) else hosts.choose(processors)
         if host is None:
             raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
         hosts.move(host, -processors)

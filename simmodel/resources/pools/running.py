@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,12 +86,13 @@ UNIT = 2**20
 class WorkLeft:
     """The expected remaining work of executions from an instant on, in units of 2^-20 processor seconds.
 
-    Executions past their expected end, or without one, count zero. A start, an end and a question are sums.
+    Executions past their expected end, or without one, count zero. A start, an end and a question are sums: the index
+    has the executions in the order of their ends.
 
     Parameters
     ----------
-    entries
-        the current executions; the index tells of further starts and ends
+    runs
+        the index of the executions, which tells of starts and ends
 
     Attributes
     ----------
@@ -102,16 +102,15 @@ class WorkLeft:
         functions that are called whenever an execution is added or removed
     """
 
-    __slots__ = ("_ends", "_now", "_over", "_overdue", "_processors", "_sum", "changed", "endless")
+    __slots__ = ("_now", "_overdue", "_processors", "_runs", "_sum", "changed", "endless")
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, runs: RunningIndex) -> None:
         self.changed: list[Callable[[], object]] = []
+        self._runs = runs
         self._now = -inf  # the instant of the last question
         self._overdue: set[int] = set()  # the numbers of the executions that are past their ends at that instant
-        self._ends: list[Entry] = []  # a heap of the others that end, and of some that have ended
-        self._over = 0  # how many of these there are at most
         self._sum = self._processors = self.endless = 0
-        for entry in entries:
+        for entry in runs.entries():
             self.started(entry)
 
     def started(self, entry: Entry) -> None:
@@ -124,7 +123,6 @@ class WorkLeft:
         elif end <= self._now:
             self._overdue.add(number)
         else:
-            heappush(self._ends, entry)
             self._sum += int(end * UNIT) * processors
             self._processors += processors
 
@@ -140,12 +138,6 @@ class WorkLeft:
         else:
             self._sum -= int(end * UNIT) * processors
             self._processors -= processors
-            self._over = over = self._over + 1
-            ends = self._ends
-            if over > 64 and 2 * over > len(ends):
-                ends[:] = [each for each in ends if each[3].entry is each]
-                heapify(ends)
-                self._over = 0
 
     def at(self, now: float) -> int:
         """Return the work left at an instant (s); instants must not decrease from call to call."""
@@ -153,21 +145,17 @@ class WorkLeft:
 
     def line(self, now: float) -> tuple[int, int, float]:
         """Return the work left at an instant (s), by how many units it falls per unit of time, and until when (s)."""
-        ends = self._ends
+        runs, overdue = self._runs, self._overdue
         self._now = now
-        while ends:
-            end, number, processors, run = ends[0]
-            if run.entry is not ends[0]:  # it has ended
-                heappop(ends)
-            elif end <= now:
-                heappop(ends)
-                self._overdue.add(number)
-                self._sum -= int(end * UNIT) * processors
-                self._processors -= processors
-            else:
-                break
+        entry = runs.nth(len(overdue))
+        while entry is not None and entry[0] <= now:
+            end, number, processors, _ = entry
+            overdue.add(number)
+            self._sum -= int(end * UNIT) * processors
+            self._processors -= processors
+            entry = runs.nth(len(overdue))
         processors = self._processors
-        return self._sum - int(now * UNIT) * processors, processors, ends[0][0] if ends else inf
+        return self._sum - int(now * UNIT) * processors, processors, inf if entry is None else entry[0]
 
 
 _BLOCK = 96
@@ -200,32 +188,21 @@ class RunningIndex:
     """Executions sorted by expected end, then by start, with sums of processors for a fast search.
 
     The entries are in blocks of at most 96, each with the sum of its processors: adding, removing and finding the time
-    at which a number of processors is free cost about the square root of the number of executions. Until something asks
-    for their order they are in none: a policy without backfilling never does.
+    at which a number of processors is free cost about the square root of the number of executions.
     """
 
-    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_loose", "_others", "_sums", "_watchers", "size")
-    _blocks: list[list[Entry]]
-    _lasts: list[Entry]  # the greatest entry of each block except the last
-    _sums: list[int]
+    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_sums", "_watchers", "size")
 
     def __init__(self) -> None:
-        self._loose: dict[int, Entry] | None = {}  # by start number, until there are blocks
+        self._blocks: list[list[Entry]] = [[]]
+        self._lasts: list[Entry] = []  # the greatest entry of each block except the last
+        self._sums: list[int] = [0]
         self.size = 0
         self._count = 0
         self._left: WorkLeft | None = None  # created on first use, as is the next one
         self._elastic: ElasticRuns | None = None
         self._watchers: tuple[Watcher, ...] = ()
         self._others: tuple[Watcher, ...] = ()  # without that of elastic jobs
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("_blocks", "_lasts", "_sums") or self._loose is None:
-            raise AttributeError(name)
-        entries, self._loose = sorted(self._loose.values()), None  # the order is asked for the first time
-        self._blocks = blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
-        self._lasts = [block[-1] for block in blocks[:-1]]
-        self._sums = [sum([entry[2] for entry in block]) for block in blocks]
-        return getattr(self, name)
 
     def __len__(self) -> int:
         return self.size
@@ -249,6 +226,14 @@ class RunningIndex:
         block = self._blocks[0]
         return block[0][0] if block else INFINITY
 
+    def nth(self, n: int) -> Entry | None:
+        """Return the entry after the first ``n``, or ``None``."""
+        for block in self._blocks:
+            if n < len(block):
+                return block[n]
+            n -= len(block)
+        return None
+
     def add(self, run: Held, processors: int) -> None:
         """Add an execution with its number of processors."""
         number = self._count = self._count + 1
@@ -256,9 +241,6 @@ class RunningIndex:
         self.size += 1
         for watcher in self._watchers:
             watcher.started(entry)
-        if self._loose is not None:
-            self._loose[number] = entry
-            return
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -268,16 +250,22 @@ class RunningIndex:
             self._split(i)
 
     def fill(self, runs: Iterable[tuple[Held, int]]) -> None:
-        """Add executions, each with its number of processors; they are sorted at once when their order is asked for."""
-        loose = self._loose
-        if loose is None or self._watchers:
+        """Add executions, each with its number of processors, to an empty index: in order, but sorted at once."""
+        if self.size or self._watchers or self._left is not None:
             for run, processors in runs:
                 self.add(run, processors)
             return
-        for run, processors in runs:
-            number = self._count = self._count + 1
-            loose[number] = run.entry = (run.expected_end, number, processors, run)
-        self.size = len(loose)
+        entries = []
+        for number, (run, processors) in enumerate(runs, self._count + 1):
+            entry = run.entry = (run.expected_end, number, processors, run)
+            entries.append(entry)
+        self.size = len(entries)
+        self._count += len(entries)
+        entries.sort()
+        blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
+        self._blocks = blocks
+        self._lasts = [block[-1] for block in blocks[:-1]]
+        self._sums = [sum([entry[2] for entry in block]) for block in blocks]
 
     def _split(self, i: int) -> None:
         block = self._blocks[i]
@@ -296,9 +284,6 @@ class RunningIndex:
         self.size -= 1
         for watcher in self._watchers:
             watcher.ended(entry)
-        if self._loose is not None:
-            del self._loose[entry[1]]
-            return
         lasts = self._lasts
         block = self._blocks[0]
         i = 0
@@ -336,7 +321,7 @@ class RunningIndex:
     def left(self) -> WorkLeft:
         """The expected remaining work; maintained from its first use on."""
         if self._left is None:
-            self._left = WorkLeft(self.entries() if self._loose is None else self._loose.values())
+            self._left = WorkLeft(self)
             self.watch(self._left)
         return self._left
 

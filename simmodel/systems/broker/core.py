@@ -88,9 +88,9 @@ class BrokerQueue(WaitingQueue):
 
     def add(self, job: LiveJob) -> None:
         """Add a job, whose requested time and home its policy cannot change from now on."""
-        mine: Any = job
-        mine._limit, mine._origin = mine.limit, mine.home
-        WaitingQueue.add(self, job)  # super() would cost as much as a call
+        assert isinstance(job, BrokeredJob)
+        job._limit, job._origin = job.limit, job.home
+        super().add(job)
 
     def __iter__(self) -> Iterator[BrokeredJob]:
         seen: set[Any] = set()
@@ -132,11 +132,7 @@ class Source(Arrivals[Coming]):
         if spec is not None:
             job = self.broker.live(spec, row, home, self.family)
             job.widen(processors)
-            if isinstance(job, BrokeredSet):
-                self.broker.ledger.alone.append(job)
         else:
-            if length == limit:
-                length = limit  # one number for both
             job = BrokeredJob(name, row, at, processors, limit, length, self.family)
             job.user, job.home, job.unrequested = user, home, unrequested
         return job
@@ -148,6 +144,8 @@ class Source(Arrivals[Coming]):
         self.number = INFINITY
         while True:
             job = self.live(jobs[i])
+            if isinstance(job, BrokeredSet):
+                broker.ledger.alone.append(job)
             i += 1
             if i == len(jobs):
                 jobs, i = self._next_block(), 0
@@ -496,10 +494,9 @@ class BrokerCore(System[BrokeredJob]):
         if reason is not None:
             raise PolicyError(reason, work=f"job {work.id}", place=place.name)
         self.queue.remove(work)
-        if self._cancellations:
-            timer = self._cancellations.pop(work, None)
-            if timer is not None and timer.callbacks is not None:
-                self.env.withdraw(timer)
+        timer = self._cancellations.pop(work, None) if self._cancellations else None
+        if timer is not None and timer.callbacks is not None:
+            self.env.withdraw(timer)
         work.destination = place
         if work.estimates is not None and place in work.estimates:
             self.ledger.expected[work.row] = work.estimates[place]
@@ -631,7 +628,8 @@ class BrokerCore(System[BrokeredJob]):
             job = job.above
 
     def _over(self, job: BrokeredJob) -> None:
-        self.handed.pop(job, None)
+        if job in self.handed:
+            del self.handed[job]
         if job.below is not None:
             if isinstance(job.below, LiveJob):
                 self._below.pop(job.below, None)

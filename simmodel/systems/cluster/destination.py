@@ -142,17 +142,19 @@ class ClusterDestination(Destination):
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, waiting and running, and its run time."""
-        slowdowns, core = self.slowdowns, self.system.core
+        slowdowns = self.slowdowns
         slowdown = slowdowns[None] if len(slowdowns) == 1 else self.slowdown(job)
-        limit, run = job.limit, job._length
-        if slowdown != 1.0:
-            limit, run = limit * slowdown, run * slowdown
+        limit, run = job.limit * slowdown, job._length * slowdown
+        cluster = self.system
         if job._job is not None and job._job.own_end:
             return limit, limit, INFINITY
-        if core.overrun == "stop" and run > limit:
+        if cluster.core.overrun == "stop" and run > limit:
             run = limit
-        estimates = core.estimates
-        return limit if estimates == "requested" else run, run if estimates == "exact" else limit, run
+        return (
+            limit if cluster.core.estimates == "requested" else run,
+            run if cluster.core.estimates == "exact" else limit,
+            run,
+        )
 
     def why_not(self, job: BrokeredJob) -> str | None:
         """Return why the cluster can never run the job, or ``None``; has no side effects."""
@@ -196,27 +198,26 @@ class ClusterDestination(Destination):
     def take(self, job: BrokeredJob) -> LiveJob:
         """Take a job over into the queue of the cluster, to which it belongs from now on."""
         cluster = self.system
-        core, intake = cluster.core, cluster.intake
         spec, pool = job._job, self._plain
         plain = job.plain
         if pool is not None and plain:
             job.plan(*self.seconds(job))
-            job.unrequested = job.unrequested and core.estimates == "requested"
+            job.unrequested &= cluster.core.estimates == "requested"
             job.place = pool
             job.priority += pool.priority
-            job.watched = bool(core.usages)
+            job.watched = bool(cluster.core.usages)
         else:
             guest, _ = cluster.live(self.request(job))
             job.adopt(guest)
             job.watched, plain = True, False
-        if core.overrun == "stop" and job._length > job.limit and not (spec and spec.own_end):
+        if cluster.core.overrun == "stop" and job._length > job.limit and not (spec and spec.own_end):
             job._outcome = "timeout"
         self.forecast.adds(job)
-        intake.receive(job)
+        cluster.intake.receive(job)
         job.submit = cluster.env._now
         if plain:  # it costs no more than a job of a log
             cluster.queueing.admit(job)
         else:
-            intake.take_in(job)
+            cluster.intake.take_in(job)
         self.handed.append((job.index, job.row))
         return job

@@ -147,7 +147,7 @@ class JobExecution:
         simple = self.plans and course is None and (spec is None or not (spec.own_end or spec.saves_somewhere))
         if simple:
             end = now + duration
-            run = Run(job, place, now, end if expected is duration else now + expected, grant, self._ends, end)
+            run = Run(job, place, now, now + expected, grant, self._ends, end)
             run._number = env.plan(run, end, self._priority)  # as plan_end does, without a call
         else:
             run = Run(job, place, now, now + expected, grant)

@@ -287,10 +287,9 @@ class Intake:
         """Assign a number, by default the next one, and a row in the record to a job that is about to be submitted."""
         if self.chunks is not None:
             raise InputError(f"{self._core.name}: cannot take jobs one by one while it reads a workload in chunks")
-        if self._core.recorder is not None:
-            self._core.record_submissions()
+        self._core.record_submissions()
         job.seq = seq = self.submitted if number is None else number
-        job.index = seq - self.offset if self.offset else seq
+        job.index = seq - self.offset
         if seq >= self.submitted:
             self.submitted = seq + 1
         self._count_coming(1)

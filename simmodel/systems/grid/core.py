@@ -285,21 +285,19 @@ class GridCore(Broker):
 
     def assign(self, work: BrokeredJob, place: Destination) -> None:
         """Take a waiting job out of the queue, bound for a site."""
-        Broker.assign(self, work, place)  # super() would cost as much as a call
+        super().assign(work, place)
         site: Site = place  # type: ignore[assignment]
         site.present += 1
-        ledger = self.ledger
-        line = work.line or ledger.enter(work)
-        ledger.assigned[line] = self.env._now
-        ledger.site[line] = site.number
-        ledger.attempts[line] += 1
+        ledger, row = self.ledger, work.row
+        ledger.assigned[row] = self.env._now
+        ledger.site[row] = site.number
+        ledger.attempts[row] += 1
         for hook in self._on_assigned:
             hook(work, site)
 
     def go_on_at(self, job: BrokeredJob, site: Site) -> None:
         """Adopt a job that was at a site, or on its way, before the grid was restored."""
         job.destination = site
-        self.ledger.enter(job)
         self.handed[job] = None
         self._active += 1
         site.present += 1
@@ -308,14 +306,14 @@ class GridCore(Broker):
         """Send a job to its site: it joins the queue there at once, or when its overhead and its files are over."""
         site: Site = place  # type: ignore[assignment]
         if site.spec.overhead is None and type(work) is BrokeredJob:
-            self.ledger.queued[work.line] = self.env._now
-            Broker.hand(self, work, site)
+            self.ledger.queued[work.row] = self.env._now
+            super().hand(work, site)
         else:
             self.stays.begin(work, site)
 
     def enter(self, work: BrokeredJob, site: Site) -> None:
         """Put a job that was on its way into the queue of its site."""
-        self.ledger.queued[work.line] = self.env._now
+        self.ledger.queued[work.row] = self.env._now
         for hook in self._on_queued:
             hook(work, site)
         super().hand(work, site)
@@ -325,8 +323,8 @@ class GridCore(Broker):
         job: Any = run.job
         if isinstance(job, BrokeredJob) and job.family.owner is self:
             state = job.state
-            self.ledger.start[job.line] = run.started
-            self.ledger.end[job.line] = self.env._now
+            self.ledger.start[job.row] = run.started
+            self.ledger.end[job.row] = self.env._now
             if state not in OVER:
                 pass
             elif state == "lost":
@@ -350,17 +348,17 @@ class GridCore(Broker):
     def fail(self, job: BrokeredJob, reason: str) -> None:
         """Assign a job again after a failure at its site, unless it has been as often as the spec allows."""
         site: Any = job.destination
-        row, line, ledger = job.row, job.line, self.ledger
-        if ledger.attempts[line] > self.spec.retries or isinstance(reason, Hopeless):
+        row, ledger = job.row, self.ledger
+        if ledger.attempts[row] > self.spec.retries or isinstance(reason, Hopeless):
             ledger.errors[row] = reason
             job.state = "failed"
             self.finish(job, "failed")
             return
-        if ledger.start[line] == ledger.start[line]:
-            start, end = ledger.start[line], ledger.end[line]
-            ledger.tries.append((row, ledger.attempts[line], start, end, site.number, "requeued"))
+        if ledger.start[row] == ledger.start[row]:
+            start, end = ledger.start[row], ledger.end[row]
+            ledger.tries.append((row, ledger.attempts[row], start, end, site.number, "requeued"))
             for name in ("queued", "start", "executing", "end"):
-                getattr(ledger, name)[line] = float("nan")
+                getattr(ledger, name)[row] = float("nan")
         self._hold(job)
         job.changed()
         job.past = None  # it starts anew
@@ -380,11 +378,11 @@ class GridCore(Broker):
 
     def finish(self, job: BrokeredJob, state: str) -> None:
         """End a job for good."""
-        line, ledger, site = job.line, self.ledger, job.destination
+        row, ledger, site = job.row, self.ledger, job.destination
         job.state = state
-        ledger.finished[line] = self.env._now
+        ledger.finished[row] = self.env._now
         code = ledger.words.get(state)
-        ledger.status[line] = ledger.word(state) if code is None else code
+        ledger.status[row] = ledger.word(state) if code is None else code
         site.present -= 1  # type: ignore[union-attr]
         waiter = self._waiters.pop(job, None) if self._waiters else None
         if waiter is not None:
@@ -411,8 +409,6 @@ class GridCore(Broker):
         if isinstance(job, BrokeredJob) and job.family.owner is self:
             self.stays.drop(job)
             if job.destination is None:
-                if job.line:  # it has been at a site
-                    self.ledger.status[job.line] = self.ledger.word("cancelled")
                 self._over(job)
             elif job in self.reasons:
                 self.fail(job, self.reasons.pop(job))

@@ -1,8 +1,10 @@
-"""The ledger of a grid: the history of each of its jobs, by its line."""
+"""The ledger of a grid: the history of each of its jobs, by row."""
 
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +33,7 @@ INSTANTS: tuple[str, ...] = ("assigned", "queued", "start", "executing", "end", 
 
 
 class GridLedger(Ledger):
-    """Data about the jobs of a grid, by line: each job has one from its first assignment on; line 0 is that of none.
+    """Data about the jobs of a grid, by row.
 
     Attributes
     ----------
@@ -52,11 +54,14 @@ class GridLedger(Ledger):
     def __init__(self) -> None:
         super().__init__()
         for name, (kind, empty) in _COLUMNS.items():
-            setattr(self, name, array(kind, (empty,)))
+            setattr(self, name, self._empty(kind, empty))
         self.words: dict[str, int] = {}
         self.errors: dict[int, str] = {}
         self.tries: list[Try] = []
         self.rows = 0
+
+    def _empty(self, kind: str, _empty: float) -> Any:
+        return array(kind)
 
     assigned: array[float]
     queued: array[float]
@@ -70,16 +75,11 @@ class GridLedger(Ledger):
     status: array[int]
     attempts: array[int]
 
-    def grow(self, rows: int, lines: int | None = None) -> None:
-        """Prepare for more rows, by default with a line for each."""
+    def grow(self, rows: int) -> None:
+        """Append empty rows."""
         for name, (kind, empty) in _COLUMNS.items():
-            getattr(self, name).extend(array(kind, (empty,)) * (rows if lines is None else lines))
+            getattr(self, name).extend(array(kind, (empty,)) * rows)
         self.rows += rows
-
-    def enter(self, job: BrokeredJob) -> int:
-        """Give a job its line, and return it."""
-        job.line = line = job.row + 1
-        return line
 
     def word(self, status: str) -> int:
         """Return the number of a final state."""
@@ -90,22 +90,22 @@ class GridLedger(Ledger):
     def state(self, jobs: Iterable[BrokeredJob]) -> tuple[tuple[TraceState, ...], tuple[TryState, ...]]:
         """Return the entries of jobs that have been assigned and have not ended, and their earlier executions."""
         there = {job.row: job for job in jobs}
-        traces = tuple(self._trace(job) for job in there.values() if self.attempts[job.line])
+        traces = tuple(self._trace(job) for row, job in there.items() if self.attempts[row])
         return traces, tuple(TryState(*each) for each in self.tries if each[0] in there)
 
     def _trace(self, job: BrokeredJob) -> TraceState:
-        line = job.line
+        row = job.row
         return TraceState(
-            job.row,
-            self.site[line],
-            self.attempts[line],
-            _known(self.assigned[line]),
-            _known(self.queued[line]),
-            _known(self.start[line]),
-            _known(self.executing[line]),
-            _known(self.end[line]),
-            self.bytes_in[line],
-            self.bytes_out[line],
+            row,
+            self.site[row],
+            self.attempts[row],
+            _known(self.assigned[row]),
+            _known(self.queued[row]),
+            _known(self.start[row]),
+            _known(self.executing[row]),
+            _known(self.end[row]),
+            self.bytes_in[row],
+            self.bytes_out[row],
             None if job.started is None else float(job.started),
             job.attempts,
         )
@@ -114,14 +114,14 @@ class GridLedger(Ledger):
         """Restore the entries of unfinished jobs, which are given by their rows in the snapshot."""
         for each in traces:
             job = jobs[each.row]
-            line = self.enter(job)
+            row = job.row
             columns = self.assigned, self.queued, self.start, self.executing, self.end
             instants = each.assigned, each.queued, each.start, each.executing, each.end
             for column, at in zip(columns, instants, strict=True):
                 if at is not None:
-                    column[line] = at
-            self.site[line], self.attempts[line] = each.site, each.attempts
-            self.bytes_in[line], self.bytes_out[line] = each.bytes_in, each.bytes_out
+                    column[row] = at
+            self.site[row], self.attempts[row] = each.site, each.attempts
+            self.bytes_in[row], self.bytes_out[row] = each.bytes_in, each.bytes_out
             job.started, job.attempts = each.started, each.starts
         for row, attempt, start, end, site, status in tries:
             self.tries.append((jobs[row].row, attempt, start, end, site, status))
@@ -131,7 +131,7 @@ class GridLedger(Ledger):
     def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return a column of some rows as an array, a copy."""
         kind, _ = _COLUMNS[name]
-        return np.frombuffer(getattr(self, name), dtype=_TYPES[kind])[rows + 1]
+        return np.array(getattr(self, name), dtype=_TYPES[kind])[rows]
 
 
 _COLUMNS: dict[str, tuple[str, float]] = {
@@ -142,8 +142,7 @@ _COLUMNS: dict[str, tuple[str, float]] = {
     "status": ("b", -1),
     "attempts": ("h", 0),
 }
-"""The columns: the type of each, and its value in a new line."""
-_LINES = 64  # by which a ledger without free ones grows
+"""The columns: the type of each, and its value in a new row."""
 _TYPES = {"d": np.float64, "h": np.int16, "b": np.int8}
 
 
@@ -151,8 +150,18 @@ def _known(at: float) -> float | None:
     return at if at == at else None
 
 
+class _Sparse(dict[int, Any]):
+    """A column with values of some rows only; the others are empty."""
+
+    def __init__(self, empty: float) -> None:
+        self.empty = empty
+
+    def __missing__(self, row: int) -> float:
+        return self.empty
+
+
 class StreamedLedger(GridLedger):
-    """The ledger of a grid whose record is streamed: the rows of ended jobs are taken out, and their lines used again.
+    """The ledger of a grid whose record is streamed: the rows of ended jobs are taken out.
 
     Attributes
     ----------
@@ -165,44 +174,24 @@ class StreamedLedger(GridLedger):
         self.open: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._known = Table({})
         self._come = 0  # rows so far
-        self._jobs: list[BrokeredJob | None] = [None]  # the job of each line
-        self._free: list[int] = []
-        self._lines: dict[int, int] = {}  # by row, of the jobs that are to be written
-        self._at: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # the rows asked for last, and their lines
 
-    def grow(self, rows: int, lines: int | None = 0) -> None:
-        """Prepare for more rows, which take no lines before something happens to them."""
-        super().grow(rows, lines)
+    def _empty(self, kind: str, empty: float) -> Any:
+        return defaultdict(int) if kind == "h" and not empty else _Sparse(empty)
 
-    def enter(self, job: BrokeredJob) -> int:
-        """Give a job a line that is free, and return it."""
-        free = self._free
-        if not free:
-            free += range(len(self._jobs), len(self._jobs) + _LINES)
-            self.grow(0, _LINES)
-            self._jobs += [None] * _LINES
-        job.line = line = free.pop()
-        self._jobs[line] = job
-        return line
+    def grow(self, rows: int) -> None:
+        """Append empty rows, which take no room before something happens to them."""
+        self.rows += rows
 
     def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Return a column of some rows, given by :meth:`ended` or :meth:`rest`, as an array, a copy."""
-        if self._at is None or self._at[0] is not rows:
-            lines = [self._lines.get(row, 0) for row in rows.tolist()]
-            self._at = rows, np.array(lines, dtype=np.int64)
-        return np.frombuffer(getattr(self, name), dtype=_TYPES[_COLUMNS[name][0]])[self._at[1]]
+        """Take a column of some rows out, as an array."""
+        kind, empty = _COLUMNS[name]
+        taken = map(getattr(self, name).pop, rows.tolist(), repeat(empty))
+        return np.fromiter(taken, dtype=_TYPES[kind], count=len(rows))
 
     def ended(self) -> NDArray[np.int64]:
         """Return the rows of the jobs that have ended, in order."""
         self._add_new()
-        over = np.flatnonzero(np.frombuffer(self.status, dtype=np.int8) >= 0)
-        self._lines = {job.row: line for line in over.tolist() if (job := self._jobs[line]) is not None}
-        return np.array(sorted({*self._lines, *self.fates}), dtype=np.int64)
-
-    def rest(self) -> NDArray[np.int64]:
-        """Return the rows of all jobs that are left, in order."""
-        self._lines = {job.row: line for line, job in enumerate(self._jobs) if job is not None}
-        return self.open
+        return np.array(sorted({*self.status, *self.fates}), dtype=np.int64)
 
     def _add_new(self) -> None:
         if not (self.tables or self.alone):
@@ -228,13 +217,7 @@ class StreamedLedger(GridLedger):
         return dict(taken.items())
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Forget rows of jobs that have ended: their lines, fates, errors, eligible instants and estimates."""
-        lines = [line for row in rows if (line := self._lines.get(row))]
-        for name, (kind, empty) in _COLUMNS.items():
-            np.frombuffer(getattr(self, name), dtype=_TYPES[kind])[lines] = empty
-        for line in lines:
-            self._jobs[line].line, self._jobs[line] = 0, None  # type: ignore[union-attr]
-        self._free += lines
+        """Forget the fates, errors, eligible instants and estimates of single rows."""
         for kept in (self.fates, self.errors, self.eligible, self.expected):
             if kept:
                 for row in rows:

@@ -187,7 +187,7 @@ class Stays:
         if not self._key:  # the state of a stream from which nothing else is drawn, so that snapshots have it
             state: Any = self.env.rng(f"{self.grid.name}.overhead").bit_generator.state
             self._key = state["state"]["state"].to_bytes(16, "little")
-        about = f"{job.id} {self.grid.families.index(job.family)} {self.grid.ledger.attempts[job.line]}"
+        about = f"{job.id} {self.grid.families.index(job.family)} {self.grid.ledger.attempts[job.row]}"
         drawn = blake2b(about.encode(), digest_size=8, key=self._key).digest()
         return delay.quantile(((int.from_bytes(drawn, "little") >> 12) + 0.5) / 2**52)
 
@@ -220,7 +220,7 @@ class Stays:
             return
         stay.pinned[file] = None
         if file in stay.moved:
-            self.grid.ledger.bytes_in[stay.job.line] += self.data.catalogue.size(file)
+            self.grid.ledger.bytes_in[stay.job.row] += self.data.catalogue.size(file)
         if not stay.missing:
             if stay.phase == "inside":
                 self._hold(stay.site, 1)
@@ -293,7 +293,7 @@ class Stays:
         self._unpin(stay)
         self._hold(stay.site, -1)
         self._go(stay, "executing")
-        self.grid.ledger.executing[job.line] = self.env._now
+        self.grid.ledger.executing[job.row] = self.env._now
         assert stay.run is not None
         stay.site.system.execution.go_on(stay.run)
 
@@ -389,7 +389,7 @@ class Stays:
         job: Any = stay.job
         file = job.outputs[stay.index]
         stay.site.storage.add(file.name, file.size, "output")
-        self.grid.ledger.bytes_out[job.line] += file.size
+        self.grid.ledger.bytes_out[job.row] += file.size
 
     def _delivered(self, stay: Stay, target: Site, reason: str | None) -> None:
         job: Any = stay.job

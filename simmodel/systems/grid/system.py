@@ -89,8 +89,7 @@ class GridStream:
         jobs = job_table(grid, ledger.take(rows), rows, over=over)
         self.extent.add(jobs)
         self._write("jobs", rows, jobs)
-        if over:
-            ledger.forget(rows.tolist())
+        ledger.forget(rows.tolist())
         again = {each[0] for each in ledger.tries}.intersection(rows.tolist()) if ledger.tries else ()
         if again:
             several = np.array(sorted(again))
@@ -104,7 +103,7 @@ class GridStream:
         if grid.chunks is not None:
             grid.chunks.read_the_rest()
         self.drain()
-        rows = self.ledger.rest()
+        rows = self.ledger.open
         for begin in range(0, len(rows), EVERY):
             self._put(rows[begin : begin + EVERY], over=False)
         jobs = job_table(grid, self.ledger.submitted(), nothing)
