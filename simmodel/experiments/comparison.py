@@ -120,12 +120,7 @@ class Comparison(Shown):
         return metrics_table(self.results)
 
     def metrics(
-        self,
-        metrics: Sequence[str] | None = None,
-        *,
-        warmup: Cut = None,
-        cooldown: Cut = None,
-        tau: float = TAU,
+        self, metrics: Sequence[str] | None = None, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU
     ) -> Table:
         """Return one row per result, one column per metric; see :func:`simmodel.metrics.comparison.compare`.
 
@@ -175,12 +170,7 @@ class Comparison(Shown):
         write_text(path, comparison_page(self.results, title).html())
 
     def summary(
-        self,
-        metrics: Sequence[str] | None = None,
-        *,
-        warmup: Cut = None,
-        cooldown: Cut = None,
-        tau: float = TAU,
+        self, metrics: Sequence[str] | None = None, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU
     ) -> str:
         """Return a table of text, one line per result; parameters as of :meth:`metrics`."""
         return "\n".join(text_table(self._cells(metrics, warmup, cooldown, tau)))

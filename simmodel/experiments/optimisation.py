@@ -347,12 +347,7 @@ class Evolution:
     """
 
     def __init__(
-        self,
-        space: Space,
-        objectives: int,
-        population: int,
-        seed: int,
-        losses: Callable[[Trial], list[float] | None],
+        self, space: Space, objectives: int, population: int, seed: int, losses: Callable[[Trial], list[float] | None]
     ) -> None:
         with optional_imports():
             import optuna

@@ -72,13 +72,7 @@ class Ended:
     seconds: float = 0.0
 
 
-def call(
-    function: Task[Material, Item],
-    material: Material,
-    task: Item,
-    left: float | None,
-    overdue: str,
-) -> Ended:
+def call(function: Task[Material, Item], material: Material, task: Item, left: float | None, overdue: str) -> Ended:
     """Run one task and return how it ended; errors are returned as text."""
     begin = perf_counter()
     try:
@@ -166,12 +160,7 @@ def packed_for_sending(pickled: bytes) -> bytes:
 
 
 def work_alone(
-    connection: Connection,
-    function: Task[Material, Item],
-    packed: bytes,
-    task: Item,
-    left: float | None,
-    overdue: str,
+    connection: Connection, function: Task[Material, Item], packed: bytes, task: Item, left: float | None, overdue: str
 ) -> None:
     """Run one task in a process of its own, and send how it ended."""
     end_with_parent()

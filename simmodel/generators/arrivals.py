@@ -65,12 +65,7 @@ def renewal_arrivals(
 
 
 def poisson_arrivals(
-    jobs: int,
-    rate: float,
-    *,
-    start: float = 0.0,
-    rng: np.random.Generator | None = None,
-    seed: int | None = None,
+    jobs: int, rate: float, *, start: float = 0.0, rng: np.random.Generator | None = None, seed: int | None = None
 ) -> NDArray[np.float64]:
     """Return the instants of the arrivals of a Poisson process with ``rate`` arrivals per second.
 

@@ -20,11 +20,7 @@ _TYPES = ("CPUCore", "GPU", "FPGA")
 
 
 def implementations(
-    families: Sequence[str],
-    types: Sequence[str] = _TYPES,
-    *,
-    partial: float = 0.0,
-    rng: np.random.Generator,
+    families: Sequence[str], types: Sequence[str] = _TYPES, *, partial: float = 0.0, rng: np.random.Generator
 ) -> dict[str, tuple[str, ...]]:
     """Draw the types of processors that can run each family of tasks.
 

@@ -78,12 +78,7 @@ def _dressed(
 
 
 def _mixture(
-    tasks: int | None = None,
-    parts: Plain = (),
-    *,
-    order: str = "shuffled",
-    part: Reader,
-    rng: np.random.Generator,
+    tasks: int | None = None, parts: Plain = (), *, order: str = "shuffled", part: Reader, rng: np.random.Generator
 ) -> TaskSet:
     """Merge works: each of ``parts`` has a ``work`` (text) and, with ``tasks``, a ``share`` of their number."""
     if not isinstance(parts, Sequence) or isinstance(parts, str) or not parts:

@@ -185,11 +185,7 @@ _MISSING: dict[str, Any] = {
 
 
 def mix(
-    works: Sequence[TaskSet | Workflow],
-    *,
-    order: str = "shuffled",
-    name: str = "mixture",
-    rng: np.random.Generator,
+    works: Sequence[TaskSet | Workflow], *, order: str = "shuffled", name: str = "mixture", rng: np.random.Generator
 ) -> TaskSet:
     """Merge several task sets into one; each task depends only on tasks of its own set.
 

@@ -294,13 +294,7 @@ def cut_window(
     return low, high
 
 
-def summary(
-    result: JobRecord,
-    *,
-    warmup: Cut = None,
-    cooldown: Cut = None,
-    tau: float = TAU,
-) -> dict[str, Any]:
+def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
     """Return the metrics of a run by name: counts of jobs, then all of :data:`METRICS` in their units.
 
     ``utilisation`` is the busy share of the processors that were up, ``makespan`` the last end less the first

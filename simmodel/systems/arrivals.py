@@ -333,11 +333,7 @@ class ChunkReader:
     """
 
     def __init__(
-        self,
-        workload: ChunkedWorkload,
-        offers: Offers,
-        check: Check,
-        prepare: Callable[[Workload], Prepared],
+        self, workload: ChunkedWorkload, offers: Offers, check: Check, prepare: Callable[[Workload], Prepared]
     ) -> None:
         self.report = Report()
         self._name = workload.name

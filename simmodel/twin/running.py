@@ -221,10 +221,7 @@ class _Pool:
 
 
 def follow(
-    twin: Twin,
-    until: Callable[[], bool],
-    server: StatusServer | None = None,
-    turnarounds: Turnarounds | None = None,
+    twin: Twin, until: Callable[[], bool], server: StatusServer | None = None, turnarounds: Turnarounds | None = None
 ) -> None:
     """Run a twin until its source is over or a function says so; a server shows its status every second."""
     shown = monotonic()

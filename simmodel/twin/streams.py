@@ -25,7 +25,7 @@ from simmodel.twin.events import Event, event_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from redis import Connection, Redis
+    from redis import Redis
 
 __all__ = ["RedisSettings", "StreamWriter", "entry_of", "event_of_entry", "stream_key"]
 
@@ -102,18 +102,6 @@ class RedisSettings(Fields):
     def where(self) -> str:
         """The address for messages."""
         return clipped(self.url)
-
-    def connection(self) -> Connection:
-        """Return a connection for one thread, made when it is used: half the cost of a client.
-
-        Raises
-        ------
-        InputError, MissingExtra
-            as for :meth:`client`
-        """
-        pool = self.client().connection_pool
-        made: Connection = pool.connection_class(**pool.connection_kwargs)
-        return made
 
     def client(self, *, alone: bool = False) -> Redis:
         """Return a client that asks each time once, and reads the password anew for each connection.

@@ -68,11 +68,7 @@ def weeks(
 
 
 def flows(
-    result: BrokerRecord,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-    ax: Axes | None = None,
+    result: BrokerRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the number of jobs from each home to each destination.
 

@@ -358,11 +358,7 @@ def site_positions(result: GridRecord, both: NDArray[np.float64]) -> NDArray[np.
 
 
 def grid_overview(
-    result: GridRecord,
-    record: NetworkRecorder | None = None,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
+    result: GridRecord, record: NetworkRecorder | None = None, *, title: str | None = None, figsize: Size | None = None
 ) -> Figure:
     """Draw a run of a grid on one page: the use of sites over time, waiting jobs, the map, flows, and waits.
 

@@ -130,11 +130,7 @@ def links(
 
 
 def phases(
-    result: TaskRecord,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-    ax: Axes | None = None,
+    result: TaskRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the share of time of each processor in each phase as stacked bars; the rest is idle time.
 
@@ -172,13 +168,7 @@ def phases(
     return ax
 
 
-def plan(
-    result: TaskRecord,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+def plan(result: TaskRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
     """Draw a planner's plan above the executions, processor by processor.
 
     Parameters

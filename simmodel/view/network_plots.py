@@ -94,11 +94,7 @@ def link_load(
 
 
 def transfer_times(
-    record: NetworkRecorder,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-    ax: Axes | None = None,
+    record: NetworkRecorder, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the time that each finished transfer took, and the time it would have taken alone.
 

@@ -63,11 +63,7 @@ __all__ = [
 
 
 def size_and_run(
-    workload: Workload,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-    ax: Axes | None = None,
+    workload: Workload, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the number of processors of jobs against their run times, both logarithmic.
 

@@ -49,13 +49,7 @@ __all__ = [
 ]
 
 
-def radar(
-    chart: Kiviat,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+def radar(chart: Kiviat, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
     """Draw a Kiviat figure: each run a polygon, the worst of the runs in the middle of an axis and the best at its end.
 
     Parameters
@@ -106,11 +100,7 @@ def _policies(result: JobRecord) -> list[str]:
 
 
 def starts_by_policy(
-    result: JobRecord,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-    ax: Axes | None = None,
+    result: JobRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw how many jobs each policy of a portfolio had started over time, and its share at the end.
 
@@ -144,11 +134,7 @@ def starts_by_policy(
 
 
 def score_over_time(
-    result: JobRecord,
-    *,
-    title: str | None = None,
-    figsize: Size | None = None,
-    ax: Axes | None = None,
+    result: JobRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the score of each policy at each choice of a portfolio and, below, the policy that was chosen.
 

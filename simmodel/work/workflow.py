@@ -419,9 +419,7 @@ class Workflow:
         return levels_of(self.order, self._parents)
 
     def critical_path(
-        self,
-        time: Callable[[Task], float] = Task.run_time,
-        transfer: Callable[[Edge], float] | None = None,
+        self, time: Callable[[Task], float] = Task.run_time, transfer: Callable[[Edge], float] | None = None
     ) -> tuple[TaskId, ...]:
         """Return the ids of the tasks on a longest path.
 
@@ -440,9 +438,7 @@ class Workflow:
         return self._longest(time, transfer)[1]
 
     def critical_path_length(
-        self,
-        time: Callable[[Task], float] = Task.run_time,
-        transfer: Callable[[Edge], float] | None = None,
+        self, time: Callable[[Task], float] = Task.run_time, transfer: Callable[[Edge], float] | None = None
     ) -> float:
         """Return the seconds of a longest path; see :meth:`critical_path`."""
         return self._longest(time, transfer)[0]

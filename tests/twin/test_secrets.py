@@ -160,7 +160,7 @@ def test_a_password_from_the_environment(guarded: RedisServer, tmp_path: Path, m
     monkeypatch.setenv("TWIN_PASSWORD", SECRET)
     source = StreamSource("alps", asked)
     assert source.events(0) == []
-    for each in (asked, source, source._connection):
+    for each in (asked, source, source._client, source._client.connection_pool):  # type: ignore[union-attr]
         assert SECRET not in repr(each)
         assert SECRET not in str(vars(each) if hasattr(each, "__dict__") else each)
     source.close()

@@ -162,11 +162,7 @@ class Layout:
     """
 
     def __init__(
-        self,
-        names: Sequence[str],
-        count: int,
-        nodes: Iterable[SlurmNodes] = (),
-        switches: Sequence[SlurmSwitch] = (),
+        self, names: Sequence[str], count: int, nodes: Iterable[SlurmNodes] = (), switches: Sequence[SlurmSwitch] = ()
     ) -> None:
         self._number = {name: i for i, name in enumerate(names)}
         everything = (1 << count) - 1

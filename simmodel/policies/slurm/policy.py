@@ -264,10 +264,7 @@ class Slurm(Policy):
         )
 
     def evolve(
-        self,
-        settings: SlurmConf | None = None,
-        timing: SlurmTiming | None = None,
-        accounts: Accounts | None = None,
+        self, settings: SlurmConf | None = None, timing: SlurmTiming | None = None, accounts: Accounts | None = None
     ) -> Slurm:
         """Return this policy with other settings, timing or accounts.
 

@@ -110,11 +110,7 @@ class CountProfile:
     __slots__ = ("_blocks", "_firsts", "_just_after")
 
     def __init__(
-        self,
-        now: float,
-        free: int,
-        ends: Iterable[tuple[float, int]],
-        windows: Sequence[tuple[float, float, int]] = (),
+        self, now: float, free: int, ends: Iterable[tuple[float, int]], windows: Sequence[tuple[float, float, int]] = ()
     ) -> None:
         times: list[float] = [now]
         amounts = [free]

@@ -131,17 +131,8 @@ class Entry:
     """
 
     __slots__ = (
-        "_base",
-        "_document",
-        "_settled",
-        "facts",
-        "id",
-        "key",
-        "number",
-        "order",
-        "state",
-        "submit",
-        "superseded",
+        *("_base", "_document", "_settled", "facts", "id", "key"),
+        *("number", "order", "state", "submit", "superseded"),
     )
 
     def __init__(self, key: JobKey) -> None:

@@ -21,6 +21,8 @@ from simmodel.twin.streams import RedisSettings, event_of_entry, stream_key
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from redis import Redis
+
     from simmodel.twin.events import Event, StateReport
 
 __all__ = ["EmbeddedServer", "StreamSettings", "StreamSource"]
@@ -129,7 +131,7 @@ class StreamSource:
         self._count = _words(b"XREAD", b"COUNT", b"%d" % most)
         self._of = _words(b"STREAMS", self.stream.encode())
         self._stop = stop
-        self._connection: Any = None  # of redis-py
+        self._client: Redis | None = None
         self._met = False
         self._position = _START
         self._owed: str | None = None  # the position before a gap, until a report closes it
@@ -186,9 +188,9 @@ class StreamSource:
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
-            self._connection.disconnect()
-            self._connection = None
+        if self._client is not None:
+            self._client.close()
+            self._client = None
         stop, self._stop = self._stop, None
         if stop is not None:
             stop()
@@ -231,9 +233,9 @@ class StreamSource:
 
         The server waits for the first entry. A deletion between the two at most makes the stream seem to have a gap.
         """
-        if self._connection is None:
-            self._connection = self.server.connection()
-        connection = self._connection
+        if self._client is None:
+            self._client = self.server.client(alone=True)
+        connection: Any = self._client.connection
         wait = int(1000 * min(left, _BLOCK, self.server.timeout / 2)) if left > 0 else 0
         block, id = _words(b"BLOCK", b"%d" % wait) if wait else b"", self._position.encode()
         asked = b"*%d\r\n%b%b%b$%d\r\n%b\r\n" % (8 if wait else 6, self._count, block, self._of, len(id), id)
@@ -243,9 +245,8 @@ class StreamSource:
         if not look:
             return entries, None
         try:
-            connection.send_command("XINFO", "STREAM", self.stream)
-            told = connection.read_response()
-            return entries, {name.decode(): value for name, value in zip(told[::2], told[1::2], strict=True)}
+            ask: Callable[..., Any] = self._client.execute_command
+            return entries, ask("XINFO STREAM", self.stream)
         except self._errors.ResponseError as error:
             if "no such key" not in str(error):
                 raise
