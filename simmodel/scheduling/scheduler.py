@@ -237,8 +237,7 @@ class Scheduler:
         self.env = env
         self.view = view
         self.name = name
-        asks = asks or asked_by(view)
-        self.policy = chosen = policy_of(policy, asks)
+        self.policy = chosen = policy_of(policy, asks := asks or asked_by(view))
         self.known_as = policy if isinstance(policy, str) else None
         check_decides(chosen, asks, name)
         self._ask: Callable[[View], Iterable[Decision] | None] = chosen.decide

@@ -308,9 +308,10 @@ class Machine(MachineState):
             self._end(submission)
         for call in self._on_ended:
             call(task, processor, stamps)
-        if self.changed:
-            for change in self.changed:
-                change()
+        for change in self.changed:
+            change()
+        if self.waiting.count and self.decides_when_ready:  # its processor and its shares are free for others
+            self._wake()
 
     def _end(self, submission: LiveSet) -> None:
         """End a submission whose tasks have all ended, and trigger its event."""

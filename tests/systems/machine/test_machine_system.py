@@ -12,6 +12,7 @@ from simmodel import Environment, InputError, Task, Workflow
 from simmodel.catalogue import load_platform
 from simmodel.foundation.errors import ImpossibleWork
 from simmodel.generators.tasksets import database
+from simmodel.scheduling.protocol import Start
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
@@ -236,3 +237,23 @@ def test_observers_of_transfers_change_nothing(transfers: Literal["sequential", 
     watch = Watch()
     assert record(None) == record(watch)
     assert watch.ended > 300
+
+
+# ---------------------------------------------------------------------- a policy that leaves tasks waiting
+
+
+def where_idle(view):
+    """Start each task where it would start now, and leave the others waiting."""
+    for task in view.waiting:
+        for place in view.places:
+            if place.can_run(task) and place.fits(task):
+                yield Start(task, place)
+                break
+
+
+def test_a_policy_is_asked_when_a_task_ends_while_others_wait() -> None:
+    """The GPU takes tasks of 10, 5 and 7 time units one after another."""
+    one = Machine(Environment(), small_machine({"name": "gpu0"}), where_idle)
+    one.submit(TaskSet([10.0, 5.0, 7.0], implementations=[("GPU",)] * 3))
+    one.env.run()
+    assert one.result().tasks["end"].tolist() == [10, 15, 22]
