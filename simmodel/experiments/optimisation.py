@@ -104,9 +104,9 @@ def optimise(
     >>> print(optimise(model, choices, objectives, budget=10, population=4).summary())
     policy  processors   wait  size
       easy         131  988.5   131
-      easy         130   1042   130
-      easy         129   1059   129
-      easy         128   1146   128
+      easy         130  1,042   130
+      easy         129  1,059   129
+      easy         128  1,146   128
     """
     wanted, upwards = _objectives(objectives, maximise)
     space = Space.of(choices, model)
