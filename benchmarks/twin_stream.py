@@ -4,7 +4,7 @@ Run ``python benchmarks/twin_stream.py [EVENTS]`` (default: 60,000). The server 
 installed, else the embedded one. Machines are noisy: figures are CPU microseconds by the CPU seconds of the yardstick
 beside them (``y``), which is measured in the same run. Limit: 200 an event, read by the thousand.
 
-Measured on two cores with Redis 7.0, redis-py 8.1: by the thousand 63 to 107 an event, of which the source 36 to 63; one
+Measured on two cores with Redis 7.0, redis-py 8.1: by the thousand 63 to 107 an event, the source 36 to 63; one
 by one 144 to 342, of which the source 83 to 229, more where nothing else keeps the cores awake (40 for redis-py to read
 an answer; hiredis, if installed, does that in C; the rest is for caches that are cold after each wait).
 Memory does not grow in the second half of 1,000,000.
