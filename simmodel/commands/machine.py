@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
 
     machine, kind = platform_for("tasks", options.platform, trust=options.trust)
     see_working_folder(options.policy)
-    policy(options.policy, ("places", "plans", "tasks"))
+    policy(options.policy, kind.asks)
     result = simulate(
         machine,
         options.workload,

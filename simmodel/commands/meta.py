@@ -114,8 +114,9 @@ def with_ties(name: str, ties: str | None) -> str:
     """
     from simmodel.policies.mapping import Lowest
     from simmodel.scheduling.registry import policy
+    from simmodel.systems.kinds import kind_named
 
-    if ties is None or "ties=" in name or not isinstance(policy(name, ("places", "systems")), Lowest):
+    if ties is None or "ties=" in name or not isinstance(policy(name, kind_named("broker").asks), Lowest):
         return name
     return f"{name.removesuffix(')')}, ties={ties})" if name.endswith(")") else f"{name}(ties={ties})"
 

@@ -363,12 +363,13 @@ def chosen_policy(options: argparse.Namespace) -> tuple[Any, str]:
     """Return the policy, as a name if one describes it fully, and its name."""
     from simmodel.policies.backfilling import Backfill
     from simmodel.scheduling.registry import policy
+    from simmodel.systems.kinds import kind_named
 
     given = [option for option in ("order", "backfill", "backfill_order") if getattr(options, option) is not None]
     if not given:
         name = "easy" if options.policy is None else options.policy
         see_working_folder(name)
-        policy(name, ("jobs",))
+        policy(name, kind_named("cluster").asks)
         return name, name
     if options.policy is not None:
         raise InputError(f"--policy and --{given[0].replace('_', '-')} exclude each other")

@@ -17,6 +17,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.metrics.brokered import by_cluster, by_origin, cluster_lines, journeys, moved_journeys, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.scheduling.registry import labelled, policy as policy_of
+from simmodel.systems.kinds import kind_named
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def compare_brokers(
     >>> print(both.by("processors")["change"])
     [-0.66666667 -0.66666667]
     """
-    chosen = labelled(brokers, "broker", "brokers", check=lambda each: policy_of(each, ("places", "systems")))
+    chosen = labelled(brokers, "broker", "brokers", check=partial(policy_of, asked=kind_named("broker").asks))
     if isinstance(repeat, int):
         seeds = replication_seeds(repeat, seed) if repeat > 1 else [seed]
     else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.foundation.display import Shown, figures, html_notes, html_page, html_table, text_table
 from simmodel.futures.outcomes import Outcome, Sample, Starting
-from simmodel.metrics.report import duration
+from simmodel.metrics.report import duration, metric_text
 from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.scheduling.objectives import MEASURES, Objective
 from simmodel.view.portfolio_plots import outcomes as drawn
@@ -222,7 +222,7 @@ def _cells(found: WhatIf) -> list[list[str]]:
                     each.name,
                     "-" if isnan(each.score) else figures(each.score, 4),
                     str(len(each.now)),
-                    *(_text(name, measures[name]) for name in _SHOWN),
+                    *(metric_text(name, measures[name]) for name in _SHOWN),
                 ]
             )
         else:
@@ -248,12 +248,3 @@ def _notes(found: WhatIf) -> list[str]:
     named = "; ".join(f"{', '.join(names)} on {place}" for place, names in jobs.items())
     what = f"starts {named}{more}" if jobs else "starts nothing now"
     return [*notes, f"best: {best.name}, which {what}"]
-
-
-def _text(name: str, value: float) -> str:
-    """Return a measure with its unit as text."""
-    if not isfinite(value):
-        return "-"
-    if name == "utilisation":
-        return f"{100 * value:.1f} %"
-    return duration(value) if MEASURES[name][0] == "s" else figures(value)

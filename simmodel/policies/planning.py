@@ -268,17 +268,8 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
             heap[:] = [each for each in heap if self.get(each[3], (None,))[0] == each[0]]
             heapify(heap)
 
-    def first(self) -> float:
-        """Return the first instant (s) that is promised; infinite if there is none."""
-        heap = self._due
-        while heap and self.get(heap[0][3], (None,))[0] != heap[0][0]:
-            heappop(heap)
-        return heap[0][0] if heap else INFINITY
-
     def due(self, now: float) -> list[LiveJob]:
         """Return the jobs that are promised a start by now."""
-        if self.first() > now:
-            return []
         heap = self._due
         found = {}
         while heap and heap[0][0] <= now:

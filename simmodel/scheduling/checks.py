@@ -61,7 +61,7 @@ def why_not_known(value: object, place: Place | None, places: Sequence[Place]) -
     """Return why a value is not work of a scheduler with these places, or a place not one of these, else ``None``."""
     if not isinstance(value, _WORK):
         return f"must name a job or task of the view, got {value!r}"
-    if place is not None and place is places[0]:
+    if place is places[0]:
         return None
     if place is None:
         return f"must name a place of this scheduler ({_names(places)}), as in Start(job, view.places[0])"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import Cells, Shown, figures, text_table
-from simmodel.metrics.report import duration
+from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.metrics.report import metric_text
 from simmodel.runs.scenario import simulate, start
 from simmodel.scheduling.registry import label
 from simmodel.systems.submissions import read_workload
@@ -175,7 +175,7 @@ class LogReplay(Shown):
         columns += [(self.own.name, own), ("advised", advised)]
         rows = [["", *(name for name, _ in columns)]]
         for what, name in _ROWS.items():
-            rows.append([what, *(_cell(name, found.get(name)) for _, found in columns)])
+            rows.append([what, *(metric_text(name, found[name]) if name in found else "" for _, found in columns)])
         return rows
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
@@ -187,11 +187,3 @@ class LogReplay(Shown):
 
     def __repr__(self) -> str:
         return f"<LogReplay: {len(self.advised.jobs):,} jobs, {len(self.advices):,} decisions>"
-
-
-def _cell(name: str, value: float | None) -> str:
-    if value is None:
-        return ""
-    if name == "utilisation":
-        return f"{100 * value:.1f} %"
-    return duration(value) if name.startswith("wait") else figures(value)

@@ -287,15 +287,7 @@ def event_of_entry(fields: Mapping[bytes, bytes], source: str | None = None, pla
         for name, value in fields.items():
             if value:
                 key, text = name.decode(), value.decode()
-                if key in _TEXTS:
-                    document[key] = text
-                    continue
-                try:
-                    document[key], end = _decode(text)
-                except (ValueError, RecursionError):
-                    end = -1
-                if end != len(text):
-                    document[key] = _json(text)
+                document[key] = text if key in _TEXTS else _json(text)
     except UnicodeDecodeError as error:
         raise InputError(f"must be UTF-8, got {shown(error.object)}", source, place) from None
     return event_of(document, source, place)
@@ -304,7 +296,12 @@ def event_of_entry(fields: Mapping[bytes, bytes], source: str | None = None, pla
 def _json(text: str) -> Any:
     """Return the value of a JSON text, and any other text as it is: the check of its field refuses it."""
     try:
-        return json.loads(text)
+        value, end = _decode(text)
+        return value if end == len(text) else json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(text)  # with spaces before it
     except (ValueError, RecursionError):
         return text
 

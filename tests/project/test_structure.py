@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 
-SIZES = {"lines": 135_310, "files": 490}
+SIZES = {"lines": 135_294, "files": 490}
 """Lines and files at most: lowered with the figures, raised with a new capability alone."""
 
 LIMITS = {

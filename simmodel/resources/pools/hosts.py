@@ -314,7 +314,7 @@ class HostPool(NodePool):
         return (
             self._choice is not None
             and not self.windows
-            and (request is None or not (request.gpus_per_node or request.memory_per_node or request.exclusive))
+            and (request is None or request.cores_alone)
             and (job.past is None or not job.past.resumes)
         )
 
@@ -480,7 +480,7 @@ class _OddJobs:
         """Note a job that joins the queue."""
         request = job.request
         if (
-            (request is not None and (request.gpus_per_node or request.memory_per_node or request.exclusive))
+            (request is not None and not request.cores_alone)
             or job.expected != job.planned
             or (job.past is not None and job.past.resumes)
         ):

@@ -135,7 +135,12 @@ class Request:
 
     @anywhere.default
     def _anywhere_default(self) -> bool:
-        return self.nodes is None and not (self.gpus_per_node or self.memory_per_node or self.exclusive)
+        return self.nodes is None and self.cores_alone
+
+    @property
+    def cores_alone(self) -> bool:
+        """Whether it is for cores, without GPUs or memory, that other jobs may share a node with."""
+        return not (self.gpus_per_node or self.memory_per_node or self.exclusive)
 
     @classmethod
     def of(cls, job: Job, *, exclusive: bool = False, whole_switches: bool = False) -> Request:

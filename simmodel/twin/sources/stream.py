@@ -34,8 +34,7 @@ _PAUSES = (0.05, 1.0)  # shortest and longest time (s) between two attempts to c
 _READS = "+xread +xinfo|stream"
 _DELETED = "entries were deleted before they were read"
 
-Entry = tuple[bytes, list[bytes]]
-"""The id of an entry, and its fields: names and values in turn."""
+Entry = tuple[bytes, Mapping[bytes, bytes]]
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -123,13 +122,12 @@ class StreamSource:
         self.cluster = cluster
         self.server = server or RedisSettings()
         self.stream = stream or stream_key(cluster)
+        self.most = most
         self.refused = Refused()
         self.gaps = 0
         self.trouble: str | None = None
         self._report = report
         self._every = check
-        self._count = _words(b"XREAD", b"COUNT", b"%d" % most)
-        self._of = _words(b"STREAMS", self.stream.encode())
         self._stop = stop
         self._client: Redis | None = None
         self._met = False
@@ -156,11 +154,11 @@ class StreamSource:
         InputError
             at the first contact: the server refuses the user or the certificate of the server is not valid
         """
-        now = monotonic()
-        until = now + timeout
-        while not (found := self._read(until - now, now >= self._look)) and (now := monotonic()) < until:
-            pass
-        return found
+        until = monotonic() + timeout
+        while True:
+            found = self._read(max(0.0, until - monotonic()))
+            if found or monotonic() >= until:
+                return found
 
     def position(self) -> str | None:
         """Return the id of the last entry that was returned; before a gap whose report is still missing: that place."""
@@ -204,15 +202,10 @@ class StreamSource:
             from redis import exceptions
         return exceptions
 
-    def _read(self, left: float, look: bool) -> list[Event]:
+    def _read(self, left: float) -> list[Event]:
+        look = monotonic() >= self._look
         try:
-            try:
-                entries, about = self._fetch(left, look)
-            except (self._errors.ConnectionError, ConnectionError):  # perhaps closed since the last time
-                if self.trouble is not None:
-                    raise
-                look = True
-                entries, about = self._fetch(left, look)
+            entries, about, look = self._fetch_anew(left, look)
         except (self._errors.RedisError, OSError) as error:
             self._lost(error, left)
             return []
@@ -226,22 +219,25 @@ class StreamSource:
         if look:
             self._look_for_gap(before, about)
         self._met = True
-        return self._events(entries) if self._owed is None else [*self._owed_report(), *self._events(entries)]
+        return [*self._owed_report(), *self._events(entries)]
+
+    def _fetch_anew(self, left: float, look: bool) -> tuple[list[Entry], dict[str, Any] | None, bool]:
+        """Fetch, with a new connection if that of the last time has been closed: then look for a gap as well."""
+        try:
+            return *self._fetch(left, look), look
+        except (self._errors.ConnectionError, ConnectionError):
+            if self.trouble is not None:
+                raise
+            return *self._fetch(left, True), True
 
     def _fetch(self, left: float, look: bool) -> tuple[list[Entry], dict[str, Any] | None]:
         """Return the entries after the position and, if asked to look, the server's description of it after them.
 
-        The server waits for the first entry. A deletion between the two at most makes the stream seem to have a gap.
+        A deletion between the two at most makes the stream seem to have a gap.
         """
         if self._client is None:
             self._client = self.server.client(alone=True)
-        connection: Any = self._client.connection
-        wait = int(1000 * min(left, _BLOCK, self.server.timeout / 2)) if left > 0 else 0
-        block, id = _words(b"BLOCK", b"%d" % wait) if wait else b"", self._position.encode()
-        asked = b"*%d\r\n%b%b%b$%d\r\n%b\r\n" % (8 if wait else 6, self._count, block, self._of, len(id), id)
-        connection.send_packed_command([asked])  # xread() would cost twice as much
-        read = connection.read_response()
-        entries = read[0][1] if read else []
+        entries = self._ask(self._client, int(1000 * min(left, _BLOCK, self.server.timeout / 2)))
         if not look:
             return entries, None
         try:
@@ -251,6 +247,15 @@ class StreamSource:
             if "no such key" not in str(error):
                 raise
             return entries, None
+
+    def _ask(self, client: Redis, wait: int) -> list[Entry]:
+        """Return the entries after the position, for the first of which the server waits so long (ms)."""
+        connection: Any = client.connection
+        block = (b"BLOCK", b"%d" % wait) if wait else ()
+        words = (b"XREAD", b"COUNT", b"%d" % self.most, *block, b"STREAMS", self.stream.encode())
+        connection.send_packed_command([_command(*words, self._position.encode())])  # xread() would cost twice as much
+        read = connection.read_response()
+        return [(id, dict(zip(flat[::2], flat[1::2], strict=True))) for id, flat in read[0][1]] if read else []
 
     def _look_for_gap(self, before: str, about: dict[str, Any] | None) -> None:
         """Note whether entries after a position are gone that were not read.
@@ -313,7 +318,7 @@ class StreamSource:
             self._log.warning("the stream cannot be read", reason=trouble)
         self.trouble = trouble
         self._look = 0.0
-        sleep(max(0.0, min(left, self._pause)))
+        sleep(min(left, self._pause))
         self._pause = min(max(2 * self._pause, _PAUSES[0]), _PAUSES[1])
 
     def _owed_report(self) -> list[Event]:
@@ -334,7 +339,7 @@ class StreamSource:
         found = []
         for id, fields in entries:
             try:
-                found.append(event_of_entry(dict(zip(fields[::2], fields[1::2], strict=True))))
+                found.append(event_of_entry(fields))
             except InputError as error:
                 self._refuse(error, id.decode())
         return found
@@ -347,9 +352,9 @@ class StreamSource:
             self._log.warning("an entry is no event", reason=str(error), entry=entry)
 
 
-def _words(*words: bytes) -> bytes:
-    """Return words of a command in the protocol of Redis."""
-    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
+def _command(*words: bytes) -> bytes:
+    """Return a command in the protocol of Redis."""
+    return b"*%d\r\n" % len(words) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
 
 
 def _numbers(id: bytes | str) -> tuple[int, int]:
