@@ -1,4 +1,4 @@
-"""The house in figures, which may fall and never rise: lines, rooms, private names of others, loose types, exports."""
+"""The house in figures: its size, which grows with capabilities alone, and its walls, which only fall."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ import inspect
 import json
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
+from tests.helpers.package_imports import MODULES, parsed
 from tests.helpers.paths import PACKAGE, ROOT
+from tests.project.statements import by_part, statements
 
-SIZES = {"lines": 135_294, "files": 490}
-"""Lines and files at most: lowered with the figures, raised with a new capability alone."""
+SIZES = {"statements": 70_463, "files": 490, "statements of Cluster": 177}
+"""Sizes when they were last set. A commit that adds or removes a capability sets them anew and names it.
+
+Each may move by ``ROOM``, or by five, before a test turns red, so that a mended fault or a small addition needs no
+change here. Statements are those of the syntax tree: packing them into fewer lines gains nothing.
+"""
+ROOM = 0.02
 
 LIMITS = {
     "private names of others": 39,
     "questions after the kind": 0,
     "loose parameters, per mille": 46,
     "loose roles": 15,
-    "files in the largest folder": 20,
-    "exported names": 400,
     "names at the top": 45,
     "files that two jobs enter": 34,
     "functions that two jobs enter": 305,
     "methods of a pool": 35,
-    "lines of Cluster": 477,
 }
-"""What each figure is at most: to be lowered with the figure, never raised."""
+"""What each wall is at most: to be lowered with its figure, never raised."""
 
 SYSTEMS = {"Cluster", "Machine", "Broker", "Grid", "Site"}
 KINDS = SYSTEMS | {f"{name}Spec" for name in SYSTEMS} | {f"{name}Snapshot" for name in SYSTEMS} | {"Snapshot"}
@@ -177,21 +179,18 @@ def figures() -> dict[str, int]:
         private += len(list(private_names(module, nodes)))
         kinds += len(list(questions(module, nodes)))
     files, functions = entered()
-    folders = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
     return {
-        "lines": sum(len(path.read_text("utf-8").splitlines()) for path in MODULES.values()),
+        "statements": by_part().total(),
         "files": len(MODULES),
         "private names of others": private,
         "questions after the kind": kinds,
         "loose parameters, per mille": round(1000 * sum(each for _, each in loose) / len(loose)),
         "loose roles": sum(each for name, each in loose if name in ROLES),
-        "files in the largest folder": max(folders.values()),
-        "exported names": len({name for stub in STUBS.values() for name in imports(stub)}),
         "names at the top": len(simmodel.__all__),
         "files that two jobs enter": files,
         "functions that two jobs enter": functions,
         "methods of a pool": methods(Pool),
-        "lines of Cluster": len(inspect.getsource(Cluster).splitlines()),
+        "statements of Cluster": statements(ast.walk(ast.parse(inspect.getsource(Cluster)))),
     }
 
 
@@ -200,12 +199,17 @@ def found() -> dict[str, int]:
     return figures()
 
 
-@pytest.mark.parametrize("name", [*SIZES, *LIMITS])
-def test_no_figure_of_the_house_rises(found: dict[str, int], name: str) -> None:
-    assert found[name] <= (SIZES | LIMITS)[name]
+@pytest.mark.parametrize("name", LIMITS)
+def test_no_wall_of_the_house_rises(found: dict[str, int], name: str) -> None:
+    assert found[name] <= LIMITS[name]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_stay_within_their_room(found: dict[str, int], name: str) -> None:
+    room = max(5, ROOM * SIZES[name])
+    assert abs(found[name] - SIZES[name]) <= room, "set the size anew; the commit names the capability"
 
 
 def test_limits_fall_with_their_figures(found: dict[str, int]) -> None:
-    limits = SIZES | LIMITS
-    slack = {name: limit - found[name] for name, limit in limits.items()}
-    assert {name: left for name, left in slack.items() if left > max(1, 0.01 * limits[name])} == {}, found
+    slack = {name: limit - found[name] for name, limit in LIMITS.items()}
+    assert {name: left for name, left in slack.items() if left > max(1, 0.01 * LIMITS[name])} == {}, found
