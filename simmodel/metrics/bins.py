@@ -18,13 +18,31 @@ if TYPE_CHECKING:
 
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["BINS", "binned", "grouped"]
+__all__ = ["BINS", "binned", "distribution", "grouped"]
 
 # Half-open bins (low, high], as common for logs of large machines: sizes in processors, requested times in s.
 BINS: dict[str, tuple[float, ...]] = {
     "processors": (0, 128, 256, 512, 1024, math.inf),
     "requested": tuple(60.0 * minutes for minutes in (10, 30, 60, 120, 250, 500, 1000, 1500)),
 }
+
+_STEPS = 2000  # most steps of a distribution
+
+
+def distribution(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the steps of an empirical distribution: values in ascending order, and the share of all up to each.
+
+    Values that are missing or infinite do not count; of more than 2,000 different values so many are returned, with
+    their exact shares.
+
+    >>> distribution(np.array([90.0, 0.0, 0.0, 0.0]))
+    (array([ 0., 90.]), array([0.75, 1.  ]))
+    """
+    known = np.sort(values[np.isfinite(values)])
+    last = np.flatnonzero(np.append(known[1:] != known[:-1], True)[: len(known)])  # of equal values
+    shown = last[np.unique(np.linspace(0, len(last) - 1, _STEPS).astype(np.int64))] if len(last) else last
+    return known[shown], (shown + 1) / max(len(known), 1)
+
 
 Statistic: TypeAlias = "str | Callable[[NDArray[np.float64]], float]"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from simmodel.foundation.display import counted
 from simmodel.foundation.errors import unknown
 from simmodel.metrics.packing import pack
 from simmodel.records.task_record import HELD, MOMENTS, PHASES, positions
@@ -46,6 +47,7 @@ __all__ = [
     "machine_gantt",
     "machine_time_axis",
     "pieces",
+    "processor_rows",
     "shares",
     "used_processors",
 ]
@@ -288,7 +290,48 @@ class _Pieces(NamedTuple):
         return _Pieces(self.boxes.where(kept), self.phase[kept], self.task[kept])
 
 
-def machine_pieces(result: TaskRecord, first: NDArray[np.int64]) -> _Pieces:
+class ProcessorRows(NamedTuple):
+    """What a chart of a machine shows: processors from the top down, edges of their rows, rectangles, a note."""
+
+    names: list[str]
+    edges: NDArray[np.int64]
+    pieces: _Pieces
+    left_out: str
+
+
+def processor_rows(result: TaskRecord, processors: Sequence[str] | None = None) -> ProcessorRows:
+    """Return the rows of some processors and what stands on them; a processor has one row a core.
+
+    Parameters
+    ----------
+    processors
+        names, from the top down; default: all, or the used ones of more than 24
+
+    Raises
+    ------
+    InputError
+        if a processor is unknown
+    """
+    names: list[str] = result.processors["processor"].tolist()
+    first = np.concatenate([[0], np.cumsum(np.maximum(result.processors["cores"].astype(np.int64), 1))])
+    pieces = _machine_pieces(result, first)
+    boxes = pieces.boxes
+    owner = np.searchsorted(first, boxes.low, side="right") - 1
+    chosen = used_processors(result) if processors is None else rows_named("processor", processors, names)
+    edges = np.concatenate([[0], np.cumsum(np.diff(first)[chosen])])
+    shift = np.full(len(names), np.nan)
+    shift[chosen] = edges[:-1] - first[chosen]
+    boxes = boxes._replace(low=boxes.low + shift[owner], high=boxes.high + shift[owner])
+    left = len(names) - len(chosen) if processors is None else 0
+    return ProcessorRows(
+        [names[i] for i in chosen],
+        edges,
+        pieces._replace(boxes=boxes).where(np.isfinite(boxes.low)),
+        f"{counted(left, 'idle processor')} left out" if left else "",
+    )
+
+
+def _machine_pieces(result: TaskRecord, first: NDArray[np.int64]) -> _Pieces:
     """Return the rectangles of all processors, whose rows begin at ``first``."""
     names = result.processors["processor"].tolist()
     start, end = result.spans
@@ -368,19 +411,8 @@ def machine_gantt(
     >>> [text.get_text() for text in machine_gantt(two_kinds()).get_yticklabels()]
     ['cpu', 'gpu']
     """
-    names: list[str] = result.processors["processor"].tolist()
-    first = np.concatenate([[0], np.cumsum(np.maximum(result.processors["cores"].astype(np.int64), 1))])
-    pieces = machine_pieces(result, first)
-    boxes = pieces.boxes
-    owner = np.searchsorted(first, boxes.low, side="right") - 1
-    chosen = used_processors(result) if processors is None else rows_named("processor", processors, names)
-    heights = np.diff(first)[chosen]
-    ax = axes(ax, (9.0, 0.9 + min(max(0.32 * heights.sum(), 1.0), 9.0)), figsize)
-    tops = np.concatenate([[0], np.cumsum(heights)])
-    shift = np.full(len(names), np.nan)
-    shift[chosen] = tops[:-1] - first[chosen]
-    boxes = boxes._replace(low=boxes.low + shift[owner], high=boxes.high + shift[owner])
-    pieces = pieces._replace(boxes=boxes).where(np.isfinite(boxes.low))
+    names, tops, pieces, left_out = processor_rows(result, processors)
+    ax = axes(ax, (9.0, 0.9 + min(max(0.32 * float(tops[-1]), 1.0), 9.0)), figsize)
     many = len(pieces.task) > _MOST
     if many:
         _task_image(ax, result, pieces, int(tops[-1]))
@@ -391,9 +423,9 @@ def machine_gantt(
         _names(ax, result, executed)
     ax.set_ylim(tops[-1], 0)
     middles = (tops[:-1] + tops[1:]) / 2
-    step = max(1, len(chosen) // 40)
-    ax.set_yticks(middles[::step], [names[i] for i in chosen][::step])
-    for edge in tops[1:-1] if len(chosen) <= 80 else ():
+    step = max(1, len(names) // 40)
+    ax.set_yticks(middles[::step], names[::step])
+    for edge in tops[1:-1] if len(names) <= 80 else ():
         ax.axhline(edge, color="white", linewidth=2.0 if many else 0.6)
     machine_time_axis(ax, result)
     ax.tick_params(axis="y", length=0)
@@ -401,9 +433,8 @@ def machine_gantt(
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     _legend(ax, pieces.phase)
-    if processors is None and len(chosen) < len(names):
-        left = f"{len(names) - len(chosen)} idle processors left out"
-        ax.annotate(left, (1, 1), (0, 6), "axes fraction", "offset points", ha="right", fontsize=8.5, color=GREY)
+    if left_out:
+        ax.annotate(left_out, (1, 1), (0, 6), "axes fraction", "offset points", ha="right", fontsize=8.5, color=GREY)
     return ax
 
 

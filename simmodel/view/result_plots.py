@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simmodel.metrics.batch import job_values
-from simmodel.metrics.bins import BINS, binned
+from simmodel.metrics.bins import BINS, binned, distribution
 from simmodel.records.steps import Steps
 from simmodel.view.style import (
     BLUE,
@@ -256,15 +256,13 @@ def cdf(
     ax = axes(ax, (6.0, 3.2), figsize)
     longest = 0.0
     for number, (result, values) in enumerate(zip(several, each_value, strict=True)):
-        values = np.sort(values[np.isfinite(values)])
-        if not len(values):
+        at, share = distribution(values)
+        if not len(at):
             continue
-        longest = max(longest, float(values[-1]))
-        share = np.arange(1, len(values) + 1) / len(values)
-        shown = np.unique(np.linspace(0, len(values) - 1, 2000).astype(int))
+        longest = max(longest, float(at[-1]))
         ax.plot(
-            np.append(values[0], values[shown]),
-            np.append(0.0, share[shown]),
+            np.append(at[0], at),
+            np.append(0.0, share),
             drawstyle="steps-post",
             color=COLOURS[number % len(COLOURS)],
             linestyle=("-", "--", ":")[number // len(COLOURS) % 3],

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.metrics.bins import distribution
 from simmodel.work.table import Words
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class Page:
         labels: Sequence[tuple[int, int, str]] | None = None,
         places: Sequence[tuple[str, int, str]] | None = None,
         place: ArrayLike | None = None,
+        choice: str = "place",
         kinds: Sequence[tuple[str, str]] | None = None,
         kind: ArrayLike | None = None,
         others: str = "",
@@ -158,6 +160,8 @@ class Page:
         places, place
             name, number of rows and column of the waits ("": ``wait``) of each place to choose from, and for each
             rectangle the number of its place
+        choice
+            what is chosen from them
         kinds, kind
             label and colour of each kind of rectangle, and for each its kind; default: coloured by the table
         others
@@ -183,6 +187,7 @@ class Page:
                 if places is None
                 else [{"name": name, "rows": int(size), "colour": colour} for name, size, colour in places],
                 "place": sorted_by_start(place),
+                "choice": choice,
                 "kinds": None if kinds is None else [{"label": name, "colour": colour} for name, colour in kinds],
                 "kind": sorted_by_start(kind),
                 "others": others,
@@ -268,12 +273,11 @@ class Page:
 
     def curve(self, title: str, kind: str, *curves: tuple[str, ArrayLike]) -> None:
         """Add cumulative distributions, each by label and values (of the kind "seconds" or "number")."""
-        known = [(label, np.asarray(values, dtype=np.float64)) for label, values in curves]
-        finite = [(label, values[np.isfinite(values)]) for label, values in known]
-        shares = np.linspace(0, 1, 201)
-        found = [
-            {"label": label, "values": np.quantile(values, shares).tolist()} for label, values in finite if len(values)
-        ]
+        found = []
+        for label, values in curves:
+            at, share = distribution(np.asarray(values, dtype=np.float64))
+            if len(at):
+                found.append({"label": label, "values": at.tolist(), "shares": share.tolist()})
         if found:
             self._head["panels"].append({"type": "curve", "title": title, "kind": kind, "curves": found})
 

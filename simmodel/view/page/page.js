@@ -93,7 +93,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
   }
 
   // ---------------------------------------------------------------- the view that all charts over time share
-  const span = [head.span[0], Math.max(head.span[1], head.span[0] + 1e-9)];
+  const span = [head.span[0], head.span[1] > head.span[0] ? head.span[1] : head.span[0] + 1];
   const view = { from: span[0], to: span[1] };
   const charts = [];
   let waiting = false;
@@ -271,7 +271,8 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       this.panel = panel;
       this.lines = panel.lines.map((line, i) => ({ ...line, times: numbers(line.times), values: numbers(line.values), shown: line.grey ? "grey" : `c${(i + panel.shift) % COLOURS.length}` }));
       this.several = panel.lines.filter((line) => !line.grey).length > 1;
-      this.top = Math.max(panel.top || 0, ...this.lines.map((line) => line.most)) * 1.05 || 1;
+      this.most = Math.max(panel.top || 0, ...this.lines.map((line) => line.most)) || 1;
+      this.top = 1.05 * this.most;
       this.said.append(el("span", {}, name(panel.title, 300)));
       this.values = this.lines.map((line) => {
         const value = el("span");
@@ -348,8 +349,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       }
     }
     names(pen) {
-      const most = this.top / 1.05;
-      pen.fillText(compact.format(most), this.margin - 6, Math.max(6, this.y(most)));
+      pen.fillText(compact.format(this.most), this.margin - 6, Math.max(6, this.y(this.most)));
       pen.fillText("0", this.margin - 6, this.plot - 5);
     }
     mark() {
@@ -512,7 +512,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
         return el("label", { class: "said" }, label, " ", box);
       };
       const bar = el("div", { class: "bar" }, el("h2", {}, name(panel.title, 300)));
-      if (panel.places && panel.places.length > 1) this.chooser = select("place", panel.places.map((each) => each.name), (i) => this.choose(i));
+      if (panel.places && panel.places.length > 1) this.chooser = select(panel.choice, panel.places.map((each) => each.name), (i) => this.choose(i));
       if (this.chooser) bar.append(this.chooser);
       if (choices.length > 1) bar.append(select("colour", choices, (i) => this.colour(choices[i])));
       for (const [sign, text, act] of [["+", "zoom in", () => zoom(0.5)], ["−", "zoom out", () => zoom(2)], ["whole run", "show the whole run", () => { this.untall(); look(...span); }]]) bar.append(el("button", { text: sign, "aria-label": text, onclick: act }));
@@ -560,15 +560,18 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
         this.palette = [...Array.from({ length: 61 }, (_, i) => shade(i / 60)), [139, 146, 154]];
         for (let i = 0; i < count; i++) this.shadeOf[i] = this.row[i] < 0 ? 61 : Math.round(level * Math.log1p(Math.max(0, of.values[this.row[i]] || 0)));
         const rounded = (x) => (x < 10 ? Number(x.toPrecision(2)) : Math.round(x));
-        this.legend = [0, 0.5, 1].map((share) => [`${which} ${cell({ ...of, values: [rounded(Math.expm1(share * Math.log1p(most)))] }, 0)}`, `rgb(${shade(share)})`]);
+        this.legend = [0, 0.5, 1].map((share) => [`${which} ${cell({ ...of, values: [rounded(Math.expm1(share * Math.log1p(most)))] }, 0)}`, `rgb(${shade(share)})`]).slice(most > 0 ? 0 : 2);
       }
       this.styles = this.palette.map((each) => `rgb(${each})`);
       this.mixed = !this.panel.kinds && of && !of.words ? null : true;
       this.said.replaceChildren(...this.legend.map(([text, colour]) => el("span", { class: "key" }, el("i", { style: `background:${colour}` }), name(text, 40))), el("span", { text: "drag to move, wheel to zoom, with shift by rows, double click for all" }));
       later();
     }
-    y(row) { return ((row - this.bounds[0]) / (this.bounds[1] - this.bounds[0])) * this.plot; }
-    rowAt(y) { return this.bounds[0] + (y / this.plot) * (this.bounds[1] - this.bounds[0]); }
+    // named rows stand from the top down, numbered ones from the bottom up, as in the plots
+    y(row) { return ((this.labels ? row - this.bounds[0] : this.bounds[1] - row) / (this.bounds[1] - this.bounds[0])) * this.plot; }
+    rowAt(y) { const rows = (y / this.plot) * (this.bounds[1] - this.bounds[0]); return this.labels ? this.bounds[0] + rows : this.bounds[1] - rows; }
+    top(i) { return this.y(this.labels ? this.low[i] : this.high[i]); }
+    bottom(i) { return this.y(this.labels ? this.high[i] : this.low[i]); }
     *blocks() {
       const end = lowerBound(this.start, view.to);
       for (let b = 0; b * BLOCK < end; b++) if (this.last[b] >= view.from) yield [b * BLOCK, Math.min(end, (b + 1) * BLOCK)];
@@ -585,10 +588,10 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       let style = -1;
       for (const [from, to] of this.blocks()) for (let i = from; i < to; i++) {
         if (end[i] < view.from || low[i] >= r1 || high[i] <= r0) continue;
-        const x = Math.max(this.x(start[i]), this.margin - 2), y = this.y(low[i]);
+        const x = Math.max(this.x(start[i]), this.margin - 2), y = this.top(i);
         const wide = Math.min(this.x(end[i]), this.wide) - x;
         if (shadeOf[i] !== style) { style = shadeOf[i]; pen.fillStyle = styles[style]; }
-        pen.fillRect(x, y, Math.max(wide - (wide > 4 ? 0.6 : 0), 0.4), Math.max(this.y(high[i]) - y - gap, 0.5));
+        pen.fillRect(x, y, Math.max(wide - (wide > 4 ? 0.6 : 0), 0.4), Math.max(this.bottom(i) - y - gap, 0.5));
       }
       if (this.labels && this.plot / (r1 - r0) > 11) {
         pen.textAlign = "center";
@@ -604,12 +607,12 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       const w = Math.max(1, Math.floor(this.inner)), h = Math.max(1, Math.min(Math.floor(this.plot), this.rows * 4)), [r0, r1] = this.bounds;
       const line = w + 2, planes = this.mixed ? 4 : 2;
       const sums = Array.from({ length: planes }, () => new Float32Array(line * (h + 1)));
-      const perX = w / (view.to - view.from), perY = h / (r1 - r0), { start, end, low, high, shadeOf, palette } = this;
+      const perX = w / (view.to - view.from), perY = h / this.plot, { start, end, low, high, shadeOf, palette } = this;
       for (const [from, to] of this.blocks()) for (let i = from; i < to; i++) {
         const a = (start[i] - view.from) * perX, b = (end[i] - view.from) * perX;
         if (b < 0 || b <= a) continue;
         const x0 = a < 0 ? 0 : a, x1 = b > w ? w : b, i0 = x0 | 0, i1 = x1 | 0, f0 = x0 - i0, f1 = x1 - i1;
-        let y0 = Math.round((low[i] - r0) * perY), y1 = Math.round((high[i] - r0) * perY);
+        let y0 = Math.round(this.top(i) * perY), y1 = Math.round(this.bottom(i) * perY);
         if (y1 <= y0) y1 = y0 + 1;
         if (y0 >= h || y1 <= 0) continue;
         if (y0 < 0) y0 = 0;
@@ -648,9 +651,13 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
       pen.drawImage(this.sheet, this.margin, 0, this.inner, this.plot);
     }
     names(pen) {
-      const [r0, r1] = this.bounds, step = Math.max(1, Math.ceil((r1 - r0) / Math.floor(this.plot / 13)));
+      const [r0, r1] = this.bounds;
       if (this.labels) {
-        for (const [low, high, text] of this.labels) if (high > r0 && low < r1 && (low % step === 0 || high - low >= step)) this.label(pen, text, this.y((Math.max(low, r0) + Math.min(high, r1)) / 2));
+        let last = -Infinity; // a label stands at its own row, and is left out where it would touch the one above
+        for (const [low, high, text] of this.labels) {
+          const y = this.y((Math.max(low, r0) + Math.min(high, r1)) / 2);
+          if (high > r0 && low < r1 && y - last >= 12) { this.label(pen, text, y); last = y; }
+        }
       } else {
         const power = 10 ** Math.floor(Math.log10((r1 - r0) / 4 || 1)), nice = Math.max(1, [1, 2, 5, 10].map((each) => each * power).find((each) => each >= (r1 - r0) / 6));
         for (let row = Math.ceil(r0 / nice) * nice; row <= r1; row += nice) pen.fillText(number(row), this.margin - 6, Math.min(Math.max(this.y(row), 6), this.plot - 5));
@@ -693,12 +700,17 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
     }
     highlight(pen) {
       if (picked < 0) return;
+      pen.save();
+      pen.beginPath();
+      pen.rect(this.margin - 2, 0, this.inner + 4, this.plot);
+      pen.clip();
       pen.strokeStyle = ink("mark");
       pen.lineWidth = 2;
       for (const [from, to] of this.blocks()) for (let i = from; i < to; i++) if (this.row[i] === picked) {
         const x = this.x(this.start[i]);
-        pen.strokeRect(x - 1, this.y(this.low[i]) - 1, Math.max(3, this.x(this.end[i]) - x + 2), Math.max(3, this.y(this.high[i]) - this.y(this.low[i]) + 2));
+        pen.strokeRect(x - 1, this.top(i) - 1, Math.max(3, this.x(this.end[i]) - x + 2), Math.max(3, this.bottom(i) - this.top(i) + 2));
       }
+      pen.restore();
     }
     tallZoom(factor, y) {
       const at = this.rowAt(y), [r0, r1] = this.bounds, tall = Math.min(this.rows, Math.max(1, (r1 - r0) * factor));
@@ -858,22 +870,22 @@ function simmodelShow(bytes, kept = {}) { // draw a page; what was looked at on 
 
   // ---------------------------------------------------------------- distributions, and flows between places
   const NICE = [[0, "0 s"], [1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [21600, "6 h"], [86400, "1 d"], [604800, "1 week"], [2592000, "30 d"], [31536000, "1 year"]];
-  function curve(parent, panel) { // a cumulative distribution by its quantiles
-    const shares = panel.curves[0].values.length - 1, W = 420, H = 180, most = Math.max(1e-12, ...panel.curves.map((each) => each.values.at(-1)));
-    const x = (v) => 40 + (Math.log1p(Math.max(0, v)) / Math.log1p(most)) * (W - 56), y = (k) => 8 + (1 - k / shares) * (H - 34);
+  function curve(parent, panel) { // a cumulative distribution by its steps
+    const W = 420, H = 180, most = Math.max(1e-12, ...panel.curves.map((each) => each.values.at(-1)));
+    const x = (v) => 40 + (Math.log1p(Math.max(0, v)) / Math.log1p(most)) * (W - 56), y = (share) => 8 + (1 - share) * (H - 34);
     const picture = el("svg:svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": panel.title, style: "width:100%;max-width:560px;font:11px system-ui" });
-    for (const k of [0, 0.5, 1]) picture.append(el("svg:line", { x1: 40, x2: W - 16, y1: y(k * shares), y2: y(k * shares), stroke: "var(--pale)" }), el("svg:text", { x: 34, y: y(k * shares) + 4, "text-anchor": "end", fill: "var(--grey)", text: `${100 * k} %` }));
+    for (const k of [0, 0.5, 1]) picture.append(el("svg:line", { x1: 40, x2: W - 16, y1: y(k), y2: y(k), stroke: "var(--pale)" }), el("svg:text", { x: 34, y: y(k) + 4, "text-anchor": "end", fill: "var(--grey)", text: `${100 * k} %` }));
     const text = (v) => (panel.kind === "seconds" ? duration(v) : number(Number(v.toPrecision(2))));
     const steps = panel.kind === "seconds" && head.unit === "s" ? NICE : [0, 0.25, 0.5, 0.75, 1].map((share) => { const v = Math.expm1(share * Math.log1p(most)); return [v, text(v)]; });
     let right = -Infinity; // of the last label
     for (const [v, label] of steps) {
       if (v > most || x(v) - right < 22) continue;
-      picture.append(el("svg:line", { x1: x(v), x2: x(v), y1: y(shares), y2: y(0) + 4, stroke: "var(--pale)" }), el("svg:text", { x: x(v), y: H - 8, "text-anchor": x(v) > W - 40 ? "end" : v ? "middle" : "start", fill: "var(--grey)", text: label }));
+      picture.append(el("svg:line", { x1: x(v), x2: x(v), y1: y(1), y2: y(0) + 4, stroke: "var(--pale)" }), el("svg:text", { x: x(v), y: H - 8, "text-anchor": x(v) > W - 40 ? "end" : v ? "middle" : "start", fill: "var(--grey)", text: label }));
       right = x(v) + 3 * label.length;
     }
-    panel.curves.forEach((each, i) => picture.append(el("svg:polyline", { points: each.values.map((v, k) => `${x(v).toFixed(1)},${y(k).toFixed(1)}`).join(" "), fill: "none", stroke: `var(--c${i % COLOURS.length})`, "stroke-width": 1.8 })));
+    panel.curves.forEach((each, i) => picture.append(el("svg:path", { d: `M${x(0).toFixed(1)},${y(0).toFixed(1)}` + each.values.map((v, k) => `H${x(v).toFixed(1)}V${y(each.shares[k]).toFixed(1)}`).join("") + `H${W - 16}`, fill: "none", stroke: `var(--c${i % COLOURS.length})`, "stroke-width": 1.8 })));
     const holder = el("div", { class: "chart" }, el("div", { class: "said" }, el("span", {}, name(panel.title, 200)), ...(panel.curves.length > 1 ? panel.curves.map((each, i) => el("span", { class: "key" }, el("i", { style: `background:var(--c${i % COLOURS.length})` }), name(each.label))) : [])), picture);
-    behind(holder, ["share", ...panel.curves.map((each) => each.label)], 11, (k) => [`${10 * k} %`, ...panel.curves.map((each) => text(each.values[Math.round((k * shares) / 10)]))]);
+    behind(holder, ["share", ...panel.curves.map((each) => each.label)], 11, (k) => [`${10 * k} %`, ...panel.curves.map((each) => text(each.values[each.shares.findIndex((share) => share >= k / 10 - 1e-12)]))]);
     parent.append(holder);
   }
   function grid(parent, panel) { // a table that is short enough to be shown whole

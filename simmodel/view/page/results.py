@@ -16,7 +16,7 @@ from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
 from simmodel.records.task_record import MOMENTS, PHASES
-from simmodel.view.gantt import PHASE_COLOURS, WORK_FOR_OTHERS, machine_pieces, pieces
+from simmodel.view.gantt import PHASE_COLOURS, WORK_FOR_OTHERS, pieces, processor_rows
 from simmodel.view.grid_plots import busiest_links, site_positions
 from simmodel.view.page.document import Column, Page
 from simmodel.work.table import Words, rows_of
@@ -211,19 +211,16 @@ def machine_page(result: TaskRecord, explained: Mapping[int, str] | None = None)
         notes=result.report.lines(),
         scenario=result.scenario,
     )
-    cores = np.maximum(result.processors["cores"].astype(np.int64), 1)
-    first = np.concatenate([[0], np.cumsum(cores)])
-    boxes, phase, task = machine_pieces(result, first)
-    names = [str(name) for name in result.processors["processor"].tolist()]
+    names, edges, (boxes, phase, task), left_out = processor_rows(result)
     kinds = [(name, PHASE_COLOURS.get(name, "#e4e6ea")) for name in PHASES]
     page.boxes(
-        "tasks by processor",
+        f"tasks by processor ({left_out})" if left_out else "tasks by processor",
         task,
         np.rint(boxes.low).astype(np.int64),
         np.rint(boxes.high).astype(np.int64),
-        int(first[-1]),
+        int(edges[-1]),
         span=(boxes.start, boxes.end),
-        labels=list(zip(first[:-1].tolist(), first[1:].tolist(), names, strict=True)),
+        labels=list(zip(edges[:-1].tolist(), edges[1:].tolist(), names, strict=True)),
         kinds=[*kinds, ("core works for others", WORK_FOR_OTHERS)],
         kind=phase,
         others="work for others, or a stopped execution",
@@ -332,6 +329,7 @@ def _schedules(
         span=(start, end),
         in_table=len(results) == 1 and _as_in_table(results[0], row, start, end),
         places=places if several else None,
+        choice="run" if len(results) > 1 else "place",
         place=place if several else None,
         others="a claim of a process",
     )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simmodel import Job, Result, compare, simulate, start
+from simmodel import Job, Result, Task, Workflow, compare, simulate, start
 from simmodel.records import NetworkRecorder
 
 pytestmark = pytest.mark.live
@@ -294,6 +294,40 @@ def test_waits_are_marked_at_round_times(page: Any) -> None:
         "6 h",
         "1 d",
     ]
+
+
+def test_the_name_of_a_processor_stands_at_its_row(browser: Any, tmp_path: Path) -> None:
+    result = simulate("xeon-2s", Workflow([Task(id=number, run=5) for number in range(200)]), "heft")
+    page = shown(browser, tmp_path / "run.html", result.to_html)
+    drawn = page.execute_script(
+        "const g = window.simmodelPage.gantts[0], found = [];"
+        "g.label = (pen, text, y) => found.push([text, g.rowAt(y)]);"
+        "g.draw(); return found"
+    )
+    rows = page.execute_script("return window.simmodelPage.gantts[0].labels")
+    assert 10 < len(drawn) < len(rows)
+    assert all(name == next(each for low, high, each in rows if low <= row < high) for name, row in drawn)
+
+
+def test_a_run_without_a_job_has_whole_axes_and_steps_are_drawn_as_steps(browser: Any, tmp_path: Path) -> None:
+    page = shown(browser, tmp_path / "none.html", simulate(2, [Job(id=1, run=10, processors=4)], "easy").to_html)
+    drawn = page.execute_script(
+        "const found = [], line = window.simmodelPage.charts[1];"
+        "line.names({ fillText: (text) => found.push(text) });"
+        "return [found, window.simmodelPage.view.to]"
+    )
+    assert drawn == [["1", "0"], 1]
+    jobs = [Job(id=number, run=90, processors=4 if number == 3 else 1) for number in range(4)]
+    page = shown(browser, tmp_path / "few.html", simulate(4, jobs, "fcfs").to_html)
+    path = page.execute_script("return document.querySelector('[aria-label^=\"waits of\"] path').getAttribute('d')")
+    assert path == "M40.0,154.0H40.0V44.5H404.0V8.0H404"
+    page.execute_script("document.querySelectorAll('.chart details').forEach((e) => { e.open = true })")
+    settle(page)
+    rows = page.execute_script(
+        "const last = [...document.querySelectorAll('.chart')].at(-1);"
+        "return [...last.querySelectorAll('tbody tr')].map((e) => e.innerText)"
+    )
+    assert [row.split("\t") for row in rows][6:9] == [["60 %", "0 s"], ["70 %", "0 s"], ["80 %", "00:01:30"]]
 
 
 def test_each_picture_has_a_name_and_a_table_behind_it(page: Any) -> None:

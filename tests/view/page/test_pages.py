@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel import Elastic, InputError, Job, Result, Workload, compare, simulate, start
+from simmodel.metrics.bins import distribution
 from simmodel.metrics.report import duration, metric_rows
 from simmodel.metrics.workflow import machine_rows
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, RouteSpec, SiteSpec
@@ -100,6 +101,45 @@ def test_the_page_of_a_machine() -> None:
     assert [label for _, _, label in boxes["labels"]] == result.processors["processor"].tolist()
     moved = page.panel("transfers between memories")
     assert moved["row"]["count"] == len(result.transfers)
+
+
+def test_the_page_of_a_machine_has_the_rows_of_its_plot() -> None:
+    from matplotlib.pyplot import close
+
+    result = simulate("fpga-server", "fork-join-dressed", "heft")
+    page = page_of(result)
+    boxes = page.panel("tasks by processor (63 idle processors left out)")
+    axes = result.plot.gantt()
+    plotted = {tick: name.get_text() for tick, name in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)}
+    close(axes.figure)
+    assert {(low + high) / 2: name for low, high, name in boxes["labels"]} == plotted == {0.5: "core0", 1.5: "fpga"}
+    assert boxes["rows"] == 2
+    kinds = [each["label"] for each in boxes["kinds"]]
+    where = {}
+    for row, low, kind in zip(*(page.numbers(boxes[each]).tolist() for each in ("row", "low", "kind")), strict=True):
+        if kinds[kind] == "execution":
+            where[result.tasks["task"][row]] = boxes["labels"][low][2]
+    assert where == dict(zip(result.tasks["task"].tolist(), result.tasks["processor"].tolist(), strict=True))
+
+
+def test_the_distribution_of_waits_steps_as_its_plot_does() -> None:
+    from matplotlib.pyplot import close
+
+    jobs = [Job(id=number, run=90, processors=4 if number == 3 else 1) for number in range(4)]
+    result = simulate(4, jobs, "fcfs")
+    curve = page_of(result).panel("waits of the jobs that ended: share that waited at most so long")["curves"][0]
+    assert (curve["values"], curve["shares"]) == ([0.0, 90.0], [0.75, 1.0])
+    axes = result.plot.cdf()
+    plotted = axes.lines[0].get_xydata().tolist()
+    close(axes.figure)
+    assert plotted == [[0.0, 0.0], [0.0, 0.75], [90.0, 1.0]]
+
+
+@given(st.lists(st.sampled_from([0.0, 1.5, 2.0, 7.0, np.nan, np.inf]), max_size=12))
+def test_each_share_of_a_distribution_is_counted(values: list[float]) -> None:
+    known = [value for value in values if np.isfinite(value)]
+    steps = list(zip(*(column.tolist() for column in distribution(np.array(values, dtype=float))), strict=True))
+    assert steps == [(at, sum(value <= at for value in known) / len(known)) for at in sorted(set(known))]
 
 
 def test_the_page_of_a_grid() -> None:
