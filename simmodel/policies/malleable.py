@@ -110,7 +110,7 @@ class Malleable(Policy):
 
     def _floor(self, job: LiveJob) -> int:
         """Return the processors that a job keeps."""
-        if job.elastic is None or (job.past is not None and job.past.resumes):
+        if job.elastic is None or (job.history is not None and job.history.resumes):
             return job.processors
         return job.elastic.minimum if self.below_preferred else job.elastic.preferred
 

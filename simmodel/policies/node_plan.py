@@ -72,7 +72,7 @@ class NodePlan(CountPlan):
         )
 
     def _can_plan(self, job: LiveJob) -> bool:
-        if job.past is not None and job.past.resumes:
+        if job.history is not None and job.history.resumes:
             return False
         request = self._place.request_for(job)
         return request.nodes is not None and 0 < job.planned == job.expected

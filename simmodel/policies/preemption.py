@@ -124,7 +124,7 @@ def _victims(place: Pool, job: LiveJob, now: float) -> list[Run]:
 
 
 def _stopped_before(job: LiveJob) -> bool:
-    return job.attempts > 1 or (job.past is not None and job.past.suspended)
+    return job.attempts > 1 or (job.history is not None and job.history.suspended)
 
 
 def _allows(spec: JobRequest | None, mode: str) -> bool:

@@ -45,7 +45,7 @@ class Learning(Observer):
         if status in ("completed", "timeout"):
             job = run.job
             speed = run.place.speed_of(job, run.grant.nodes) if run.place.paced else 1.0
-            before = job.past.executed if job.past is not None else 0.0
+            before = job.history.executed if job.history is not None else 0.0
             self.predictor.learn(job, float(run.place.env.now - run.started) * speed + before)
 
 

@@ -254,8 +254,8 @@ class JobRecorder(Observer):
             if job.run is not None:
                 started(job.run)
                 start[job.index] = job.run.started
-            if job.past is not None:
-                self._carry_past(job, job.past)
+            if job.history is not None:
+                self._carry_past(job, job.history)
 
     def _carry_past(self, job: LiveJob, past: History) -> None:
         row, run, attempt = job.index, job.run, past.attempt_start

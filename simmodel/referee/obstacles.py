@@ -282,7 +282,7 @@ def _at(place: Pool, job: LiveJob) -> str:
 def _brief(job: LiveJob) -> LiveJob:
     """Return a job with the same request that is over at once."""
     brief = LiveJob(job.id, job.index, job.submit, job.processors, 0.0, 0.0, 0.0, job.user, job.place)
-    brief.request, brief.width, brief.past = job.request, job.width, job.past
+    brief.request, brief.width, brief.history = job.request, job.width, job.history
     return brief
 
 

@@ -247,10 +247,12 @@ def _row_reader(kind: type) -> Read:
     rest = "rest" in [each.name for each in base_of(fields[-1].kind)[1] if isinstance(each, Layout)]
     plain = fields[:-1] if rest else fields
     readers = [(_reader(each.kind), each.kind) for each in plain]
+    # Rows of earlier versions lack the last fields, which have defaults.
+    least = len(plain) if rest else sum(each.default is attrs.NOTHING for each in plain)
 
     def read(value: Plain, _kind: Form) -> Any:
         given = items(value)
-        if len(given) < len(plain) or (len(given) > len(plain) and not rest):
+        if len(given) < least or (len(given) > len(plain) and not rest):
             raise InputError(f"must be [{', '.join(each.name for each in fields)}], got {shown(value)}")
         found = []
         for field, each, (one, of) in zip(plain, given, readers, strict=False):

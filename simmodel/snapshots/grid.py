@@ -64,14 +64,15 @@ class TraceState(NamedTuple):
 
 
 class TryState(NamedTuple):
-    """An execution of an unfinished job that was not its last: its attempt, start and end (s), site and status."""
+    """An attempt of an unfinished job that was not its last: its start (``None``: none) and end (s), site, reason."""
 
     row: Count
     attempt: Count
-    start: Instant
+    start: Instant | None
     end: Instant
     site: Count
     status: str
+    reason: str = ""
 
 
 class StayState(NamedTuple):

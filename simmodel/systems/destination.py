@@ -70,6 +70,12 @@ class BrokeredJob(Brokered):
         env: Environment = self.family.env
         return env
 
+    @property
+    def past(self) -> Any:
+        """Its earlier executions: in a grid a tuple of its earlier attempts, each with its site and the reason."""
+        broker: Any = self.family.owner
+        return broker.earlier(self)
+
     def diverted(self) -> str | None:
         """Return how a policy has changed its requested time or its home since it joined the broker's queue."""
         if self.limit != self._limit:

@@ -48,7 +48,7 @@ def job_of(work: WorkState, row: int, place: Pool) -> LiveJob:
 
 def past_of(job: LiveJob) -> Past | None:
     """Return the history of a job before its present execution; ``None``: it has none."""
-    past, attempts = job.past, job.attempts - (job.run is not None)
+    past, attempts = job.history, job.attempts - (job.run is not None)
     if past is None:
         return Past(attempts) if attempts else None
     whole = None if past._whole is None else Whole(*map(float, past._whole))

@@ -695,8 +695,8 @@ class LiveJob(LiveWork):
         number of times it started
     started, run
         instant of its latest start (s); its current execution
-    past
-        its earlier executions and wait for dependencies, if any
+    history
+        what systems know of its earlier executions and its wait for dependencies, if any
     watched
         whether usage, limits or other jobs depend on its start and end
     """
@@ -717,10 +717,10 @@ class LiveJob(LiveWork):
         "attempts",
         "earlier",
         "expected",
+        "history",
         "id",
         "index",
         "later",
-        "past",
         "place",
         "planned",
         "priority",
@@ -775,7 +775,7 @@ class LiveJob(LiveWork):
         self.attempts = 0
         self.run: Run | None = None
         self.started: float | None = None
-        self.past: History | None = None
+        self.history: History | None = None
         self.watched = watched
         # Not for policies: seconds it will run; its final state unless it is interrupted; the Job that was submitted,
         # if that holds more than the fields above. Copies of the fields in _GUARDED are compared at a start; submit and
@@ -801,7 +801,7 @@ class LiveJob(LiveWork):
     @property
     def preferred(self) -> int:
         """The processors requested; those that it takes differ while it has another size."""
-        past = self.past
+        past = self.history
         return self.processors if past is None or past.asked is None else past.asked
 
     @property
@@ -814,6 +814,11 @@ class LiveJob(LiveWork):
         """The environment of its place."""
         env: Environment = self.place.env
         return env
+
+    @property
+    def past(self) -> Any:
+        """Its earlier executions, for policies: its :class:`History`, if any; in a grid a tuple of earlier attempts."""
+        return self.history
 
     @property
     def group(self) -> int | str | None:
@@ -842,7 +847,7 @@ class LiveJob(LiveWork):
         try:
             return self._asked
         except AttributeError:  # not set for the million: only with predictions
-            past = self.past
+            past = self.history
         return self.planned if past is None or past._whole is None else past._whole[0]
 
     def __repr__(self) -> str:
@@ -921,9 +926,9 @@ class LiveJob(LiveWork):
     def remember(self) -> History:
         """Return its history, for changes, and discard its entries in snapshots."""
         self._work = self._seen = None
-        if self.past is None:
-            self.past = History()
-        return self.past
+        if self.history is None:
+            self.history = History()
+        return self.history
 
     def requeue(self, now: float, speed: float = 1.0) -> None:
         """Record that its execution was stopped at ``now`` (s): it starts again, from the beginning or a checkpoint.

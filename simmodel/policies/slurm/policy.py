@@ -572,10 +572,10 @@ class Slurm(Policy):
         reason = "backfill" if turn is None else "main loop"
         queue = waiting.jobs
         if not waiting.plain:
-            for job in [job for job in queue if job.job.past is not None and job.job.past.resumes]:
+            for job in [job for job in queue if job.job.history is not None and job.job.history.resumes]:
                 if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
                     yield Start(job.job, job.job.place, reason)
-            queue = [job for job in queue if job.job.past is None or not job.job.past.resumes]
+            queue = [job for job in queue if job.job.history is None or not job.job.history.resumes]
         if self._preemption is not None:
             queue = self._preemption.sorted(queue)
         cycle: BackfillCycle | AlikeCycle | None = None

@@ -152,7 +152,7 @@ class Priorities:
             return basic(self._records.order(job.record), nice)
         nodes = sum(len(board.table) for board in self._boards.values())
         cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
-        past = job.job.past
+        past = job.job.history
         eligible = job.submitted if past is None or past.eligible is None else past.eligible
         eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / self._largest_factor
@@ -336,7 +336,7 @@ class Queue:
         record, array = self._record(job, number), None
         if wishes.array:
             array = self._arrays.setdefault(_array_of(job), Array(wishes.array_limit))
-        submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.past
+        submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.history
         if wishes.hold is not None and not wishes.hold[0] and wishes.hold[1] < inf:  # its age begins with its release
             begin = max(begin, int(job.submit + wishes.hold[1]))
         if past is not None and past.last_start is not None and not past.resumes:  # requeued

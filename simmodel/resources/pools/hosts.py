@@ -315,7 +315,7 @@ class HostPool(NodePool):
             self._choice is not None
             and not self.windows
             and (request is None or request.cores_alone)
-            and (job.past is None or not job.past.resumes)
+            and (job.history is None or not job.history.resumes)
         )
 
     @property
@@ -343,7 +343,7 @@ class HostPool(NodePool):
         if processors > self.free:
             return False
         hosts = self._hosts
-        if hosts is None or job.request is not None or job.past is not None:
+        if hosts is None or job.request is not None or job.history is not None:
             return self._fits_otherwise(job)
         for kind in hosts.kinds:  # noqa: SIM110 (hot path: hosts.fits without a call)
             if kind.there >> processors:
@@ -370,7 +370,7 @@ class HostPool(NodePool):
             named = False
         hosts = self._hosts
         by_table = self._states is not None and not self._stale
-        counts = (hosts is not None and job.request is None and job.past is None) or self._counts(job)
+        counts = (hosts is not None and job.request is None and job.history is None) or self._counts(job)
         # Hosts with equal free cores may differ in free GPUs.
         if named or by_table or not counts or self._gpus_taken:
             grant = super().take(job, allocation)
@@ -482,7 +482,7 @@ class _OddJobs:
         if (
             (request is not None and not request.cores_alone)
             or job.expected != job.planned
-            or (job.past is not None and job.past.resumes)
+            or (job.history is not None and job.history.resumes)
         ):
             self.jobs[job] = None
 

@@ -322,7 +322,7 @@ class NodeStates:
             or request.nodes is None
             or request.exclusive != self.exclusive
             or job.expected != job.planned
-            or (job.past is not None and job.past.resumes)
+            or (job.history is not None and job.history.resumes)
         ):
             self._odd_jobs[job] = None
             self.odd += 1

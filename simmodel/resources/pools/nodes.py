@@ -124,7 +124,7 @@ class WholeNodes:
         """Set the width of a job that joins the queue."""
         width = self.width(job)
         job.width = width or job.processors
-        if not width or (job.past is not None and job.past.resumes):
+        if not width or (job.history is not None and job.history.resumes):
             self._odd_jobs[job] = None
             self.odd += 1
 
@@ -209,7 +209,7 @@ class CoresAnywhere:
 
     def asks(self, job: LiveJob) -> bool:
         """Whether a job is for cores anywhere."""
-        if job.past is not None and job.past.resumes:
+        if job.history is not None and job.history.resumes:
             return False
         return job.request is None or job.request.anywhere
 
@@ -420,8 +420,8 @@ class NodePool(Pool):
 
     def need_of(self, job: LiveJob) -> Need:
         """Return the request of a live job, or the parts of nodes that it must get back if it was suspended."""
-        if job.past is not None and job.past.resumes:
-            held: Allocation = job.past.resumes.allocation
+        if job.history is not None and job.history.resumes:
+            held: Allocation = job.history.resumes.allocation
             return held
         return self.request_for(job)
 
@@ -470,7 +470,7 @@ class NodePool(Pool):
         """Return the processors that a job takes, if it can be placed by counting; else 0."""
         whole = self._whole
         if whole is not None and self._by_nodes:
-            return 0 if job.past is not None and job.past.resumes else whole.width(job)
+            return 0 if job.history is not None and job.history.resumes else whole.width(job)
         anywhere = self._anywhere
         return job.processors if anywhere is not None and self._by_cores and anywhere.asks(job) else 0
 

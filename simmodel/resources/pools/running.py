@@ -53,7 +53,7 @@ class ElasticRuns:
         elastic = job.elastic
         if elastic is None:
             return
-        past = job.past
+        past = job.history
         begun = run.started if past is None or past.attempt_start is None else past.attempt_start
         place = begun, job.seq, job
         row = bisect_left(self._order, place)

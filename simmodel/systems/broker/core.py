@@ -460,6 +460,10 @@ class BrokerCore(System[BrokeredJob]):
 
     # ------------------------------------------------------------------ services for the scheduler
 
+    def earlier(self, job: BrokeredJob) -> Any:
+        """Return the earlier executions of a job as policies see them: those in its system."""
+        return job.history
+
     def _estimate(self, _view: View, job: BrokeredJob, place: Destination) -> Estimate:
         return self._noted(job, place, place.estimate(job))
 

@@ -88,7 +88,7 @@ class Checkpoints:
 
     def plan_rest(self, job: LiveJob) -> None:
         """Plan a job that has been requeued with the work that its checkpoints have not kept."""
-        core, spec, past = self._core, job._job, job.past
+        core, spec, past = self._core, job._job, job.history
         assert spec is not None
         assert past is not None
         assert past.kept is not None
@@ -110,7 +110,7 @@ class Checkpoints:
         """Begin a run, or continue one that was suspended."""
         job = run.job
         job._outcome = "completed"  # unless its limit stops it
-        past = job.past
+        past = job.history
         execution = _Execution(self._core, self._ends, run)
         self._under_way[run] = execution
         execution.limit(0.0 if past is None or past.kept is None else past.kept.ran)

@@ -163,7 +163,7 @@ class JobExecution:
             self.traffic.begin(run)
         elif self.plans:
             self.checkpoints.begin(run)
-        past, resumed = job.past, False
+        past, resumed = job.history, False
         if past is not None and past.resumes:
             resumed = past.attempt_start is not None  # else it was bound to a host
             job.remember().resumes = None
@@ -564,7 +564,7 @@ def carry_sized_start(execution: Sizing, decision: Start) -> str | None:
         reason = place.why_rigid
     if reason is not None:
         return reason
-    if job.past is not None and job.past.resumes:
+    if job.history is not None and job.history.resumes:
         return f"processors: must be None for a suspended job, which resumes as it was, got {processors!r}"
     if not fits_at(place, job, processors):
         return f"does not fit: {processors} processors, {place.free} of {place.capacity} are free"

@@ -415,8 +415,8 @@ def places_to_wait(job: LiveJob, core: ClusterCore) -> list[Pool]:
 
     A suspended job waits for the place where it was suspended.
     """
-    spec = job._job
-    if spec is None or not spec.partitions or core.only_pool is not None or (job.past is not None and job.past.resumes):
+    spec, history = job._job, job.history
+    if spec is None or not spec.partitions or core.only_pool is not None or (history is not None and history.resumes):
         return [job.place]
     return able(job, places_of(spec, core))[0] or [job.place]
 
@@ -426,7 +426,7 @@ def _copy(job: LiveJob, place: Pool) -> LiveJob:
         job.id, job.index, job.submit, job.processors, job.planned, job.expected, job._duration, job.user, place, True
     )
     copy.seq, copy.rules, copy._job, copy._outcome = job.seq, job.rules, job._job, job._outcome
-    copy.attempts, copy.past, copy.unrequested = job.attempts, job.past, job.unrequested
+    copy.attempts, copy.history, copy.unrequested = job.attempts, job.history, job.unrequested
     copy.priority = job.priority + (place.priority - job.place.priority)
     copy.request = None if job._job is None else place.request_of(job._job)
     return copy

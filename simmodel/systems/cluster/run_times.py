@@ -109,7 +109,7 @@ class Predictions:
 
     def _before(self, job: LiveJob) -> float:
         """Return the seconds that a job ran before its present start, if that work was kept."""
-        past = job.past
+        past = job.history
         if past is None:
             return 0.0
         return past.executed if past.kept is None else past.kept.ran

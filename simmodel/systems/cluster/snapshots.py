@@ -185,7 +185,7 @@ def _actual(job: LiveJob) -> WorkState:
         raise SnapshotError(
             f"job {job.id} cannot be copied: {job._job.program} (snapshot(actual=False) has what policies know of it)"
         )
-    if job.past is not None and job.past.progress is not None:  # suspended
+    if job.history is not None and job.history.progress is not None:  # suspended
         raise _shares(job)
     return _whole(job)
 
@@ -387,7 +387,7 @@ class _Restored:
             if past is not None:
                 job.attempts = past.attempts
                 job.started = past.last_start
-                job.past = history_of(past)
+                job.history = history_of(past)
             yield job
 
     def _give_spec(self, job: LiveJob, spec: Job) -> None:

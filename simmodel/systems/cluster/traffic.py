@@ -211,7 +211,7 @@ class JobTraffic:
     def begin(self, run: Run, pace: Pace | None = None) -> None:
         """Begin a run, or continue one that was suspended, or one of a snapshot at its ``pace``."""
         job, place = run.job, run.place
-        spec, past, wires = job._job, job.past, self._wires_of(place)
+        spec, past, wires = job._job, job.history, self._wires_of(place)
         assert spec is not None
         assert spec.traffic is not None
         assert place.network is not None
@@ -327,7 +327,7 @@ class JobTraffic:
         job = run.job
         assert job._job is not None
         keeps = status in ("suspended", "resized") or (status in ("preempted", "requeued") and job._job.keeps_work)
-        if keeps or job.past is not None:
+        if keeps or job.history is not None:
             job.remember().done = 1.0 - talk.left if keeps else 0.0
         lost = sorted(((-seconds, key[0], str(key[1]), key[1]) for key, seconds in talk.lost.items() if seconds > 0))
         by = tuple((other, wires.usage.where(link), -seconds) for seconds, link, _, other in lost)

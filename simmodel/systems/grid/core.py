@@ -18,7 +18,7 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.data import FAR, DataManager, Hopeless
 from simmodel.systems.grid.data_scheduler import DataScheduler
-from simmodel.systems.grid.ledger import GridLedger
+from simmodel.systems.grid.ledger import GridLedger, Try
 from simmodel.systems.grid.outages import Outages
 from simmodel.systems.grid.site import Disks, GridJob, Site, grant_on
 from simmodel.systems.grid.staging import Stays
@@ -295,6 +295,10 @@ class GridCore(Broker):
         for hook in self._on_assigned:
             hook(work, site)
 
+    def earlier(self, job: BrokeredJob) -> tuple[Try, ...]:
+        """Return the earlier attempts of a job, each with its site and the reason why it ended there."""
+        return self.ledger.past.get(job.row, ())
+
     def go_on_at(self, job: BrokeredJob, site: Site) -> None:
         """Adopt a job that was at a site, or on its way, before the grid was restored."""
         job.destination = site
@@ -354,14 +358,16 @@ class GridCore(Broker):
             job.state = "failed"
             self.finish(job, "failed")
             return
-        if ledger.start[row] == ledger.start[row]:
-            start, end = ledger.start[row], ledger.end[row]
-            ledger.tries.append((row, ledger.attempts[row], start, end, site.number, "requeued"))
+        start = ledger.start[row]
+        held = start == start
+        end = ledger.end[row] if held else float(self.env._now)
+        ledger.add(row, Try(ledger.attempts[row], site.name, reason, start if held else None, end))
+        if held:
             for name in ("queued", "start", "executing", "end"):
                 getattr(ledger, name)[row] = float("nan")
         self._hold(job)
         job.changed()
-        job.past = None  # it starts anew
+        job.history = None  # it starts anew
         job.priority = 0.0 if job._job is None else job._job.priority
         job.submit = job.came
         job.seq = job.index = row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,21 +15,33 @@ from simmodel.systems.broker.ledger import Ledger
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from simmodel.systems.destination import BrokeredJob
+    from simmodel.systems.grid.site import Site
 
 __all__ = ["INSTANTS", "GridLedger", "StreamedLedger", "Try"]
-
-Try = tuple[int, int, float, float, int, str]
-"""An execution that was not the last: row, attempt, start, end, site, status."""
 
 NAN = float("nan")
 
 INSTANTS: tuple[str, ...] = ("assigned", "queued", "start", "executing", "end", "finished")
 """Instants (s) of a job: assigned to a site, in its queue, start and end of holding cores, of executing, the end."""
+
+
+class Try(NamedTuple):
+    """An attempt of a job at a site after which it was assigned again.
+
+    ``attempt``: how often it had been assigned; ``site``: the name of the site; ``reason``: why it ended; ``start``,
+    ``end``: of holding cores (s); without a start (``None``) ``end`` is when the attempt ended.
+    """
+
+    attempt: int
+    site: str
+    reason: str
+    start: float | None
+    end: float
 
 
 class GridLedger(Ledger):
@@ -47,8 +59,8 @@ class GridLedger(Ledger):
         bytes that were moved for it to and from the site
     errors
         the reason of a failure, by row
-    tries
-        the executions that were not the last: row, attempt, start, end, site, status
+    past
+        the attempts that were not the last, by row
     """
 
     def __init__(self) -> None:
@@ -57,7 +69,7 @@ class GridLedger(Ledger):
             setattr(self, name, self._empty(kind, empty))
         self.words: dict[str, int] = {}
         self.errors: dict[int, str] = {}
-        self.tries: list[Try] = []
+        self.past: dict[int, tuple[Try, ...]] = {}
         self.rows = 0
 
     def _empty(self, kind: str, _empty: float) -> Any:
@@ -87,11 +99,18 @@ class GridLedger(Ledger):
 
     # ------------------------------------------------------------------ snapshots
 
-    def state(self, jobs: Iterable[BrokeredJob]) -> tuple[tuple[TraceState, ...], tuple[TryState, ...]]:
-        """Return the entries of jobs that have been assigned and have not ended, and their earlier executions."""
+    def state(
+        self, jobs: Iterable[BrokeredJob], sites: Sequence[Site]
+    ) -> tuple[tuple[TraceState, ...], tuple[TryState, ...]]:
+        """Return the entries of jobs that have been assigned and have not ended, and their earlier attempts."""
         there = {job.row: job for job in jobs}
         traces = tuple(self._trace(job) for row, job in there.items() if self.attempts[row])
-        return traces, tuple(TryState(*each) for each in self.tries if each[0] in there)
+        number = {site.name: site.number for site in sites}
+        return traces, tuple(
+            TryState(row, each.attempt, each.start, each.end, number[each.site], "requeued", each.reason)
+            for row in there
+            for each in self.past.get(row, ())
+        )
 
     def _trace(self, job: BrokeredJob) -> TraceState:
         row = job.row
@@ -110,7 +129,17 @@ class GridLedger(Ledger):
             job.attempts,
         )
 
-    def restore(self, traces: Iterable[TraceState], tries: Iterable[TryState], jobs: Mapping[int, BrokeredJob]) -> None:
+    def add(self, row: int, given: Try) -> None:
+        """Note an attempt of a job that was not its last."""
+        self.past[row] = (*self.past.get(row, ()), given)
+
+    def restore(
+        self,
+        traces: Iterable[TraceState],
+        tries: Iterable[TryState],
+        jobs: Mapping[int, BrokeredJob],
+        sites: Sequence[Site],
+    ) -> None:
         """Restore the entries of unfinished jobs, which are given by their rows in the snapshot."""
         for each in traces:
             job = jobs[each.row]
@@ -123,8 +152,8 @@ class GridLedger(Ledger):
             self.site[row], self.attempts[row] = each.site, each.attempts
             self.bytes_in[row], self.bytes_out[row] = each.bytes_in, each.bytes_out
             job.started, job.attempts = each.started, each.starts
-        for row, attempt, start, end, site, status in tries:
-            self.tries.append((jobs[row].row, attempt, start, end, site, status))
+        for of, attempt, start, end, site, _, reason in tries:
+            self.add(jobs[of].row, Try(attempt, sites[site].name, reason, start, end))
 
     # ------------------------------------------------------------------ columns
 

@@ -32,7 +32,7 @@ STATES = {"completed": "finished", "timeout": "finished", "lost": "failed"}
 def grid_result(grid: GridCore, name: str) -> GridResult:
     """Return the result so far of a grid."""
     jobs = job_table(grid, grid.ledger.submitted(), np.arange(grid.submitted))
-    runs = run_table(grid, jobs, np.arange(grid.submitted), grid.ledger.tries) if grid.ledger.tries else None
+    runs = run_table(jobs, np.arange(grid.submitted), grid.ledger.past) if grid.ledger.past else None
     span = {"ended": float(grid.env.now)} if any(part.unfinished for part in grid.elsewhere) else {}
     for part in grid.elsewhere:
         jobs = _with_part(jobs, part)
@@ -200,7 +200,7 @@ def _flows(grid: GridCore) -> Table:
 
 
 def run_table(
-    grid: GridCore, jobs: Table, rows: NDArray[np.int64], tries: Sequence[Try]
+    jobs: Table, rows: NDArray[np.int64], past: Mapping[int, Sequence[Try]]
 ) -> tuple[NDArray[np.int64], Table]:
     """Return one row per execution, by start, and the row of its job; needed if jobs ran twice, or else they follow.
 
@@ -208,15 +208,17 @@ def run_table(
     ----------
     jobs, rows
         jobs, and their rows in the ledger, in order
-    tries
-        their executions that were not the last ones
+    past
+        their attempts that were not the last ones, by row
     """
     last = runs_of(jobs, jobs["site"], jobs["attempts"])
-    row, attempt, start, end, number, status = (np.asarray(each) for each in zip(*tries, strict=True))
-    names = np.array([each.name for each in grid.places])
+    held = [(row, each) for row, tries in past.items() for each in tries if each.start is not None]
+    row = np.array([row for row, _ in held], dtype=np.int64)
     of = jobs.where(np.searchsorted(rows, row))
-    more = {"job": of["job"], "attempt": attempt, "start": start, "end": end, "place": names[number]}
-    more |= {"processors": of["processors"], "status": status}
+    more = {"job": of["job"], "attempt": np.array([each.attempt for _, each in held], dtype=np.int64)}
+    more |= {name: np.array([getattr(each, name) for _, each in held], dtype=np.float64) for name in ("start", "end")}
+    more |= {"place": np.array([each.site for _, each in held], dtype=str), "processors": of["processors"]}
+    more["status"] = np.full(len(held), "requeued")
     columns = {name: np.concatenate([last[name], more[name]]) for name in more}
     started = np.isfinite(jobs["start"])
     row = np.concatenate([rows[started][np.argsort(jobs["start"][started], kind="stable")], row])

@@ -42,7 +42,7 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
     fields = {field.name: getattr(base, field.name) for field in attrs.fields(BrokerSnapshot)}
     away = {stay.row for stay in stays if stay.phase not in IN_CLUSTER}
     fields["handed"] = tuple(each._replace(number=-1) if each.row in away else each for each in base.handed)
-    traces, tries = grid.ledger.state(grid.present())
+    traces, tries = grid.ledger.state(grid.present(), grid.places)
     return GridSnapshot(
         **fields,
         **files._asdict(),
@@ -161,7 +161,7 @@ class _RestoredGrid(Restored):
                 grid.changes.append((float(snapshot.now), site.name, "failure", int(site.system.places[0].up), ()))
         super().run()
         grid.queue.new.extend(grid.restored[row] for row in snapshot.new)
-        grid.ledger.restore(snapshot.traces, snapshot.tries, grid.restored)
+        grid.ledger.restore(snapshot.traces, snapshot.tries, grid.restored, grid.places)
         grid.stays.restore(snapshot.stays, snapshot.fetches)
         grid.outages.resume_failing(snapshot.failing)  # before transfers go on over links that are down
         grid.data.restore(snapshot, grid.stays, grid.restored)

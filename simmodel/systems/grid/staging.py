@@ -168,8 +168,8 @@ class Stays:
     def begin(self, job: BrokeredJob, site: Site) -> None:
         """Send a job to a site: overhead, then its inputs, then the queue."""
         stay = self.present[job] = Stay(job, site)
-        if job.past is not None and job.past.bound is not None:
-            stay.host = job.past.bound.nodes[0]
+        if job.history is not None and job.history.bound is not None:
+            stay.host = job.history.bound.nodes[0]
         job.state = "staging in"
         site.sent(job)
         overhead = site.spec.overhead

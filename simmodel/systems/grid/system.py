@@ -90,12 +90,10 @@ class GridStream:
         self.extent.add(jobs)
         self._write("jobs", rows, jobs)
         ledger.forget(rows.tolist())
-        again = {each[0] for each in ledger.tries}.intersection(rows.tolist()) if ledger.tries else ()
-        if again:
-            several = np.array(sorted(again))
-            tries = [each for each in ledger.tries if each[0] in again]
-            ledger.tries = [each for each in ledger.tries if each[0] not in again]
-            self._write("runs", *run_table(grid, jobs.where(np.searchsorted(rows, several)), several, tries))
+        past = {row: ledger.past.pop(row) for row in sorted(ledger.past.keys() & set(rows.tolist()))}
+        if past:
+            several = np.array(list(past))
+            self._write("runs", *run_table(jobs.where(np.searchsorted(rows, several)), several, past))
 
     def result(self, name: str) -> GridResult:
         """Write all rows that are left, and return the result without jobs."""

@@ -48,7 +48,7 @@ def at(instant, spec, jobs, **options):
 
 def earliest(cluster, place, processors=4, seconds=20):
     """Return the earliest instant at which a job fits, by the profile of a place."""
-    job = SimpleNamespace(processors=processors, request=None, past=None, requested=seconds)
+    job = SimpleNamespace(processors=processors, request=None, history=None, requested=seconds)
     found = cluster.pools[place].profile().earliest(job, seconds)[0]
     assert found >= cluster.env.now
     return found

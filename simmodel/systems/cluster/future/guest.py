@@ -131,7 +131,7 @@ class Forecast(Observer, Shown):
         job, processors, _, expected, duration = work
         if not (0 < duration <= expected < INFINITY) or job.priority:
             return None
-        if (job.past is not None and job.past.resumes) or (job._job is not None and job._job.has_body):
+        if (job.history is not None and job.history.resumes) or (job._job is not None and job._job.has_body):
             return None
         width = self._pool.width_of(job)
         if not width:
