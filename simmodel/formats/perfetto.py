@@ -1,17 +1,19 @@
 """Traces for ui.perfetto.dev and chrome://tracing: a process per place, a row per processor or node, and counters.
 
 The format is the trace event format of Chrome in JSON: complete events (``X``) for executions, metadata (``M``) for
-names, counters (``C``); times in microseconds.
+names, counters (``C``). Times are in microseconds: whole ones for jobs, eighths for tasks, which add up exactly.
+
+Slices of a row never overlap: a slice ends at the rounded end, and what overlaps (jobs on one node; a core that sets up
+others while its own task waits for data) gets a second row. Viewers drop slices that overlap others.
 
 The slices of a task are the phases in which it holds its processor; a CPU core also shows the setups and transfers that
-it runs for other processors. Overlapping slices (a core sets up others while its own task waits for data) get a second
-row. One unit of the machine's time is shown as one second.
+it runs for other processors. One unit of the machine's time is shown as one second.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -103,7 +105,7 @@ def trace_events(result: JobRecord, *, limit: int = 500_000, points: int = 20_00
         size = int(result.places["processors"][number - 1])
         yield from _slices(result, runs, row, number, size, limit)
         yield from counter("busy processors", result.busy(place), number, points)
-    yield {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "queue"}}
+    yield _process(0, "queue")
     yield from counter("jobs waiting", result.queue_length(), 0, points)
     yield from counter("processors waited for", result.queued_processors(), 0, points)
 
@@ -114,21 +116,24 @@ def _slices(
     """Yield the executions and claims of one place; ``row`` has the rows of their jobs, -1 for claims."""
     place = str(result.places["place"][pid - 1])
     start, end = runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"])
-    index, thread = _rows(runs, start, end, size)
+    begin, stop = (np.rint(each * _MICRO).astype(np.int64) for each in (start, end))
+    index, thread, stride = _rows(runs, begin, stop, size)
     left_out = max(0, len(index) - limit)
     if left_out:
         weight = ((end - start) * runs["processors"])[index]
         kept = np.sort(np.argsort(-weight, kind="stable")[:limit])
         index, thread = index[kept], thread[kept]
     name = f"{place}, {size} processors" + (f" ({left_out} smallest executions left out)" if left_out else "")
-    yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+    yield _process(pid, name)
+    if stride > 1:
+        yield from _threads(pid, np.unique(thread), stride, "node {}".format)
     jobs = result.jobs
     extra = [name for name in ("user", "queue") if name in jobs]
     columns = [
         runs["holder"][index].tolist(),
         row[index].tolist(),
-        np.rint(start[index] * _MICRO).astype(np.int64).tolist(),
-        np.rint((end - start)[index] * _MICRO).astype(np.int64).tolist(),
+        begin[index].tolist(),
+        (stop - begin)[index].tolist(),
         thread.tolist(),
         runs["processors"][index].tolist(),
         runs["status"][index].tolist(),
@@ -151,17 +156,23 @@ def _slices(
 
 
 def _rows(
-    runs: Table, start: NDArray[np.float64], end: NDArray[np.float64], size: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the execution and the row of each slice: every node of an execution, or its lowest packed row."""
+    runs: Table, begin: NDArray[np.int64], stop: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
+    """Return the execution and the row of each slice, and how many rows a node has.
+
+    An execution is on every one of its nodes, in the lowest row that is free there, or on its lowest packed row.
+    """
     nodes = runs["nodes"].tolist()
     on_nodes = np.array([held is not None for held in nodes], dtype=bool)
     if on_nodes.any():
         pairs = [(i, node) for i, held in enumerate(nodes) for node in held or (0,)]
-        return np.array([i for i, _ in pairs]), np.array([node for _, node in pairs])
-    packed = pack(start, end, runs["processors"], size)
+        index, node = np.array([i for i, _ in pairs]), np.array([node for _, node in pairs])
+        lane = _lanes(node, begin[index], stop[index])
+        stride = int(lane.max()) + 1
+        return index, node * stride + lane, stride
+    packed = pack(begin, stop, runs["processors"], size)
     index, first = np.unique(packed["index"], return_index=True)
-    return index, packed["low"][first]
+    return index, packed["low"][first], 1
 
 
 def counter(name: str, steps: Steps, pid: int, points: int) -> Iterator[dict[str, Any]]:
@@ -225,17 +236,25 @@ def _process(pid: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
 
 
-def _thread(pid: int, tid: int, name: str) -> Iterator[dict[str, Any]]:
-    yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}}
-    yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}
+def _threads(pid: int, tids: NDArray[np.int64], stride: int, name_of: Callable[[int], str]) -> Iterator[dict[str, Any]]:
+    """Yield the names of rows, of which each owner has up to ``stride``."""
+    for tid in tids.tolist():
+        number, lane = divmod(tid, stride)
+        name = name_of(number) + (f" ({lane + 1})" if lane else "")
+        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}}
+        yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}
 
 
-def _micro(seconds: NDArray[np.float64]) -> list[float]:
-    """Return microseconds rounded to whole nanoseconds; this keeps equal instants equal and all instants in order."""
-    return [whole / 1000 for whole in np.rint(np.asarray(seconds) * 1e9).astype(np.int64).tolist()]
+_PARTS = 8  # of a microsecond: exact in binary, and whole nanoseconds for viewers
 
 
-def _lanes(owner: NDArray[np.int64], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.int64]:
+def _micro(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return microseconds rounded to eighths, so that ends, as sums of starts and durations, are exact."""
+    found: NDArray[np.float64] = np.rint(np.asarray(seconds) * (_MICRO * _PARTS)) / _PARTS
+    return found
+
+
+def _lanes(owner: NDArray[np.int64], start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
     """Return for each span the lowest row of its owner on which it overlaps no other."""
     lanes = np.zeros(len(owner), dtype=np.int64)
     order = np.lexsort((end, start, owner))
@@ -306,11 +325,9 @@ class _Slices:
         left = len(rows) - len(order)
         more = f" ({left} shortest slices left out)" if left else ""
         yield _process(_PROCESSORS, f"{result.spec.name}: {len(self.processors)} processors{more}")
-        for each in self.rows.tolist():
-            number, lane = divmod(each, _ROWS)
-            yield from _thread(_PROCESSORS, each, self.processors[number] + (f" ({lane + 1})" if lane else ""))
+        yield from _threads(_PROCESSORS, self.rows, _ROWS, self.processors.__getitem__)
         thread = result.placed * _ROWS + self.lane
-        ts, te = _micro(starts[order]), _micro(stops[order])
+        ts, te = _micro(starts[order]).tolist(), _micro(stops[order]).tolist()
         families, sets = result.tasks["family"].tolist(), result.set_table["set"].tolist()
         of = result.tasks["set"].tolist()
         pairs = zip(rows[order].tolist(), phases[order].tolist(), ts, te, strict=True)
@@ -323,7 +340,7 @@ class _Slices:
                 args["set"] = sets[int(of[task])]
             yield self.slice(name, PHASES[at], begin, stop, int(thread[task]), args)
         table = result.cpu_phases
-        begun, over = _micro(self.helped_start), _micro(self.helped_end)
+        begun, over = _micro(self.helped_start).tolist(), _micro(self.helped_end).tolist()
         for i, core, lane, begin, stop in zip(
             self.helped.tolist(), self.core.tolist(), self.helped_lane.tolist(), begun, over, strict=True
         ):
@@ -335,10 +352,8 @@ class _Slices:
 
     @staticmethod
     def slice(name: str, cat: str, begin: float, stop: float, tid: int, args: dict[str, Plain]) -> dict[str, Any]:
-        took = round(stop - begin, 3)
-        return {"ph": "X", "name": name, "cat": cat, "ts": begin, "dur": took, "pid": _PROCESSORS, "tid": tid} | {
-            "args": args
-        }
+        event = {"ph": "X", "name": name, "cat": cat, "ts": begin, "dur": stop - begin, "pid": _PROCESSORS, "tid": tid}
+        return event | {"args": args}
 
     def arrows(self, thread: NDArray[np.int64], limit: int) -> Iterator[dict[str, Any]]:
         """Yield two events for each dependency: from the end of the parent's execution to the child's first slice."""
@@ -350,8 +365,8 @@ class _Slices:
         known &= (self.result.placed[parent] >= 0) & (self.result.placed[child] >= 0)
         parent, child = parent[known][:limit], child[known][:limit]
         # Perfetto ties an arrow to the slice around its end: it must leave shortly before the parent's slice ends.
-        leaves = np.maximum(end[-1][parent] - 1e-9, start[-1][parent])
-        ends = zip(parent.tolist(), child.tolist(), _micro(leaves), _micro(began[child]), strict=True)
+        leaves = np.maximum(_micro(end[-1][parent]) - 1 / _PARTS, _micro(start[-1][parent]))
+        ends = zip(parent.tolist(), child.tolist(), leaves.tolist(), _micro(began[child]).tolist(), strict=True)
         for number, (a, b, at, to) in enumerate(ends, start=1):
             common = {"name": "dependency", "cat": "dependency", "id": number, "pid": _PROCESSORS}
             yield {"ph": "s", **common, "tid": int(thread[a]), "ts": at}
@@ -373,12 +388,9 @@ def _link_slices(result: TaskRecord, limit: int) -> Iterator[dict[str, Any]]:
     more = f" ({len(row) - len(kept)} shortest transfers left out)" if len(kept) < len(row) else ""
     yield _process(_LINKS, f"links{more}")
     lane = _lanes(link, start, end)
-    names = list(numbers)
-    for each in np.unique(link * _ROWS + lane).tolist():
-        number, low = divmod(each, _ROWS)
-        yield from _thread(_LINKS, each, names[number] + (f" ({low + 1})" if low else ""))
+    yield from _threads(_LINKS, np.unique(link * _ROWS + lane), _ROWS, list(numbers).__getitem__)
     thread = (link * _ROWS + lane)[kept].tolist()
-    ts, te = _micro(start[kept]), _micro(end[kept])
+    ts, te = _micro(start[kept]).tolist(), _micro(end[kept]).tolist()
     for i, tid, begin, stop in zip(row[kept].tolist(), thread, ts, te, strict=True):
         size = show_quantity(float(f"{table['bytes'][i]:.4g}"), "B")
         task = str(table["task"][i])
@@ -387,7 +399,7 @@ def _link_slices(result: TaskRecord, limit: int) -> Iterator[dict[str, Any]]:
             "name": f"{size} to {table['destination'][i]}" + (f" for {task}" if task else ""),
             "cat": str(table["cause"][i]),
             "ts": begin,
-            "dur": round(stop - begin, 3),
+            "dur": stop - begin,
             "pid": _LINKS,
             "tid": tid,
             "args": {

@@ -48,11 +48,11 @@ def pack(start: ArrayLike, end: ArrayLike, processors: ArrayLike, rows: int = 0)
     sizes = np.asarray(processors, dtype=np.int64)
     check_count("processors to draw", max(rows, int(sizes.max(initial=0))))
     count = len(starts)
-    # Within an instant, ends come before starts; executions of zero length take no rows from others.
+    # Within an instant, ends come first, then executions of zero length, which take no rows from others, then starts.
     times = np.append(starts, ends)
-    kind = np.append(np.ones(count, dtype=np.int8), np.zeros(count, dtype=np.int8))
+    kind = np.append(np.where(ends > starts, 2, 1), np.zeros(count, dtype=np.int64))
     which = np.append(np.arange(count), np.arange(count))
-    lasting = np.append(ends > starts, ends > starts) | (kind == 1)
+    lasting = np.append(ends > starts, ends > starts) | (kind > 0)
     order = np.lexsort((which, kind, times))
     order = order[lasting[order]]
     instant = (ends <= starts).tolist()
@@ -62,7 +62,7 @@ def pack(start: ArrayLike, end: ArrayLike, processors: ArrayLike, rows: int = 0)
     lows: list[int] = []
     highs: list[int] = []
     size_of = sizes.tolist()
-    for i, begins in zip(which[order].tolist(), (kind[order] == 1).tolist(), strict=True):
+    for i, begins in zip(which[order].tolist(), (kind[order] > 0).tolist(), strict=True):
         if not begins:
             free |= held.pop(i)
             continue
@@ -70,10 +70,10 @@ def pack(start: ArrayLike, end: ArrayLike, processors: ArrayLike, rows: int = 0)
         if size <= 0:
             continue
         lacking = size - free.bit_count()
-        if lacking > 0 and not instant[i]:
+        if lacking > 0:
             free |= ((1 << lacking) - 1) << width
             width += lacking
-        mask = _lowest(free if lacking <= 0 or not instant[i] else (1 << max(width, size)) - 1, size)
+        mask = _lowest(free, size)
         if not instant[i]:
             free &= ~mask
             held[i] = mask
