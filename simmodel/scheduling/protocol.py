@@ -512,6 +512,9 @@ class Policy:
         whether it may draw random numbers, so that runs depend on the seed
     at_home
         whether each job runs at its home, so that it must have one
+    plain
+        whether the parameters in its name are words of its own, such as a list of nodes: none names a policy or imports
+        code
     blind
         whether its choices depend on the jobs alone and on nothing that happens at the places, so that these may be
         simulated apart; of the class that says so, not of those derived from it
@@ -538,6 +541,7 @@ class Policy:
     tries_every_submission: bool = False
     draws: bool = True
     at_home: bool = False
+    plain: bool = False
     blind: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BUILT_IN",
     "PolicyLike",
+    "imports_code",
     "label",
     "labelled",
     "policy",
@@ -318,6 +319,39 @@ def _order_first(text: str) -> tuple[str, str, str]:
         if each == "+" and depth == 0:
             return text[:at], "+", text[at + 1 :]
     return text, "", ""
+
+
+_SCALE = re.compile(r"^(min-max|mean|raw)\s*:")  # of an objective, not a module
+
+
+def imports_code(text: str) -> bool:
+    """Whether the name of a policy, or a policy in its parameters, is ``module:name``; nothing of it is imported.
+
+    >>> [imports_code(each) for each in ("sjf+easy", "portfolio(easy, mine:Policy)", "mine:order+easy")]
+    [False, True, True]
+    >>> imports_code("slurm(partitions=(work:nodes=n[1-8]:default))")
+    False
+    """
+    if ":" not in text or _depth(text) > DEEPEST:
+        return ":" in text
+    for part in _order_first(text)[::2]:
+        name, _, parameters = part.partition("(")
+        if ":" in name:
+            return True
+        if not _is_plain(name.strip()):
+            values, named = read_parameters(parameters.removesuffix(")"))
+            if "objective" in named:
+                named["objective"] = _SCALE.sub("", named["objective"], count=1)
+            if any(imports_code(each) for each in (*values, *named.values())):
+                return True
+    return False
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a policy reads its parameters as words of its own."""
+    source = _ENTRIES[name].source if name in _ENTRIES else None
+    made = _load(source.partition("(")[0]) if isinstance(source, str) else source
+    return isinstance(made, type) and issubclass(made, Policy) and made.plain
 
 
 def _depth(text: str) -> int:

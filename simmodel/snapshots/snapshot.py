@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sized
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError, Plain, SnapshotError, shown, unknown
 from simmodel.foundation.loading import decode, one_sentence, parse_json, read_bytes
 from simmodel.scheduling.prediction import Predictor
+from simmodel.scheduling.registry import imports_code
 from simmodel.snapshots.types import Count, Instant, Keyed, Seed
 
 if TYPE_CHECKING:
@@ -280,9 +280,6 @@ def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
     return document, source
 
 
-_OBJECTIVE = re.compile(r"\bobjective\s*=\s*(min-max|mean|raw)\s*:")  # a scale, not a module
-
-
 def check_policy_name(name: Plain, place: str, *, trust: bool) -> None:
     """Raise ``InputError`` for the name of a policy from data that would import code, unless the data is trusted.
 
@@ -292,7 +289,7 @@ def check_policy_name(name: Plain, place: str, *, trust: bool) -> None:
     simmodel.foundation.errors.InputError: policy: must be a known policy, got 'portfolio(easy, mine:Policy)', ...
     pass trust=True (--trust) if you trust the file
     """
-    if isinstance(name, str) and ":" in _OBJECTIVE.sub("objective=", name) and not trust:
+    if isinstance(name, str) and not trust and imports_code(name):
         hint = "which imports code: pass trust=True (--trust) if you trust the file"
         raise InputError(f"must be a known policy, got {shown(name)}, {hint}", place=place)
 

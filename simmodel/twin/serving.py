@@ -11,6 +11,8 @@ from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
+import attrs
+
 from simmodel.environment import Environment
 from simmodel.foundation.errors import SimmodelError, clipped, optional_imports
 from simmodel.foundation.serving import HOST, LocalServer
@@ -63,6 +65,9 @@ class StatusServer:
         the clock (s) that gives the age
     answers
         answers questions, JSON objects that stand behind ``?`` of ``/turnaround``: when a job would end. Default: none
+    late
+        asked with each request: says that the source is silent, as :meth:`Twin.late <simmodel.twin.Twin.late>` does,
+        also while the twin waits for an answer and shows no status
 
     Raises
     ------
@@ -83,8 +88,10 @@ class StatusServer:
         stale: float = 60.0,
         clock: Callable[[], float] = monotonic,
         answers: Callable[[Mapping[str, Any]], Mapping[str, Plain]] | None = None,
+        late: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.answers = answers
+        self._late = late
         self._clock = clock
         self._stale = stale
         self._shown = (status, clock())
@@ -108,6 +115,9 @@ class StatusServer:
         """Return the last status, the health and the age (s) of the status."""
         status, at = self._shown
         age = max(0.0, self._clock() - at)
+        late = self._late()
+        if late is not None and not status.troubles:
+            status = attrs.evolve(status, troubles=(late,))
         return status, "stale" if age > self._stale else status.health, age
 
     def document(self) -> dict[str, Plain]:

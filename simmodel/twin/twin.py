@@ -17,7 +17,7 @@ from simmodel.twin.audit import AuditError, AuditLog
 from simmodel.twin.audit_replay import lets_start
 from simmodel.twin.events import Event, Noticed, Passed
 from simmodel.twin.logs import Log
-from simmodel.twin.sources import RemoteSource
+from simmodel.twin.sources import AnsweringSource, RemoteSource
 from simmodel.twin.status import LastDecision, Status
 
 if TYPE_CHECKING:
@@ -360,8 +360,9 @@ class Twin:
     def status(self) -> Status:
         """The state that its status page and its metrics show."""
         jobs: Mapping[str, int] = self.mirror.jobs
-        last, troubles = self.last, tuple(self.troubles.values())
+        last = self.last
         remote = self.source if isinstance(self.source, RemoteSource) else None
+        troubles = (*self.troubles.values(), None if remote is None else remote.trouble, self.late())
         return Status(
             cluster=self.source.cluster,
             time=self.mirror.now if isfinite(self.mirror.now) else None,
@@ -386,8 +387,21 @@ class Twin:
             mode="observe" if self.acting is None else self.acting.mode,
             paused="" if self.acting is None else self.acting.paused,
             actions={} if self.acting is None else dict(self.acting.outcomes),
-            troubles=troubles if remote is None or remote.trouble is None else (*troubles, remote.trouble),
+            troubles=tuple(filter(None, troubles)),
         )
+
+    def late(self) -> str | None:
+        """Return that the source has been silent for two of its intervals, in one sentence; ``None``: it has not.
+
+        Any thread may ask, also while the twin waits for an answer.
+        """
+        source = self.source
+        if not isinstance(source, AnsweringSource):
+            return None
+        age = wall.monotonic() - source.answered
+        if age <= 2 * source.answer_every:
+            return None
+        return f"no answer from the source for {age:.1f} s: one is due every {source.answer_every:.3g} s"
 
     def close(self) -> None:
         """Give back the held jobs, write the state down, and let go of source and audit log."""

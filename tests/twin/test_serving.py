@@ -91,6 +91,16 @@ def test_the_status_is_a_document(served: StatusServer, clock: Clock) -> None:
     assert get(served, "/")[2] == text
 
 
+def test_a_silent_source_is_told_while_the_twin_waits_for_it(clock: Clock) -> None:
+    silent: list[str] = []
+    with StatusServer(FULL, clock=clock, late=lambda: silent[0] if silent else None) as server:
+        assert get(server, "/health")[2] == "ok\n"
+        silent.append("no answer from the source for 61.0 s: one is due every 30 s")
+        assert get(server, "/health")[:1] + get(server, "/health")[2:] == (503, "degraded\n")
+        assert json.loads(get(server, "/status")[2])["troubles"] == silent
+        assert samples(get(server, "/metrics")[2])["simmodel_twin_healthy",] == 0
+
+
 def test_metrics_pass_the_parser_of_prometheus(served: StatusServer) -> None:
     status, kind, text = get(served, "/metrics")
     assert status == 200

@@ -77,7 +77,9 @@ def run(options: argparse.Namespace) -> None:
         server = turnarounds = None
         if config.serve is not None:
             turnarounds = Turnarounds(config.serve.speed)
-            server = stack.enter_context(StatusServer(twin.status, config.serve.port, answers=turnarounds.answer))
+            server = stack.enter_context(
+                StatusServer(twin.status, config.serve.port, answers=turnarounds.answer, late=twin.late)
+            )
         where = "" if server is None else f", status at http://127.0.0.1:{server.port}, page at {server.page}"
         print(f"following {config.cluster}{where}", flush=True)
         follow(twin, stopped, server, turnarounds)

@@ -22,6 +22,7 @@ __all__ = ["explain", "predict"]
         argument("--history LOG", "jobs that have ended, from which the predictor learns", source),
         argument("--quantiles Q", "(default: 0.1 0.5 0.9)", share, nargs="+", default=[0.1, 0.5, 0.9]),
         argument("--draws N", "futures to draw (default: 100)", whole, default=100),
+        argument("--past FILE", "where predictions are kept and judged (default: CONFIG.predictions.jsonl)", output),
     ),
     SEED,
     WORKERS,
@@ -36,20 +37,26 @@ __all__ = ["explain", "predict"]
 def predict(options: argparse.Namespace) -> None:
     """Print when waiting jobs will start: as predicted, and quantiles over futures with drawn run times.
 
-    The state is that of a full report of the source, of the audit log, or of events. Nothing is changed.
+    Beside each stand the start that the scheduler foretells, if it does, and the share of earlier predictions, which
+    looked as far ahead, that held: whose jobs started between the lowest and the highest quantile. The state is that of
+    a full report of the source, of the audit log, or of events. Nothing is changed on the cluster.
     """
+    from pathlib import Path
+
     import numpy as np
 
-    from simmodel.foundation.display import text_table
+    from simmodel.foundation.display import counted, text_table
     from simmodel.futures.start_times import predict_starts
     from simmodel.metrics.report import duration
     from simmodel.scheduling.prediction import predictor as predictor_of
     from simmodel.twin.config import read_config
     from simmodel.twin.mirror.present_state import present
+    from simmodel.twin.predictions import Prediction, Predictions, share_held
     from simmodel.work.table import Table
 
     config = read_config(options.config, trust=options.trust)
-    mirror = present(config, trust=options.trust).mirror
+    mirror, report = present(config, trust=options.trust)
+    book = Predictions(Path(options.past or f"{options.config}.predictions.jsonl"))
     chosen: Any = options.predictor or ("predicted" if options.history is not None else "request")
     if options.history is not None:
         chosen = _taught(predictor_of(chosen), options.history)
@@ -63,16 +70,41 @@ def predict(options: argparse.Namespace) -> None:
             executor=executor,
             seed=options.seed,
         )
-    now = mirror.now
-    names = found.names[2:]
-    marks = ["; ".join(mirror.unmodelled(job)) for job in found["job"].tolist()]
-    rows = [["job", *names, *(["not modelled"] if any(marks) else [])]]
-    for row, mark in zip(found.rows(), marks, strict=True):
-        left = [duration(max(0.0, round(row[name] - now, 3))) for name in names]
-        rows.append([str(row["job"]), *left, *([mark] if any(marks) else [])])
-    found = Table({**{name: found[name] for name in found.names}, "unmodelled": np.array(marks, dtype=object)})
-    head = f"{config.cluster} at {now:.10g} s: jobs start after (as predicted, on average, and by each probability)"
-    said = [head, *text_table(rows)]
+    book.settle(mirror.start_of)
+    settled = book.settled()
+    told = {} if report is None else {(each.job, each.submit): each.foretold for each in report.jobs}
+    quantiles = [name for name in found.names if name.startswith("q")]
+    made = [
+        Prediction(
+            at=mirror.now,
+            job=row["job"],
+            submit=row["submit"],
+            predicted=row["predicted"],
+            low=min((row[name] for name in quantiles), default=row["predicted"]),
+            high=max((row[name] for name in quantiles), default=row["predicted"]),
+            scheduler=told.get((row["job"], row["submit"])),
+        )
+        for row in found.rows()
+    ]
+    marks = ["; ".join(mirror.unmodelled(each.job)) for each in made]
+    more = {
+        "scheduler": np.array([np.nan if each.scheduler is None else each.scheduler for each in made]),
+        "held": [share_held([each for each in settled if each.ahead == one.ahead]) for one in made],
+        "unmodelled": np.array(marks, dtype=object),
+    }
+    found = Table({**{name: found[name] for name in found.names}, **more})
+    shown = [name for name in found.names[2:-2] if not np.isnan(found[name]).all()]
+    rows = [["job", *shown, "held before", *(["not modelled"] if any(marks) else [])]]
+    for row in found.rows():
+        left = [duration(max(0.0, round(row[name] - mirror.now, 3))) for name in shown]
+        rows.append([str(row["job"]), *left, row["held"] or "-", row["unmodelled"]][: len(rows[0])])
+    head = f"{config.cluster} at {mirror.now:.10g} s: jobs start after (as predicted, on average, by each probability"
+    head += ", and as the scheduler says)" if "scheduler" in shown else ")"
+    said = [head, *text_table(rows), book.verdict()]
+    if len(quantiles) > 1:
+        book.add(made)
+    if book.unreadable:
+        said.append(f"{book.path}: {counted(book.unreadable, 'line')} that cannot be read, passed over")
     write_and_say(options, said, indent="", table=found.to_csv)
 
 

@@ -174,6 +174,7 @@ class Slurm(Policy):
     draws = False
     reads_options = True
     tries_every_submission = True
+    plain = True
 
     def __init__(
         self,

@@ -334,6 +334,13 @@ class Mirror(Shown):
         """Return the entry of the last job of an id; ``None`` if it is unknown."""
         return self.ledger.entry(job)
 
+    def start_of(self, job: int | str, submit: float) -> float | None:
+        """Return the instant (s) at which a submission of a job started; ``None``: it has not, or it is not known."""
+        entry = self.entry(job)
+        if entry is None or entry.submit != submit:
+            return None
+        return entry.state.first_start if entry.state.started is None else entry.state.started
+
     def unmodelled(self, job: int | str) -> tuple[str, ...]:
         """Return the properties of a job that this mirror does not model: its actual start may differ."""
         entry = self.ledger.entry(job)

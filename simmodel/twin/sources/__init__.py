@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SOURCES",
     "ActingSource",
+    "AnsweringSource",
     "DescribingSource",
     "Refused",
     "RemoteSource",
@@ -125,6 +126,22 @@ class RemoteSource(Source, Protocol):
     def gaps(self) -> int:
         """How often events were missing, so that a full report was needed."""
         ...
+
+
+@runtime_checkable
+class AnsweringSource(RemoteSource, Protocol):
+    """A remote source that notes when its server answered last: the health of the twin falls with the age of that.
+
+    Attributes
+    ----------
+    answered
+        the instant (s, of :func:`time.monotonic`) of the last good answer
+    answer_every
+        seconds from one answer to the next at most, while the server is well
+    """
+
+    answered: float
+    answer_every: float
 
 
 class SourceSettings(Protocol):

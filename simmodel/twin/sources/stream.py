@@ -100,6 +100,8 @@ class StreamSource:
         how often entries were gone (trimmed, deleted, or lost with the server's data) that had not been read
     trouble
         why the stream cannot be read now, in one sentence; ``None``: it can
+    answered, answer_every
+        see :class:`~simmodel.twin.sources.AnsweringSource`: an answer may say that there is nothing new
 
     Notes
     -----
@@ -108,6 +110,7 @@ class StreamSource:
     """
 
     over = False
+    answer_every = 5.0  # each read is answered within a second; a decision may come between two
 
     def __init__(
         self,
@@ -126,6 +129,7 @@ class StreamSource:
         self.refused = Refused()
         self.gaps = 0
         self.trouble: str | None = None
+        self.answered = monotonic()
         self._report = report
         self._every = check
         self._stop = stop
@@ -211,7 +215,7 @@ class StreamSource:
             return []
         if self.trouble is not None:
             self._log.info("the stream is back")
-        self.trouble, self._pause = None, 0.0
+        self.trouble, self._pause, self.answered = None, 0.0, monotonic()
         before = self._position
         if entries:
             self._position = entries[-1][0].decode()

@@ -36,6 +36,27 @@ def test_the_platform_goes_to_standard_output_and_the_list_to_standard_error(
     assert main(["batch", "probe-4", "--platform", str(file), "--policy", "easy"]) == 0
 
 
+def test_the_policy_that_is_described_is_taken_into_a_twin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = [str(data_file(f"slurm/runs/tree/scontrol_{name}.txt")) for name in ("config", "nodes", "partitions")]
+    assert main(["twin", "describe", "slurm", "--from", *told]) == 0
+    platform = capsys.readouterr().out
+    policy = re.search(r"slurm\(.*\)(?=\W*$)", platform, re.MULTILINE)
+    assert policy is not None
+    assert "partitions=(batch:nodes=" in policy[0]
+    (tmp_path / "platform.toml").write_text(platform)
+    (tmp_path / "events.jsonl").touch()
+    config = tmp_path / "twin.toml"
+    config.write_text(
+        f'cluster = "tree"\nplatform = "platform.toml"\npolicy = "{policy[0]}"\naudit = "audit.jsonl"\n'
+        '[source]\nkind = "lines"\npath = "events.jsonl"\nfollow = false\n[advise]\npolicy = "easy"\n'
+    )
+    assert main(["twin", "check", str(config)]) == 0
+    assert f"policy {policy[0]}; advice by easy, if late by slurm(" in capsys.readouterr().out
+    config.write_text(config.read_text("utf-8").replace('policy = "easy"', 'policy = "portfolio(easy, mine:f)"'))
+    assert main(["twin", "check", str(config)]) == 2
+    assert "advise.policy: must be a known policy" in capsys.readouterr().err
+
+
 def test_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(folder / f"{name}.txt") for name in ("node", "partition", "reservation")]
     words = ["twin", "describe", "slurm", "-q", "--origin", "1893484800", "--timezone", "Etc/GMT+1", "--from", *files]

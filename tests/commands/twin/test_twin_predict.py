@@ -1,11 +1,14 @@
 """``simmodel twin predict`` from an audit log, events and a history."""
 
+import csv
+import json
 from pathlib import Path
 
 import pytest
 
 from simmodel.cli import main
-from simmodel.twin.events import Demand, Event, Passed, Started, Submitted
+from simmodel.twin.events import Demand, Ended, Event, Passed, Started, Submitted
+from simmodel.twin.predictions import Prediction, Predictions
 
 ABOUT = {"cluster": "alps", "submit": 0.0, "time": 0.0}
 EVENTS: list[Event] = [
@@ -55,6 +58,50 @@ def test_the_audit_log_has_the_state_too(config: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(["twin", "predict", str(config), "2"]) == 0
     assert "alps at 0 s" in capsys.readouterr().out
+
+
+def test_predictions_are_judged_once_their_jobs_have_started(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["twin", "predict", str(config)]) == 0
+    said = capsys.readouterr().out
+    assert "no job of an earlier prediction has started yet" in said
+    assert "scheduler" not in said
+    book = config.with_name("twin.toml.predictions.jsonl")
+    assert [json.loads(line)["job"] for line in book.read_text("utf-8").splitlines()] == [2, "x y"]
+    about = {"cluster": "alps", "submit": 0.0}
+    later = [
+        Ended(**about, job=1, time=3600.0),
+        Started(**about, job=2, time=3600.0),
+        Passed(cluster="alps", time=3601.0),
+    ]
+    with config.with_name("events.jsonl").open("a") as file:
+        file.writelines(event.line() + "\n" for event in later)
+    with book.open("a", encoding="utf-8") as file:
+        file.write('{"at": 3000, "job": 2, "submit": 0, "predicted": 3300, "low": 3200, "high": 3500}\nno prediction\n')
+    table = config.with_name("judged.csv")
+    assert main(["twin", "predict", str(config), "--table", str(table)]) == 0
+    said = capsys.readouterr().out
+    assert "of 2 earlier predictions whose job has started since, 50 % held; off by 2 min 30 s in the median" in said
+    assert "1 line that cannot be read, passed over" in said
+    row = next(csv.DictReader(table.read_text("utf-8").splitlines()))
+    assert (row["job"], row["predicted"], row["held"]) == ("x y", "4200", "0 %")  # looks less than 10 min ahead
+    kept = [json.loads(line) for line in book.read_text("utf-8").splitlines() if line != "no prediction"]
+    assert [each for each in kept if "started" in each] == [{"job": 2, "submit": 0.0, "started": 3600.0}]
+
+
+def test_the_scheduler_is_judged_beside_them(tmp_path: Path) -> None:
+    book = Predictions(tmp_path / "book.jsonl")
+    starts = {1: 100.0, 2: 200.0, 3: 300.0}
+    for job, start in starts.items():
+        foretold = None if job == 3 else start + 40 * job
+        book.add([Prediction(at=50, job=job, submit=0, predicted=start - 10, low=90, high=210, scheduler=foretold)])
+    book.add(
+        [Prediction(at=50, job=9, submit=0), Prediction(at=150, job=1, submit=0, predicted=170, low=160, high=170)]
+    )
+    book.settle(lambda job, submit: starts.get(int(job)))
+    again = Predictions(book.path)
+    assert [(each.job, each.held) for each in again.settled()] == [(1, True), (2, True), (3, False)]
+    verdict = "off by 10 s in the median, the scheduler by 1 min (the 2 for which both told a start)"
+    assert again.verdict() == f"of 3 earlier predictions whose job has started since, 67 % held; {verdict}"
 
 
 def test_what_does_not_wait_is_refused(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

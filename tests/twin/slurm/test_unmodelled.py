@@ -3,6 +3,8 @@
 import csv
 import re
 from pathlib import Path
+from threading import Thread
+from time import monotonic
 
 import attrs
 import pytest
@@ -14,9 +16,11 @@ from simmodel.platform.toml import write_toml
 from simmodel.twin.advisor import Advisor
 from simmodel.twin.events import Submitted
 from simmodel.twin.mirror.mirror import Mirror
+from simmodel.twin.serving import StatusServer
 from simmodel.twin.slurm.jobs import JobRecord, Rules, reports_of
 from simmodel.twin.slurm.source import SlurmSettings, SlurmSource
 from simmodel.twin.twin import Twin
+from tests.helpers.slurm_cluster import wait_until
 from tests.helpers.slurm_stub import JOB, NODE, write_stub
 
 SPEC = ClusterSpec(
@@ -99,6 +103,8 @@ def test_predictions_and_explanations_tell_it(tmp_path: Path, capsys: pytest.Cap
     assert main(["twin", "predict", str(config), "--draws", "5", "--table", str(table)]) == 0
     said = capsys.readouterr().out
     assert "not modelled" in said
+    assert "and as the scheduler says" in said
+    assert next(csv.DictReader(table.read_text("utf-8").splitlines()))["scheduler"] == "99999999999"
     assert "e-0" not in said  # all draws are now, and so is their mean
     assert next(csv.DictReader(table.read_text("utf-8").splitlines()))["unmodelled"] == "nodes n1 (-w)"
     assert main(["twin", "explain", str(config), "7"]) == 0
@@ -119,6 +125,36 @@ def test_the_shadow_tells_it_of_each_start(tmp_path: Path, capsys: pytest.Captur
     marks = {row["job"]: row["unmodelled"] for row in csv.DictReader(table.read_text("utf-8").splitlines())}
     both = "nodes n1 (-w); licences matlab; matlab, which the platform lacks"
     assert marks == {"7": both, "8": "nodes n1 (-w)", "9": ""}
+
+
+def test_a_scheduler_that_hangs_is_told_before_its_command_gives_up(tmp_path: Path) -> None:
+    source_of(tmp_path, {})
+    source = SlurmSource("alps", SlurmSettings(folder=str(tmp_path), interval=0.4, timeout=60))
+    twin = Twin(source, Mirror(SPEC, "alps"))
+    with StatusServer(twin.status, late=twin.late) as server:
+        twin.step(0.01)
+        server.show(twin.status)
+        assert server.seen()[:2] == (twin.status, "ok")
+        go_on = tmp_path / "go on"
+        (tmp_path / "squeue").write_text(f"#!/bin/sh\nwhile ! [ -e '{go_on}' ]; do sleep 0.1; done; exit 1\n")
+        waiting = Thread(target=source.report)
+        waiting.start()
+        wait_until(lambda: server.seen()[1] == "degraded", 30, "a twin that is not well")
+        assert waiting.is_alive()
+        assert server.seen()[0].troubles[0].startswith("no answer from the source for ")
+        go_on.touch()
+        waiting.join()
+        assert twin.status.health == "degraded"
+        assert "squeue" in twin.status.troubles[0]
+
+
+@pytest.mark.parametrize(("intervals", "late"), [(1.5, False), (2.5, True)])
+def test_two_intervals_without_a_report_are_too_many(tmp_path: Path, intervals: float, late: bool) -> None:
+    source = source_of(tmp_path, {})
+    twin = Twin(source, Mirror(SPEC, "alps"))
+    source.answered = monotonic() - intervals * source.answer_every
+    assert (twin.late() is not None) == late
+    assert twin.status.health == ("degraded" if late else "starting")
 
 
 def test_without_a_good_answer_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
