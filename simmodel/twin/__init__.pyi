@@ -20,7 +20,6 @@ from .logs import start_logging as start_logging
 from .mirror.mirror import Mirror as Mirror
 from .mirror.present_state import explain_in_mirror as explain_in_mirror
 from .pbs.describe import describe_pbs as describe_pbs
-from .predictions import Prediction as Prediction, Predictions as Predictions
 from .replay import replay_log as replay_log
 from .serving import StatusServer as StatusServer
 from .shadow import Shadow as Shadow, shadow_of as shadow_of

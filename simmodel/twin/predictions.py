@@ -14,13 +14,13 @@ import attrs
 from simmodel.foundation.display import Fields, counted
 from simmodel.metrics.report import duration
 
-__all__ = ["Prediction", "Predictions", "share_held"]
+__all__ = ["Foretold", "PredictionLog", "share_held"]
 
 _AHEAD = (600.0, 3600.0, 86400.0, inf)  # s; predictions are compared with those that looked as far ahead
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Prediction(Fields):
+class Foretold(Fields):
     """A prediction of a start, and how it turned out.
 
     Parameters
@@ -36,7 +36,7 @@ class Prediction(Fields):
     started
         the start (s) as it happened; ``None``: not known
 
-    >>> Prediction(at=0, job=7, submit=0, predicted=60, low=50, high=90, started=80).held
+    >>> Foretold(at=0, job=7, submit=0, predicted=60, low=50, high=90, started=80).held
     True
     """
 
@@ -60,7 +60,7 @@ class Prediction(Fields):
         return next(most for most in _AHEAD if self.predicted - self.at <= most)
 
 
-class Predictions:
+class PredictionLog:
     """Predictions in a file of JSON lines that is only appended to: a line a prediction, and one for its job's start.
 
     Parameters
@@ -80,17 +80,17 @@ class Predictions:
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     book = Predictions(Path(folder, "alps.jsonl"))
-    ...     book.add([Prediction(at=0, job=7, submit=0, predicted=60, low=50, high=90, scheduler=120)])
+    ...     book = PredictionLog(Path(folder, "alps.jsonl"))
+    ...     book.add([Foretold(at=0, job=7, submit=0, predicted=60, low=50, high=90, scheduler=120)])
     ...     book.settle(lambda job, submit: 80.0)
-    ...     print(Predictions(book.path).verdict())
+    ...     print(PredictionLog(book.path).verdict())
     of 1 earlier prediction whose job has started since, 100 % held; off by 20 s in the median, the scheduler by 40 s
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.unreadable = 0
-        self._made: list[Prediction] = []
+        self._made: list[Foretold] = []
         self._started: dict[tuple[int | str, float], float] = {}
         for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else ():
             try:
@@ -98,9 +98,12 @@ class Predictions:
                 if "started" in found:
                     self._started[found["job"], found["submit"]] = float(found["started"])
                 else:
-                    self._made.append(Prediction(**found))
+                    self._made.append(Foretold(**found))
             except (ValueError, TypeError, KeyError):
                 self.unreadable += 1
+
+    def __repr__(self) -> str:
+        return f"<PredictionLog {self.path}: {len(self._made):,} predictions>"
 
     def settle(self, start_of: Callable[[int | str, float], float | None]) -> None:
         """Note the starts of jobs that have started since.
@@ -121,7 +124,7 @@ class Predictions:
         self._append({"job": job, "submit": submit, "started": start} for (job, submit), start in new.items())
         self._started |= new
 
-    def add(self, predictions: Iterable[Prediction]) -> None:
+    def add(self, predictions: Iterable[Foretold]) -> None:
         """Keep predictions that were made now.
 
         Raises
@@ -140,7 +143,7 @@ class Predictions:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(lines)
 
-    def settled(self) -> list[Prediction]:
+    def settled(self) -> list[Foretold]:
         """Return the predictions whose jobs have started after they were made, with the starts."""
         made = ((each, self._started.get((each.job, each.submit))) for each in self._made)
         return [attrs.evolve(each, started=start) for each, start in made if start is not None and start >= each.at]
@@ -158,12 +161,12 @@ class Predictions:
         return f"{head}; off by {_median_error(told or settled, 'predicted')} in the median{theirs}{among}"
 
 
-def share_held(settled: Sequence[Prediction]) -> str:
+def share_held(settled: Sequence[Foretold]) -> str:
     """Return which share of predictions held, as text; of none: ""."""
     return f"{round(100 * sum(each.held for each in settled) / len(settled))} %" if settled else ""
 
 
-def _median_error(settled: Iterable[Prediction], which: str) -> str:
+def _median_error(settled: Iterable[Foretold], which: str) -> str:
     """Return the median distance between the starts and those foretold, as text."""
     errors = [abs(getattr(each, which) - each.started) for each in settled if each.started is not None]
     found = median(errors)

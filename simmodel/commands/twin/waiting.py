@@ -51,12 +51,12 @@ def predict(options: argparse.Namespace) -> None:
     from simmodel.scheduling.prediction import predictor as predictor_of
     from simmodel.twin.config import read_config
     from simmodel.twin.mirror.present_state import present
-    from simmodel.twin.predictions import Prediction, Predictions, share_held
+    from simmodel.twin.predictions import Foretold, PredictionLog, share_held
     from simmodel.work.table import Table
 
     config = read_config(options.config, trust=options.trust)
     mirror, report = present(config, trust=options.trust)
-    book = Predictions(Path(options.past or f"{options.config}.predictions.jsonl"))
+    book = PredictionLog(Path(options.past or f"{options.config}.predictions.jsonl"))
     chosen: Any = options.predictor or ("predicted" if options.history is not None else "request")
     if options.history is not None:
         chosen = _taught(predictor_of(chosen), options.history)
@@ -75,7 +75,7 @@ def predict(options: argparse.Namespace) -> None:
     told = {} if report is None else {(each.job, each.submit): each.foretold for each in report.jobs}
     quantiles = [name for name in found.names if name.startswith("q")]
     made = [
-        Prediction(
+        Foretold(
             at=mirror.now,
             job=row["job"],
             submit=row["submit"],

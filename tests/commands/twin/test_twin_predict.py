@@ -8,7 +8,7 @@ import pytest
 
 from simmodel.cli import main
 from simmodel.twin.events import Demand, Ended, Event, Passed, Started, Submitted
-from simmodel.twin.predictions import Prediction, Predictions
+from simmodel.twin.predictions import Foretold, PredictionLog
 
 ABOUT = {"cluster": "alps", "submit": 0.0, "time": 0.0}
 EVENTS: list[Event] = [
@@ -89,16 +89,14 @@ def test_predictions_are_judged_once_their_jobs_have_started(config: Path, capsy
 
 
 def test_the_scheduler_is_judged_beside_them(tmp_path: Path) -> None:
-    book = Predictions(tmp_path / "book.jsonl")
+    book = PredictionLog(tmp_path / "book.jsonl")
     starts = {1: 100.0, 2: 200.0, 3: 300.0}
     for job, start in starts.items():
         foretold = None if job == 3 else start + 40 * job
-        book.add([Prediction(at=50, job=job, submit=0, predicted=start - 10, low=90, high=210, scheduler=foretold)])
-    book.add(
-        [Prediction(at=50, job=9, submit=0), Prediction(at=150, job=1, submit=0, predicted=170, low=160, high=170)]
-    )
+        book.add([Foretold(at=50, job=job, submit=0, predicted=start - 10, low=90, high=210, scheduler=foretold)])
+    book.add([Foretold(at=50, job=9, submit=0), Foretold(at=150, job=1, submit=0, predicted=170, low=160, high=170)])
     book.settle(lambda job, submit: starts.get(int(job)))
-    again = Predictions(book.path)
+    again = PredictionLog(book.path)
     assert [(each.job, each.held) for each in again.settled()] == [(1, True), (2, True), (3, False)]
     verdict = "off by 10 s in the median, the scheduler by 1 min (the 2 for which both told a start)"
     assert again.verdict() == f"of 3 earlier predictions whose job has started since, 67 % held; {verdict}"
