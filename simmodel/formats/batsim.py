@@ -86,7 +86,8 @@ def read_batsim(source: Source, *, flops: float | None = None) -> Workload:
 
     A resource is a node with one processor. The wall time is the requested time. A job whose profile has messages
     gets :class:`~simmodel.work.traffic.Traffic`, one whose profile is a sequence with messages
-    :class:`~simmodel.work.traffic.Phases`; the name of a job is that of its profile.
+    :class:`~simmodel.work.traffic.Phases`; the name of a job is that of its profile. A job whose profile has a ``ret``
+    other than 0 fails with this exit code, and a sequence ends with the first of its profiles that does.
 
     Parameters
     ----------
@@ -145,6 +146,14 @@ def read_batsim_run(workload: Source, platform: str | Path) -> BatsimRun:
     return BatsimRun(jobs, ClusterSpec(name=name, partitions=[PartitionSpec(nodes=nodes, network=str(platform))]))
 
 
+class _Steps(NamedTuple):
+    """The phases of a profile, how often they are repeated, and its exit code, ``ret``."""
+
+    phases: tuple[Phase, ...]
+    repeats: int
+    code: int
+
+
 class _Reader:
     """Reads the jobs of a document; ``flops``: flop/s of nodes of speed 1, ``alike``: of all nodes."""
 
@@ -182,8 +191,6 @@ class _Reader:
             raise profile["type"].wrong(unknown("type of profile", name, _TYPES).message)
         kind = _TYPES[name]
         profile.only("type", "ret", *_KEYS[kind], *_SAID)
-        if "ret" in profile and profile["ret"].data != 0:
-            raise profile["ret"].wrong(f"must be 0 (a job that fails is not read), got {shown(profile['ret'].data)}")
         if kind == "homogeneous" and "generation_strategy" in profile:
             strategy = profile["generation_strategy"]
             if strategy.text() not in _STRATEGIES:
@@ -196,7 +203,7 @@ class _Reader:
         count = self.whole(value["res"])
         check_count("res", count)
         name = value["profile"].text()
-        phases, repeats = self.profile(value["profile"], name, count, ())
+        phases, repeats, code = self.profile(value["profile"], name, count, ())
         limit = value["walltime"].number(least=None) if "walltime" in value else -1.0
         if limit != -1 and limit <= 0:
             raise value["walltime"].wrong(f"must be a number > 0, or -1 for none, got {limit:g}")
@@ -213,24 +220,27 @@ class _Reader:
             run=sum(phase.compute for phase in phases) * repeats if traffic is None else None,
             traffic=traffic,
             compute=phases[0].compute if isinstance(traffic, Traffic) else 0.0,
+            exit_code=code or None,
+            outcome="failed" if code else "completed",
         )
 
-    def profile(self, where: Value, name: str, count: int, above: tuple[str, ...]) -> tuple[tuple[Phase, ...], int]:
-        """Return the phases of a profile on some nodes, without those that have nothing to do, and their repeats."""
+    def profile(self, where: Value, name: str, count: int, above: tuple[str, ...]) -> _Steps:
+        """Return the steps of a profile on some nodes, without those that have nothing to do."""
         if name not in self.kinds:
             raise where.wrong(unknown("profile", name, self.kinds).message)
         if name in above:
             raise where.wrong(f"profile {shown(name)} must not contain itself")
         profile = self.document["profiles"][name]
         kind = self.kinds[name]
+        code = int(profile["ret"].number(least=None)) if "ret" in profile else 0
         if kind == "sequence":
-            return self.sequence(profile, count, (*above, name))
+            return self.sequence(profile, count, (*above, name), code)
         if kind == "delay":
             if not self.alike and self.computes:
                 raise self.mixed(profile)
             self.delays = True
             seconds = profile["delay"].number()
-            return ((Phase(compute=seconds),) if seconds else ()), 1
+            return _Steps((Phase(compute=seconds),) if seconds else (), 1, code)
         if self.flops is None:
             raise where.wrong(f"profile {shown(name)} computes or sends: it needs a platform of SimGrid")
         compute, traffic = (
@@ -240,21 +250,24 @@ class _Reader:
             self.computes = True
             if not self.alike and self.delays:
                 raise self.mixed(profile)
-        return ((Phase(traffic, compute / self.flops),) if compute or traffic else ()), 1
+        return _Steps((Phase(traffic, compute / self.flops),) if compute or traffic else (), 1, code)
 
     def mixed(self, profile: Value) -> InputError:
         return profile.wrong("hosts have different speeds: delays and computation in one workload are not read")
 
-    def sequence(self, profile: Value, count: int, above: tuple[str, ...]) -> tuple[tuple[Phase, ...], int]:
+    def sequence(self, profile: Value, count: int, above: tuple[str, ...], code: int) -> _Steps:
+        """Return the steps of a sequence, which ends with the first profile that fails."""
         repeats = [self.whole(profile[key]) for key in ("repeat", "nb") if key in profile]
         if len(repeats) > 1:
             raise profile.wrong("must have one of repeat and nb, got both")
         steps: list[Phase] = []
         for each in profile["seq"].list():
-            inner, times = self.profile(each, each.text(), count, above)
+            inner, times, failed = self.profile(each, each.text(), count, above)
             check_count("seq", len(steps) + len(inner) * times)
             steps += inner * times
-        return tuple(steps), sum(repeats) or 1
+            if failed:
+                return _Steps(tuple(steps), 1, failed)
+        return _Steps(tuple(steps), sum(repeats) or 1, code)
 
     def even(self, profile: Value, kind: str, count: int) -> tuple[float, Traffic | None]:
         """Return the flops of each node and the traffic of a homogeneous profile."""
@@ -302,6 +315,9 @@ _STATES = {
     "timeout": "COMPLETED_WALLTIME_REACHED",
     "failed": "COMPLETED_FAILED",
     "lost": "COMPLETED_FAILED",
+    "node-failure": "COMPLETED_FAILED",
+    "out-of-memory": "COMPLETED_FAILED",
+    "withdrawn": "COMPLETED_KILLED",
     "cancelled": "COMPLETED_KILLED",
     "rejected": "REJECTED",
 }

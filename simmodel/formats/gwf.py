@@ -15,6 +15,7 @@ from simmodel.formats.swf import FIELDS as BATCH, WHOLE, as_column, wrong_number
 from simmodel.formats.tables import names, taken
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
+from simmodel.work.outcomes import leave_queue
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ def read_gwf(source: Source, *, strict: bool = True) -> Workload:
     """Read a log in the Grid Workloads Format.
 
     Users, groups, queues, partitions and sites are text, or integers if all of a column are. Memory is in bytes (KB in
-    the format); the unknown value -1 becomes nan in columns of times and memory; a cancelled job has no run time.
-    Submit times are Unix seconds. Columns that SWF lacks are kept as text if any job has a value (``submit_site``,
-    ``run_site``, ``structure`` and so on). A line may lack the last column, or have an unnamed one after the two sites.
+    the format); the unknown value -1 becomes nan in columns of times and memory; a cancelled job has no run time, and
+    a ``cancel`` time if its wait is known. Submit times are Unix seconds. Columns that SWF lacks are kept as text if
+    any job has a value (``submit_site``, ``run_site``, ``structure`` and so on). A line may lack the last column, or
+    have an unnamed one after the two sites.
 
     Parameters
     ----------
@@ -97,6 +99,7 @@ def read_gwf(source: Source, *, strict: bool = True) -> Workload:
         column = _as_column(field, texts)
         if column is not None:
             columns[field] = column
+    leave_queue(columns)
     return Workload(
         columns,
         name=title_of(name, ".gwf"),

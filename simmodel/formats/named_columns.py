@@ -14,6 +14,7 @@ from simmodel.formats.tables import csv_rows, duration, instant, names, whole, z
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
 from simmodel.foundation.units import parse_quantity
+from simmodel.work.outcomes import ACCEPTED, STATUS_OF, leave_queue, outcome_in
 from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.task import SHARE
 from simmodel.work.workload import COLUMNS, Workload
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["read_columns"]
 
 Cell = float | str | datetime | timedelta | None
+_ENDS = ("status", "outcome")
 _INSTANTS = frozenset({"submit", "start", "end", "cancel"})
 _SAVES = ("checkpoint_interval", "checkpoint_cost", "checkpoint_restart")
 _DURATIONS = frozenset({"wait", "run", "requested", "cpu_time", "think_time", *_SAVES})
 _BYTES = frozenset({"used_memory", "requested_memory", "memory_per_node", "checkpoint_size"})
 _NAMES = frozenset({"job", "user", "group", "executable", "queue", "partition", "preceding", "checkpoint_to"})
-_STATUS = {"completed": "1", "failed": "0", "timeout": "0", "lost": "0", "cancelled": "5"}  # as in results
 _KNOWN = (*COLUMNS, "start", "end")
 
 
@@ -93,14 +94,19 @@ def read_columns(
     columns = {
         column: _convert(column, table[theirs], origin, theirs, lines, local) for column, theirs in chosen.items()
     }
-    start, end = columns.pop("start", None), columns.pop("end", None)
+    if "status" in columns and columns["status"].dtype.kind == "U":  # words
+        columns.setdefault("outcome", columns["status"])
+        columns["status"] = np.array([STATUS_OF.get(word, 0) for word in columns["status"].tolist()])
+    start, end, left = columns.pop("start", None), columns.pop("end", None), None
     if start is not None:
         columns.setdefault("wait", start - columns["submit"])
         if end is not None:
             columns.setdefault("run", end - start)
+            left = np.where(np.isnan(start), end, start)
     if "submit" not in columns or "run" not in columns:
         lacking = "submit" if "submit" not in columns else "run (or start and end)"
         raise InputError(f"missing column {lacking}; columns: {', '.join(table) or 'none'}", source=origin)
+    leave_queue(columns, left)
     columns.setdefault("processors", np.ones(len(columns["submit"]), np.int64))
     if not len(columns["submit"]):
         raise InputError("no jobs", source=origin)
@@ -185,20 +191,27 @@ def _cell_by_cell(
     if column in _NAMES:
         return names([(text if lines is None else cell_text(text)).removesuffix(".0") for text in texts])
     accepted, read = _kind(column, local)
-    found: list[float] = []
+    if column == "status" and all(map(_is_number, dict.fromkeys(texts))):
+        accepted, read = _A_NUMBER, lambda _, text: whole(text)
+    found: list[float | str] = []
     for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
         try:
             found.append(read(cell if text else None, text))
         except (ValueError, OverflowError, InputError):
             place = f"line {lines[row]}" if lines else f"row {row + 1}"
             raise InputError(f"column {shown(theirs)}: must be {accepted}, got {shown(text)}", origin, place) from None
-    return np.array(found, dtype=np.int64 if accepted == _A_NUMBER else np.float64)
+    return np.array(found, dtype=_TYPES.get(accepted, np.float64))
 
 
 _A_NUMBER = "a whole number"
+_TYPES: Mapping[str, type] = {_A_NUMBER: np.int64, ACCEPTED: str}
 
 
-def _kind(column: str, local: tzinfo) -> tuple[str, Callable[[Cell, str], float]]:
+def _is_number(text: str) -> bool:
+    return not text or text.removeprefix("-").removesuffix(".0").isdecimal()
+
+
+def _kind(column: str, local: tzinfo) -> tuple[str, Callable[[Cell, str], float | str]]:
     """Return the kind of cells of a column, in words, and a function that reads one, given also as text."""
 
     def when(cell: Cell, text: str) -> float:
@@ -215,8 +228,8 @@ def _kind(column: str, local: tzinfo) -> tuple[str, Callable[[Cell, str], float]
     if column.startswith(SHARE):
         accepted = "a quantity in B/s such as '2GB/s'"
         return accepted, lambda _, text: parse_quantity(text, "B/s") if text else float("nan")
-    if column == "status":
-        return _A_NUMBER, lambda _, text: whole(_STATUS.get(text, "-1") if text.isalpha() else text)
+    if column in _ENDS:
+        return ACCEPTED, lambda _, text: outcome_in(text) if text else ""
     return _A_NUMBER, lambda _, text: whole(text)
 
 

@@ -19,6 +19,7 @@ import attrs
 from simmodel.formats.tables import columns_of, duration, memory, taken, whole, zone
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.loading import Source, read_lines, reader, source_name, title_of
+from simmodel.work.outcomes import STATUS_OF
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_pbs"]
@@ -47,7 +48,9 @@ def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None
     from ``start`` to ``end``, else ``resources_used.walltime``; ``requested`` is ``Resource_List.walltime``; the
     processors are those of ``Resource_List.ncpus``, ``select`` or ``nodes``, else those of ``exec_host``, else
     ``nodect``. A job without an E record has no run time; a job deleted while it waited has a ``cancel`` time.
-    ``status`` is 1 if ``Exit_status`` is 0, 5 if the job was deleted (also for 271, killed by a signal), else 0.
+    ``outcome`` follows from ``Exit_status``: 0 is completed, 271 (killed by a signal) a timeout after the requested
+    time, else cancelled, as is a deleted job; -29 and -28 are a timeout, -27 and -26 out of memory, other numbers below
+    0 a node failure, the rest is failed. ``status`` is 1, 5 or 0 for completed, cancelled and all others.
 
     Parameters
     ----------
@@ -173,36 +176,51 @@ def _job(job: str, life: _Life, offset: float) -> dict[str, Any]:
     end = stamps["E"] if ended and math.isnan(end) else end
     submit = start if math.isnan(submit) else submit
     run = read(duration, "resources_used.walltime") if math.isnan(end - start) else end - start
-    never_started = math.isnan(start) and not ended and bool({"D", "A"} & stamps.keys())
+    never_started = math.isnan(start) and ("exec_host" not in words if ended else bool({"D", "A"} & stamps.keys()))
+    asked = read(duration, "Resource_List.walltime")
+    code = words.get("Exit_status", "")
+    outcome = "cancelled" if never_started else _outcome(code, run >= asked) if ended else ""
     nodes, processors, gpus = _size(words)
     amount = read(memory, "Resource_List.mem")
     return {
         "job": job,
         "submit": submit,
         "wait": start - submit,
-        "run": run if ended else math.nan,
+        "run": run if ended and not never_started else math.nan,
         "processors": processors,
-        "requested": read(duration, "Resource_List.walltime"),
+        "requested": asked,
         "cpu_time": read(duration, "resources_used.cput") / max(processors, 1),
         "used_memory": read(memory, "resources_used.mem") / max(processors, 1),
         "requested_memory": amount / max(processors, 1),
-        "status": _status(words.get("Exit_status", ""), ended, never_started),
+        "status": STATUS_OF.get(outcome, 0),
+        "outcome": outcome,
+        "exit_code": int(code) if re.fullmatch(r"\d{1,9}", code) else -1,
         "user": words.get("user", ""),
         "group": words.get("group") or words.get("account", ""),
         "queue": words.get("queue", ""),
         "nodes": nodes,
         "cores_per_node": -(-processors // nodes) if nodes > 0 else -1,
         "gpus_per_node": -(-gpus // max(nodes, 1)),
-        "cancel": stamps.get("D", stamps.get("A", math.nan)) if never_started else math.nan,
+        "cancel": stamps.get("D", stamps.get("A", end)) if never_started else math.nan,
     }
 
 
-def _status(exit_status: str, ended: bool, never_started: bool) -> int:
-    if never_started:
-        return 5
-    if not ended or not exit_status:
-        return -1
-    return {"0": 1, "271": 5}.get(exit_status, 0)
+_OUTCOMES = {0: "completed", -29: "timeout", -28: "timeout", -27: "out-of-memory", -26: "out-of-memory"}
+_KILLED = (128 + 15, 256 + 15)
+
+
+def _outcome(status: str, used_up: bool) -> str:
+    """Return how a run ended by its exit status, given whether it used up its requested time.
+
+    >>> [_outcome(status, False) for status in ("0", "1", "271", "-29", "-1", "")]
+    ['completed', 'failed', 'cancelled', 'timeout', 'node-failure', '']
+    """
+    if not re.fullmatch(r"-?\d{1,9}", status):
+        return ""
+    number = int(status)
+    if number in _KILLED:
+        return "timeout" if used_up else "cancelled"
+    return _OUTCOMES.get(number, "failed" if number > 0 else "node-failure")
 
 
 def _size(words: dict[str, str]) -> tuple[int, int, int]:

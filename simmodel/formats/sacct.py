@@ -4,7 +4,7 @@ Source: the manual pages of sacct and slurm.conf (SchedMD). This call prints eve
 
     sacct --allusers --allocations --duplicates --parsable2 --starttime=2024-01-01 --endtime=now --format=JobID,\\
     Submit,Eligible,Start,End,Elapsed,Timelimit,AllocCPUS,ReqCPUS,ReqNodes,NNodes,State,User,Account,Partition,QOS,\\
-    ReqTRES,AllocTRES,Priority,NodeList,Reservation,Constraints,SubmitLine
+    ExitCode,ReqTRES,AllocTRES,Priority,NodeList,Reservation,Constraints,SubmitLine
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from simmodel.formats.tables import columns_of, duration, instant, memory, taken, whole, zone
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
+from simmodel.work.outcomes import STATUS_OF, outcome_in
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_sacct"]
@@ -26,9 +27,12 @@ __all__ = ["read_sacct"]
 _WAITING_ARRAY = re.compile(r"\d+_\[.*\]")
 _GPUS = re.compile(r"gres/gpu(:[^=,]*)?=(\d+)")
 _MEMORY = re.compile(r"(?:^|,)mem=([^,]*)")
-_UNFINISHED = ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "COMPLETING", "CONFIGURING")
 _ALWAYS = ("job", "submit", "wait", "run", "processors", "requested", "status", "state")
-_STATUS = {"COMPLETED": 1, "CANCELLED": 5, "REVOKED": 5, "PREEMPTED": 5, **dict.fromkeys(_UNFINISHED, -1)}
+_NO_NODES = ("", "None assigned", "(null)", "None")
+_IN_QUEUE = ("CANCELLED", "DEADLINE", "REVOKED")
+"""States of jobs that did not start, if they ran for 0 s."""
+_AGAIN = ("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING")
+"""States of runs that ended, of jobs that did not."""
 
 
 @reader
@@ -38,15 +42,17 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     Required are ``JobID``, ``Submit``, a number of processors (``AllocCPUS``, ``NCPUS`` or ``ReqCPUS``) and a run time
     (``Elapsed``, ``ElapsedRaw``, or ``Start`` and ``End``). Also read are ``Timelimit``, ``NNodes``, ``State``,
     ``User``, ``Group``, ``Account`` (the group if there is no ``Group``), ``Partition``, ``QOS`` (the queue),
-    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``; and as further columns
-    ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints`` and ``SubmitLine``, which
+    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``, ``ExitCode``; and as
+    further columns ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints`` and ``SubmitLine``, which
     ``simmodel slurm`` uses: ``SubmitLine`` should be the last field, since it may contain the delimiter. Other fields
     are ignored. Lines of ``jobcomp/filetxt`` have the names of their fields.
 
     Job steps and job arrays pending as a whole (``12_[3-9]``) are skipped and counted in the report; array members
-    (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs. A job that never started, or has not ended, has
-    no run time; a job cancelled while it waited has a ``cancel`` time. ``status`` is 1 for completed, 0 for failed or
-    timed out, 5 for cancelled; ``state`` is Slurm's own word.
+    (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs, and so is each run of a job that was requeued
+    (``--duplicates``). A job that never started, or has not ended, has no run time and no wait; a job that left the
+    queue without a start has a ``cancel`` time: its start is ``None``, or its end after 0 s without nodes. ``outcome``
+    and ``exit_code`` say how a run ended, ``status`` is 1 for completed, 5 for cancelled, else 0; ``state`` is Slurm's
+    own word.
 
     Parameters
     ----------
@@ -120,6 +126,7 @@ _COMPLETION = {
     "QOS": "QOS",
     "SubmitTime": "Submit",
     "EligibleTime": "Eligible",
+    "ExitCode": "ExitCode",
 }
 """Fields of jobcomp/filetxt, and those of sacct that say the same."""
 _COMPLETED = re.compile(r"(?:^| )(JobId|ArrayJobId|ArrayTaskId|" + "|".join(_COMPLETION) + r")=(\S*)")
@@ -198,24 +205,33 @@ def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
     start = _amount(record, when, "start")
     end = _amount(record, when, "end")
     state = (record.get("state", "").split() or [""])[0].rstrip("+")
-    started = "start" not in record or not math.isnan(start)
+    outcome = outcome_in(state) if state else ""
+    runs_on = state != "" and not outcome and math.isnan(end)
+    if state in _AGAIN and not runs_on:
+        outcome = "cancelled"
     run = (
         _amount(record, duration, "elapsedraw", "elapsed") if {"elapsedraw", "elapsed"} & record.keys() else end - start
     )
-    cancelled_waiting = state in ("CANCELLED", "DEADLINE") and (not started or run == 0)
+    nowhere = record.get("nodelist", "") in _NO_NODES
+    started = "start" not in record or not math.isnan(start)
+    if run == 0 and nowhere and (state in _IN_QUEUE or "nodelist" in record):  # as Slurm before 21 has it
+        started = False
+    cancelled_waiting = not started and not math.isnan(end) and outcome != "completed"
     processors = _count(record, "alloccpus", "ncpus", "reqcpus")
     nodes = _count(record, "allocnodes", "nnodes", "reqnodes")
     minutes = _amount(record, duration, "timelimitraw")
     job = {
         "job": record["jobid"],
         "submit": submit,
-        "wait": start - submit,
-        "run": math.nan if not started or cancelled_waiting or state in _UNFINISHED else run,
+        "wait": start - submit if started else math.nan,
+        "run": run if started and not runs_on else math.nan,
         "processors": processors,
         "requested_processors": _count(record, "reqcpus"),
         "requested": _amount(record, duration, "timelimit") if math.isnan(minutes) else minutes * 60,
         "cpu_time": _amount(record, duration, "totalcpu") / max(processors, 1),
-        "status": _STATUS.get(state, 0) if state else -1,
+        "status": STATUS_OF.get(outcome, 0),
+        "outcome": outcome,
+        "exit_code": _exit_code(record.get("exitcode", "")),
         "state": state,
         "user": record.get("user", ""),
         "group": record.get("group") or record.get("account", ""),
@@ -238,6 +254,19 @@ def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
     job["gpus_per_node"] = -(-gpus // max(nodes, 1))
     job["memory_per_node"] = amount / max(nodes, 1)
     return job
+
+
+def _exit_code(text: str) -> int:
+    """Return an exit code as a shell has it, 128 more than the number of a signal; -1: unknown.
+
+    >>> _exit_code("1:0"), _exit_code("0:9"), _exit_code("")
+    (1, 137, -1)
+    """
+    found = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", text)
+    if found is None:
+        return -1
+    signal = int(found[2] or 0)
+    return int(found[1]) or (128 + signal if signal else 0)
 
 
 def _gpus(record: Mapping[str, str]) -> int:

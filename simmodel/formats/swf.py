@@ -19,7 +19,8 @@ from simmodel.foundation.errors import InputError, clipped, shown
 from simmodel.foundation.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name, title_of
 from simmodel.foundation.writing import write_text
 from simmodel.work.chunks import ChunkedWorkload
-from simmodel.work.workload import Report, Workload
+from simmodel.work.outcomes import OUTCOMES, STATUS_OF, leave_queue, outcomes_in
+from simmodel.work.workload import Report, Workload, cancelled_waiting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,6 +69,9 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
     in columns of whole numbers. Times are those of the log. Comments ``; Key: value`` become the workload's ``header``
     in their order; the values of a repeated key are joined as lines. The machine's size is ``MaxProcs``, else
     ``MaxNodes``.
+
+    A job with status 5, a wait and a run time of 0 or none was cancelled while it waited: it gets a ``cancel`` time in
+    place of these.
 
     A truncated last line (too few fields and no line break) is skipped and counted in the report, and so are jobs
     counted by the header but missing from the file.
@@ -152,7 +156,9 @@ def _columns(
     columns = read_columns_of_numbers(_COMMENT.sub(b"", body) if b";" in body else body, 18)
     if columns is None or not _all_whole(columns):
         columns = _line_by_line(data, name, strict, report, before, begun)
-    return {field: as_column(field, values) for field, values in zip(FIELDS, columns, strict=True)}
+    found = {field: as_column(field, values) for field, values in zip(FIELDS, columns, strict=True)}
+    leave_queue(found)
+    return found
 
 
 def _head_length(data: bytes) -> int:
@@ -308,11 +314,12 @@ def write_swf(workload: Workload, path: str | Path) -> Report:
         header["MaxProcs"] = str(workload.processors)
     columns = []
     jobs: dict[Any, int] = {}
+    told = _told(workload)
     for field in FIELDS:
-        if field not in workload:
+        if field not in told:
             columns.append(["-1"] * len(workload))
             continue
-        values = workload[field]
+        values = told[field]
         if values.dtype.kind not in "iufb":
             numbers = _numbered(values)
             if field == "job":
@@ -329,9 +336,27 @@ def write_swf(workload: Workload, path: str | Path) -> Report:
     write_text(path, "\n".join([*comments, *map(" ".join, zip(*columns, strict=True))]) + "\n")
     report = Report()
     for name in workload.table.names:
-        if name not in FIELDS:
+        if name not in FIELDS and name not in _SAID:
             report.skipped[f"column {name}: no place for it in SWF"] += 1
     return report
+
+
+_SAID = ("outcome", "cancel")  # columns that are told by status and wait
+
+
+def _told(workload: Workload) -> dict[str, NDArray[Any]]:
+    """Return the columns of a workload with the status of outcomes, and the waits of jobs cancelled in the queue."""
+    columns = dict(workload.table.items())
+    outcomes = outcomes_in(workload.table)
+    if outcomes is not None and "outcome" in columns:
+        numbers = np.array([STATUS_OF.get(word, 0) for word in OUTCOMES])[outcomes.codes]
+        columns["status"] = np.where(np.asarray(columns["outcome"]) == "", workload.get("status"), numbers)
+    if "cancel" in columns:
+        gone = cancelled_waiting(workload.table)
+        waited = columns["cancel"] - columns["submit"]
+        columns["wait"] = np.where(gone, waited, workload.get("wait", np.nan))
+        columns["status"] = np.where(gone, STATUS_OF["cancelled"], columns.get("status", workload.get("status")))
+    return columns
 
 
 def _numbered(values: NDArray[np.generic]) -> dict[Any, int]:

@@ -22,7 +22,7 @@ from simmodel.metrics.batch import (
     per_processor_slowdown,
     slowdown,
 )
-from simmodel.records.job_record import ENDED_WELL
+from simmodel.records.job_record import ended_well
 from simmodel.work.table import Words, distinct
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "NotSorted", "Span", "Spool", "Sweep", "summary_in_one_pass"]
 
-COLUMNS = ("submit", "eligible", "start", "end", "processors", "status", "run", "wait", "attempts", "user")
+COLUMNS = ("submit", "eligible", "start", "end", "processors", "status", "run", "wait", "attempts", "user", "outcome")
 """The columns of jobs that the metrics need, as far as there are any."""
 _SECONDS = ("submit", "eligible", "start", "end", "run", "wait")
 
@@ -106,7 +106,7 @@ class _Pass:
         inside = (submit >= self.low) & (submit <= self.high)
         if not self._cut:
             inside |= start >= self.low
-        well = status.isin(ENDED_WELL)
+        well = ended_well(jobs)
         counted = well & inside
         ended = np.isfinite(end)
         self.counts["jobs"] += len(jobs)

@@ -14,6 +14,7 @@ from simmodel.foundation.display import Cells, Shown, counted
 from simmodel.foundation.errors import unknown
 from simmodel.records.steps import Steps, down_spans, held_spans, parts_inside
 from simmodel.records.tables import network_columns, sharers
+from simmodel.work.job import told_end
 from simmodel.work.table import Columns, Table, Words, column_of, rows_of
 from simmodel.work.workload import Report
 
@@ -31,6 +32,7 @@ __all__ = [
     "FIRST_COLUMNS",
     "Column",
     "JobRecord",
+    "ended_well",
     "job_columns",
     "join",
     "joined",
@@ -41,6 +43,20 @@ __all__ = [
 ENDED_WELL = ("completed", "timeout")
 AGAIN = ("preempted", "requeued")  # final states of executions after which the job waits again
 FIRST_COLUMNS = ("job", "submit", "start", "end", "processors", "status")
+
+
+def ended_well(jobs: Table) -> NDArray[np.bool_]:
+    """Return which jobs ended by themselves, however their column ``outcome`` says so, or at their requested time.
+
+    >>> jobs = {"start": [0, 0, 0], "end": [9, 9, 9], "status": ["completed", "failed", "failed"]}
+    >>> ended_well(Table({**jobs, "outcome": ["completed", "completed", "failed"]}))
+    array([ True, False,  True])
+    """
+    status = Words.of(jobs["status"])
+    well = status.isin(ENDED_WELL)
+    if "outcome" in jobs:
+        well |= (np.asarray(status) == np.asarray(jobs["outcome"])) & np.isfinite(jobs["end"] - jobs["start"])
+    return well
 
 
 def _complete(jobs: Columns) -> Table:
@@ -201,8 +217,8 @@ class JobRecord(Shown):
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """Mask of the jobs that metrics count: those completed or stopped at their requested time."""
-        return self.status.isin(ENDED_WELL)
+        """Mask of the jobs that metrics count: those that ended by themselves or at their requested time."""
+        return ended_well(self.jobs)
 
     @property
     def status(self) -> Words:
@@ -440,10 +456,10 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
         the jobs after them
 
     >>> from types import SimpleNamespace as Some
-    >>> job_columns({}, 0, [Some(id="a", submit=0.0, preferred=2, asked=5.0, user="eve", spec=None)])["user"]
+    >>> job_columns({}, 0, [Some(id="a", submit=0.0, preferred=2, asked=5.0, user="eve", spec=None, _job=None)])["user"]
     array(['eve'], dtype='<U3')
     """
-    known = {name: np.asarray(column) for name, column in columns.items()}
+    known = {name: column_of(column) for name, column in columns.items()}
     if not late:
         return known or {name: np.zeros(0) for name in NAMES}
     added: dict[str, list[Any]] = {
@@ -456,6 +472,11 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
         values = [_value(job, name) for job in late]
         if name in known or any(value not in (None, -1) for value in values):
             added[name] = values
+    ends = [told_end(job) for job in late]
+    if "outcome" in known or any(outcome != "completed" for outcome, _ in ends):
+        added["outcome"] = [outcome for outcome, _ in ends]
+    if "exit_code" in known or any(code is not None for _, code in ends):
+        added["exit_code"] = [code for _, code in ends]
     shares = [job.spec.bandwidth if job.spec is not None else {} for job in late]
     for share in dict.fromkeys(share for each in shares for share in each):
         added[f"bandwidth_{share}"] = [each.get(share, np.nan) for each in shares]

@@ -86,10 +86,13 @@ STATUSES = (
     "requeued",
     "suspended",
     "unsubmitted",
+    "node-failure",
+    "out-of-memory",
+    "withdrawn",
 )
 OPEN = ("waiting", "running", "suspended", "unsubmitted")
 CODES = {status: code for code, status in enumerate(STATUSES)}
-RUNNING, TIMEOUT, CANCELLED, LOST = CODES["running"], CODES["timeout"], CODES["cancelled"], CODES["lost"]
+RUNNING, TIMEOUT, LOST = CODES["running"], CODES["timeout"], CODES["lost"]
 REJECTED, SUSPENDED, UNSUBMITTED = CODES["rejected"], CODES["suspended"], CODES["unsubmitted"]
 
 
@@ -128,7 +131,7 @@ class JobRecorder(Observer):
     >>> recorder.job_started(run); env.run(until=15); recorder.job_ended(run, "completed")
     >>> jobs = recorder.jobs({"job": [1, 2], "submit": [0, 9], "processors": [1, 4], "requested": [10, 10]})
     >>> jobs["wait"], jobs["run"], jobs["status"]
-    (array([ 5., nan]), array([10., nan]), array(['completed', 'waiting'], dtype='<U11'))
+    (array([ 5., nan]), array([10., nan]), array(['completed', 'waiting'], dtype='<U13'))
     """
 
     job_started: Callable[[Run], None]
@@ -292,9 +295,9 @@ class JobRecorder(Observer):
         self._reasons[job.index] = reason
 
     def job_cancelled(self, job: LiveJob) -> None:
-        """Record the end of a job that was withdrawn while it waited."""
+        """Record the end of a job that left the queue without a start."""
         self._grow(job)
-        self._code[job.index] = CANCELLED
+        self._code[job.index] = CODES[job.state]
         self._end[job.index] = self._env.now
 
     def job_suspended(self, run: Run) -> None:

@@ -11,6 +11,7 @@ from simmodel.foundation.errors import InputError, shown
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, Size, one_of
 from simmodel.work.job import Job
+from simmodel.work.outcomes import OUTCOMES
 
 __all__ = [
     "Arriving",
@@ -31,7 +32,7 @@ class Arriving(NamedTuple):
     ``limit``: planned time (s); ``length``: actual run time (s), if known; both without slowdown. ``home``: the name of
     its home; empty: none. ``family``: the number of the group of jobs it belongs to, in which its dependencies are
     looked up. ``tasks``: the columns of the task set, if the work is one. ``unrequested``: whether it has no requested
-    time.
+    time. ``outcome``: how its run ends, unless its spec says so.
     """
 
     id: int | str
@@ -46,6 +47,7 @@ class Arriving(NamedTuple):
     family: Count = 0
     tasks: Mapping[str, Any] | None = None
     unrequested: bool = False
+    outcome: Annotated[str, one_of(*OUTCOMES)] = "completed"
 
 
 class SlowdownState(NamedTuple):

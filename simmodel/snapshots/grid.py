@@ -20,6 +20,7 @@ from simmodel.snapshots.jobs import Planned, expected_end
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
 from simmodel.work.job import Job
+from simmodel.work.outcomes import OUTCOMES
 
 __all__ = [
     "AssignedState",
@@ -96,7 +97,7 @@ class StayState(NamedTuple):
     moved: tuple[str, ...] = ()
     spec: Job | None = None
     length: Seconds | None = None
-    outcome: Annotated[str, one_of("completed", "timeout")] = "completed"
+    outcome: Annotated[str, one_of(*OUTCOMES, "withdrawn")] = "completed"
 
 
 class FetchState(NamedTuple):

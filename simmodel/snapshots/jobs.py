@@ -21,6 +21,7 @@ from simmodel.snapshots.types import Columns, Count, Instant, Like, Rest, Second
 from simmodel.work.checkpoint import Kept
 from simmodel.work.elastic import Elastic
 from simmodel.work.job import Job
+from simmodel.work.outcomes import OUTCOMES
 
 __all__ = [
     "Choice",
@@ -100,7 +101,7 @@ class WorkState(NamedTuple):
     user: int | str | None = None
     priority: Instant = 0.0
     place: str = ""
-    outcome: Annotated[str, one_of("completed", "timeout")] = "completed"
+    outcome: Annotated[str, one_of(*OUTCOMES, "withdrawn")] = "completed"
     spec: Job | None = None
     past: Past | None = None
     elastic: Elastic | None = None
@@ -292,12 +293,24 @@ def _record_columns(works: Sequence[WorkState]) -> dict[str, Any]:
     if any(of.spec):
         for name, field in _OF_SPECS.items():
             optional[name] = [None if spec is None else getattr(spec, field) for spec in of.spec]
+        optional["exit_code"] = [None if spec is None else spec.exit_code for spec in of.spec]
+    told = list(map(_outcome, works)) if any(of.spec) or of.outcome.count("completed") < len(works) else []
+    if told.count("completed") < len(told):
+        columns["outcome"] = told
     return columns | {name: _names(values) for name, values in optional.items() if values.count(None) < len(works)}
 
 
 def _requested(work: WorkState) -> float:
     """Return the requested time; for a suspended job, that before suspension."""
     return work.requested if work.past is None or work.past.whole is None else work.past.whole[0]
+
+
+def _outcome(work: WorkState) -> str:
+    """Return how the run of a job ends by itself, as told; of a plain job that its limit cuts off it is not kept."""
+    if work.spec is not None:
+        return work.spec.outcome
+    cut = work.outcome == "timeout" and work.duration == work.requested and not work.unrequested
+    return "completed" if cut else work.outcome
 
 
 def elastic_of(work: WorkState) -> Elastic | None:

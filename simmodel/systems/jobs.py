@@ -169,7 +169,7 @@ class JobSystem(System[LiveJob]):
         name = name_of(spec, number + 1, self._ids)
         job = LiveJob(name, number - self._offset, float(self.env.now), spec.processors, limit, limit, min(run, limit))
         job.seq, job._job, job.user, job.priority = number, spec, spec.user, spec.priority
-        job._outcome = "timeout" if limit < run else "completed"
+        job.end_as(cut=limit < run)
         job.unrequested = spec.requested is None
         if spec.own_end or spec.dependencies or spec.checkpoint is not None:
             what = "dependencies" if spec.dependencies else "checkpoints"
@@ -247,6 +247,10 @@ class JobSystem(System[LiveJob]):
 
     def start(self, work: LiveJob, place: Pool, allocation: Allocation | None = None) -> None:
         """Start waiting work at a place and plan its end; the scheduler has checked that it fits."""
+        if work._outcome == "withdrawn":
+            self._drop(work, "withdrawn")
+            self.scheduler.wake()
+            return
         run = self.begin(work, place, allocation)
         self.plan(work, self.env.now + work._duration, partial(self.end, run))
 
@@ -299,10 +303,14 @@ class JobSystem(System[LiveJob]):
         if work.run is not None:
             self.end(work.run, "cancelled")
         elif work.state == "waiting":
-            self._leave(work)
-            work.state = "cancelled"
-            self.tell("job_cancelled", work)
-            self.over(work)
+            self._drop(work, "cancelled")
+
+    def _drop(self, job: LiveJob, state: str) -> None:
+        """End a job that has not started."""
+        self._leave(job)
+        job.state = state
+        self.tell("job_cancelled", job)
+        self.over(job)
 
     def tell(self, hook: str, *what: Any) -> None:
         """Notify observers and the system's own recorder."""

@@ -14,6 +14,7 @@ from simmodel.foundation.units import in_bytes, in_rates, in_seconds
 from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
+from simmodel.work.outcomes import OUTCOMES, outcome_in
 from simmodel.work.task import File
 from simmodel.work.traffic import Messages, Phases
 
@@ -41,12 +42,13 @@ __all__ = [
     "partitions_in",
     "rule_of",
     "run_time_of",
+    "told_end",
 ]
 
 INFINITY = float("inf")
 
-OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
-"""The final states of a job."""
+OVER = (*OUTCOMES, "lost", "rejected", "withdrawn")
+"""The final states of a job: how its run ended by itself, or why it did not."""
 
 PROGRAM = {"body": None, "workflow": None, "machine": None, "workflow_policy": "hrr"}
 """The fields of a job that make it a program, with their defaults: no snapshot has them."""
@@ -231,7 +233,8 @@ class Job(Fields):
     dependencies
         jobs to wait for: ids or :class:`Dependency` values
     cancel
-        instant in seconds at which the job is withdrawn or stopped
+        instant in seconds at which the job is withdrawn or stopped. A job that was cancelled while it waited has no
+        ``run``: if its turn comes earlier, it is ``withdrawn`` then, without having started
     on_preempt
         ``"requeue"`` starts it again after a preemption or a failure, ``"suspend"`` resumes it from the point of
         preemption, ``"no"`` forbids preemption
@@ -246,6 +249,10 @@ class Job(Fields):
         instead of a body: a :class:`~simmodel.work.workflow.Workflow` that runs inside the nodes of the job, the
         :class:`~simmodel.platform.machine.MachineSpec` of these nodes, and the policy there; the job ends with its last
         task, and ``result.workflow_of(job)`` has its tasks
+    outcome, exit_code
+        how its run ends when it comes to its own end: ``"completed"``, ``"failed"``, ``"timeout"``, ``"cancelled"``,
+        ``"node-failure"`` or ``"out-of-memory"`` (in any case, also as Slurm spells them), and the exit code, if known:
+        above 0 the job has failed. Policies do not see them; dependencies heed them
     grace
         seconds that a body has to clean up after the interrupt that stops it (Slurm's ``KillWait``); then it is killed
     inputs, outputs
@@ -265,8 +272,9 @@ class Job(Fields):
     Raises
     ------
     ValueError
-        a number is negative, none of ``run``, ``body``, ``workflow`` and ``traffic`` is given or two of them are, both
-        ``partition`` and ``partitions``, or ``elastic`` beside a request that has one size
+        a number is negative, none of ``run``, ``body``, ``workflow``, ``traffic`` and ``cancel`` is given or two of the
+        first four are, both ``partition`` and ``partitions``, ``elastic`` beside a request that has one size, or an
+        unknown outcome
 
     >>> Job(processors=4, run=100, requested=120).processors
     4
@@ -274,6 +282,8 @@ class Job(Fields):
     16
     >>> Job(run="90min", requested="2h").requested
     7200.0
+    >>> Job(run=10, outcome="OUT_OF_MEMORY").outcome, Job(run=10, exit_code=1).outcome
+    ('out-of-memory', 'failed')
     """
 
     id: int | str | None = None
@@ -316,6 +326,8 @@ class Job(Fields):
     compute: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
     exclusive: bool = False
     options: str = ""
+    outcome: str = "completed"
+    exit_code: int | None = None
 
     @processors.default
     def _default_processors(self) -> int:
@@ -325,8 +337,12 @@ class Job(Fields):
         if self.traffic is not None or self.compute:
             self._check_traffic()
         elif self.run is None and not self.has_body:
-            name = self.id if self.id is not None else self.name
-            raise ValueError(f"job {name}: must have a run time, a body, a workflow or traffic")
+            if self.cancel is None:
+                name = self.id if self.id is not None else self.name
+                raise ValueError(f"job {name}: must have a run time, a body, a workflow or traffic")
+            object.__setattr__(self, "outcome", "cancelled")
+        if self.outcome != "completed" or self.exit_code is not None:
+            self._check_outcome()
         if self.body is not None and not callable(self.body):
             raise ValueError(f"body: must be a generator function body(env, job, grant), got {self.body!r}")
         if self.workflow is not None:
@@ -345,6 +361,16 @@ class Job(Fields):
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
         if self.elastic is not None:
             self._check_elastic(self.elastic)
+
+    def _check_outcome(self) -> None:
+        code = self.exit_code
+        if code is not None and (isinstance(code, bool) or not isinstance(code, int)):
+            raise ValueError(f"exit_code: must be a whole number, got {code!r}")
+        try:
+            found = outcome_in(str(self.outcome)) or "completed"
+        except ValueError as error:
+            raise ValueError(f"outcome: {error}") from None
+        object.__setattr__(self, "outcome", "failed" if code and code > 0 and found == "completed" else found)
 
     def _check_elastic(self, elastic: Elastic) -> None:
         shaped = ("nodes", "gpus_per_node", "memory_per_node", "consumables", "bandwidth")
@@ -423,6 +449,11 @@ class Job(Fields):
         extra = self.own_end or self.cancel is not None or self.elastic is not None or self.checkpoint is not None
         return not (named or shaped or extra or self.options)
 
+    @property
+    def never_ran(self) -> bool:
+        """Whether it was cancelled while it waited: how long it would have run is unknown."""
+        return self.run is None and not self.own_end
+
     def seconds(self, saved: float = 0.0) -> float:
         """Return the seconds that it executes if it is not interrupted and so much of its work (s) is saved.
 
@@ -438,7 +469,7 @@ class Job(Fields):
 
     def is_seen(self, seconds: float, saved: float = 0.0) -> bool:
         """Whether :meth:`as_seen` changes nothing."""
-        special = self.own_end or self.cancel is not None or self.saves_somewhere
+        special = self.own_end or self.cancel is not None or self.saves_somewhere or self.outcome != "completed"
         return self.run == self._work_in(seconds, saved) and not special
 
     def as_seen(self, seconds: float, saved: float = 0.0) -> Job:
@@ -459,6 +490,8 @@ class Job(Fields):
         if self.checkpoint is not None:
             put(seen, "checkpoint", self.checkpoint.alone)
         put(seen, "cancel", None)
+        put(seen, "outcome", "completed")
+        put(seen, "exit_code", None)
         put(seen, "traffic", None)
         put(seen, "compute", 0.0)
         return seen
@@ -862,6 +895,17 @@ class LiveJob(LiveWork):
         self.expected = self._expected = expected
         self._duration = duration
 
+    def end_as(self, *, cut: bool) -> None:
+        """Set the final state that it comes to by itself: that of its request, unless its limit cuts it off.
+
+        A job that never ran is withdrawn at its turn.
+        """
+        spec = self._job
+        if spec is not None and spec.never_ran:
+            self._outcome = "withdrawn"
+        else:
+            self._outcome = "timeout" if cut else "completed" if spec is None else spec.outcome
+
     def limit_to(self, seconds: float) -> None:
         """Set its requested time (s), at which it is stopped, where it is planned with a prediction instead."""
         self._asked = seconds
@@ -915,7 +959,7 @@ class LiveJob(LiveWork):
     def adopt(self, other: LiveJob) -> None:
         """Take over the planned times, place, request, rules and priority of another job."""
         self.plan(other.planned, other.expected, other._duration)
-        self.unrequested = other.unrequested
+        self._outcome, self.unrequested = other._outcome, other.unrequested
         self.place, self.request, self.rules, self.priority = other.place, other.request, other.rules, other.priority
         self._job, self._spec = other._job, None
 
@@ -1018,6 +1062,12 @@ def run_time_of(job: LiveJob) -> float:
 def outcome_of(job: LiveJob) -> str:
     """Return the final state of a job unless it is interrupted, for records: policies must not know."""
     return job._outcome
+
+
+def told_end(job: LiveJob) -> tuple[str, int | None]:
+    """Return the outcome and the exit code that a job was submitted with, for records: policies must not know."""
+    spec = job._job
+    return ("completed", None) if spec is None else (spec.outcome, spec.exit_code)
 
 
 class Run(Occurrence):

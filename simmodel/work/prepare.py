@@ -13,8 +13,9 @@ import numpy as np
 from simmodel.foundation.errors import InputError
 from simmodel.work.checkpoint import checkpoints_in
 from simmodel.work.job import Job
+from simmodel.work.outcomes import OUTCOMES, outcomes_in
 from simmodel.work.workflow import Workflow
-from simmodel.work.workload import Report, Workload, distinct_ids, never_run, processors_of
+from simmodel.work.workload import Report, Workload, cancelled_waiting, distinct_ids, never_run, processors_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.work.checkpoint import Checkpoint
+    from simmodel.work.table import Words
 
 __all__ = [
     "REPEATED",
@@ -228,6 +230,8 @@ class Prepared:
         processors requested
     cut
         whether the job is stopped at its requested time
+    outcomes
+        how the runs end that are not; ``None``: all complete
     asked
         requested time in s; nan: none
     unrequested
@@ -247,11 +251,21 @@ class Prepared:
     duration: NDArray[np.float64]
     processors: NDArray[np.int64]
     cut: NDArray[np.bool_]
+    outcomes: Words | None
     asked: NDArray[np.float64]
     unrequested: NDArray[np.bool_]
     rejected: dict[int, str]
     report: Report
     stopped: Stopped
+
+    def ends(self, rows: NDArray[np.intp]) -> list[str | None]:
+        """Return the final state of some jobs unless they are interrupted; ``None``: they complete."""
+        found = np.array([None, *OUTCOMES[1:]], dtype=object)
+        codes = self.cut[rows].astype(np.uint8)  # "timeout"
+        if self.outcomes is not None:
+            codes = np.where(codes, codes, self.outcomes.codes[rows])
+        ended: list[str | None] = found[codes].tolist()
+        return ended
 
 
 def planned_seconds(
@@ -303,6 +317,8 @@ def prepare(
     """
     report = Report()
     submit, run = workload["submit"], _executed(workload, timed)
+    if "cancel" in workload:
+        run = np.where(cancelled_waiting(workload.table), np.inf, run)
     processors, missing = processors_of(workload.table)
     _count(report.repaired, "requested processors missing: allocated ones used", missing)
     reasons = (
@@ -343,12 +359,16 @@ def prepare(
         duration=duration,
         processors=processors,
         cut=cut,
+        outcomes=outcomes_in(workload.table) if _TOLD & set(workload.table.names) else None,
         asked=asked,
         unrequested=unrequested & (estimates == "requested"),
         rejected=rejected,
         report=report,
         stopped=stopped,
     )
+
+
+_TOLD = {"status", "outcome", "exit_code"}
 
 
 def _executed(workload: Workload, timed: Callable[[Checkpoint], Checkpoint] | None) -> NDArray[np.float64]:

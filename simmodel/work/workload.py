@@ -17,6 +17,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_columns, checkpoint_of, checkpoints_in
 from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.job import Dependency, Job, partitions_in
+from simmodel.work.outcomes import outcomes_in
 from simmodel.work.table import Columns, Rows, Table
 from simmodel.work.task import SHARE
 
@@ -32,6 +33,7 @@ __all__ = [
     "COLUMNS",
     "Report",
     "Workload",
+    "cancelled_waiting",
     "distinct_ids",
     "elastics_of",
     "jobs_of_rows",
@@ -41,7 +43,7 @@ __all__ = [
     "shares_in",
 ]
 
-_DETAILS = ("preceding", "priority", "cancel")
+_DETAILS = ("preceding", "priority", "cancel", "exit_code")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
 _ELASTIC = ("minimum", "maximum", "serial")
 _USED = {
@@ -65,6 +67,13 @@ def shares_in(table: Table) -> list[str]:
     return [name.removeprefix(SHARE) for name in table.names if name.startswith(SHARE)]
 
 
+def cancelled_waiting(table: Table) -> NDArray[np.bool_]:
+    """Return which jobs were cancelled while they waited: a ``cancel`` is known, and no run time."""
+    run = table["run"]
+    waited: NDArray[np.bool_] = (np.isnan(run) | (run == -1)) & (table["cancel"] >= 0)
+    return waited
+
+
 def never_run(
     table: Table, processors: NDArray[np.int64], *, linked: bool = True
 ) -> tuple[tuple[str, NDArray[np.bool_]], ...]:
@@ -74,8 +83,11 @@ def never_run(
     """
     run = table["run"]
     negative = (run < 0) & (run != -1)  # of which -1 stands for none
+    missing = ~(run >= 0) & ~negative
+    if "cancel" in table:
+        missing &= ~cancelled_waiting(table)
     return (
-        ("run time missing", ~(run >= 0) & ~negative),
+        ("run time missing", missing),
         ("run time negative", negative),
         ("submission time missing", ~np.isfinite(table["submit"])),
         ("no processors", processors <= 0),
@@ -178,6 +190,8 @@ def jobs_of_rows(
     names, run, submit = set(table["job"].tolist()), table["run"].tolist(), table["submit"].tolist()
     processors = given.tolist()
     saves = any(name in table for name in CHECKPOINT_COLUMNS)
+    ended = outcomes_in(table)
+    outcomes = None if ended is None else ended.tolist()
     for row in rows:
         known: dict[str, Any] = {}
         for name, column in columns:
@@ -213,11 +227,13 @@ def jobs_of_rows(
             Job(
                 id=known["job"] if known.get("job", "") != "" else f"row {row + 1}",
                 submit=max(0.0, submit[row]),
-                run=run[row],
+                run=run[row] if run[row] >= 0 else None,
                 requested=requested if requested > 0 else None,
                 dependencies=dependencies,
                 priority=known.get("priority", 0.0),
                 cancel=known.get("cancel"),
+                outcome="completed" if outcomes is None else outcomes[row],
+                exit_code=known.get("exit_code"),
                 checkpoint=checkpoint_of(known) if saves else None,
                 **asked,
             ),
@@ -310,6 +326,8 @@ COLUMNS: Mapping[str, str] = {
     "used_memory": "bytes used per processor",
     "requested_memory": "bytes requested per processor",
     "status": "1 completed, 0 failed, 5 cancelled, 2 to 4 parts of a job",
+    "outcome": "how its run ended: completed, timeout, failed, cancelled, node-failure, out-of-memory",
+    "exit_code": "its exit code",
     "user": "the user who submitted the job",
     "group": "the user's group or account",
     "executable": "the program",
@@ -328,7 +346,7 @@ COLUMNS: Mapping[str, str] = {
     "checkpoint_restart": "s of reading a checkpoint",
     "checkpoint_size": "bytes of a checkpoint, in addition to these seconds",
     "checkpoint_to": "the storage or link to which it is written",
-    "cancel": "s, instant at which the job is withdrawn or stopped",
+    "cancel": "s, instant at which the job is withdrawn or stopped; without a run time: it was cancelled in the queue",
     "site": "the site of a grid that it was submitted to, or ran at",
     "recorded_start": "s, instant at which it started in reality",
     "recorded_end": "s, instant at which it ended in reality",
@@ -458,7 +476,7 @@ class Workload:
         columns = {
             "job": np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None),
             "submit": [job.submit for job in specs],
-            "run": [float("inf") if job.run is None else job.run for job in specs],
+            "run": [job.run if job.run is not None else nan if job.never_ran else float("inf") for job in specs],
             "processors": [job.processors for job in specs],
             "requested": [nan if job.requested is None else job.requested for job in specs],
         }
@@ -468,6 +486,12 @@ class Workload:
                 columns[column] = np.array(values, dtype=object)
         for share in dict.fromkeys(share for job in specs for share in job.bandwidth):
             columns[f"bandwidth_{share}"] = [job.bandwidth.get(share, nan) for job in specs]
+        if any(job.outcome != "completed" for job in specs):
+            columns["outcome"] = [job.outcome for job in specs]
+        if any(job.cancel is not None for job in specs):
+            columns["cancel"] = [nan if job.cancel is None else job.cancel for job in specs]
+        if any(job.exit_code is not None for job in specs):
+            columns["exit_code"] = [-1 if job.exit_code is None else job.exit_code for job in specs]
         if any(job.checkpoint is not None for job in specs):
             columns |= checkpoint_columns([job.checkpoint for job in specs])
         workload = cls(columns, name=name, processors=processors)

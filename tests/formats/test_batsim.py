@@ -201,7 +201,7 @@ def test_delays_ignore_speeds(platform):
         ({"profiles": {"p": {"type": "delay"}}}, "profiles.p: missing key 'delay'"),
         ({"profiles": {"p": {"type": "delay", "delay": -1}}}, "profiles.p.delay: must be a number >= 0, got -1"),
         ({"profiles": {"p": {"type": "delay", "delay": 1, "cpu": 2}}}, "profiles.p.cpu: unknown key 'cpu'"),
-        ({"profiles": {"p": {"type": "delay", "delay": 1, "ret": 1}}}, "profiles.p.ret: must be 0"),
+        ({"profiles": {"p": {"type": "delay", "delay": 1, "ret": "1"}}}, "profiles.p.ret: must be a number"),
         ({"profiles": {"p": {"type": "msg_par", "cpu": [1, 2]}}}, "profiles.p.cpu: must have 4 values for 4 resources"),
         (
             {"profiles": {"p": {"type": "msg_par", "com": [1] * 4}}},

@@ -106,6 +106,7 @@ def test_jobs_and_tasks_have_no_other_attributes_but_those_of_systems() -> None:
         "altered",
         "changed",
         "course",
+        "end_as",
         "history",
         "hold",
         "limit_to",

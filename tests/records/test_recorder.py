@@ -25,6 +25,7 @@ def job(index, processors=1, submit=0.0, spec=None, **more):
         preferred=processors,
         asked=50.0,
         spec=spec,
+        _job=None,
         **more,
     )
 
@@ -141,6 +142,7 @@ def test_a_requeued_job_that_is_withdrawn_leaves_the_queue():
     work = job(0)
     run = stage.start(work)
     stage.at(2).end(run, "requeued")
+    work.state = "cancelled"
     stage.at(6).recorder.job_cancelled(work)
     stage.at(20)
     result = stage.recorder.record(Result, columns(1), ended=20.0)

@@ -39,7 +39,7 @@ def test_a_result_keeps_one_byte_a_job_for_its_status() -> None:
     assert (status == "completed").sum() == len(status)
     assert status[0] == "completed"
     assert isinstance(status[0], str)
-    assert status.dtype == "<U11"
+    assert status.dtype == "<U13"
     assert status.size == len(status)
     with pytest.raises(TypeError):
         status[0] = "lost"

@@ -67,6 +67,7 @@ class Coming(NamedTuple):
     user: int | str | None = None
     home: Destination | None = None
     spec: Job | TaskSet | None = None
+    outcome: str | None = None
 
 
 class Part(NamedTuple):
@@ -128,13 +129,15 @@ class Source(Arrivals[Coming]):
 
     def live(self, coming: Coming) -> BrokeredJob:
         """Return the live job of a row."""
-        row, at, processors, limit, length, unrequested, name, user, home, spec = coming
+        row, at, processors, limit, length, unrequested, name, user, home, spec, outcome = coming
         if spec is not None:
             job = self.broker.live(spec, row, home, self.family)
             job.widen(processors)
         else:
             job = BrokeredJob(name, row, at, processors, limit, length, self.family)
             job.user, job.home, job.unrequested = user, home, unrequested
+            if outcome is not None:
+                job._outcome = outcome
         return job
 
     def _fire(self, _event: Event) -> None:
@@ -336,6 +339,8 @@ class BrokerCore(System[BrokeredJob]):
         job = self.job_class(spec)(name, row, self.env._now, spec.processors, limit, length, family)
         job._job, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
         job.watched, job.plain, job.unrequested = True, spec.plain, spec.requested is None
+        if spec.outcome != "completed":
+            job.end_as(cut=False)
         return job
 
     def expect(self, count: int, blocks: Iterable[Sequence[Coming]], family: Dependencies) -> None:

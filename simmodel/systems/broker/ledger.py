@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CARRIED", "Fate", "Ledger"]
 
-CARRIED = ("user", "group", "queue", "partition", "recorded_start", "recorded_end")
+CARRIED = ("user", "group", "queue", "partition", "recorded_start", "recorded_end", "outcome", "exit_code")
 """The columns of a workload that are copied to the record."""
 
 
@@ -65,6 +65,8 @@ class Ledger:
         if not home and "site" in workload:
             columns["origin"] = workload["site"].astype(str)
         columns |= {key: workload[key] for key in CARRIED if key in workload}
+        if prepared.outcomes is not None:
+            columns["outcome"] = np.asarray(prepared.outcomes)
         self.tables.append((first, Table(columns)))
 
     def submitted(self) -> dict[str, NDArray[Any]]:

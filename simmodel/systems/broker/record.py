@@ -83,7 +83,7 @@ def delivered(
         known,
         rows,
         **{name: jobs[name].astype(np.float64, copy=False) for name in ("start", "end", "requested", "run")},
-        status=np.asarray(jobs["status"]).astype("<U11"),
+        status=np.asarray(jobs["status"]).astype("<U13"),
         attempts=jobs["attempts"].astype(np.int32, copy=False),
         destination=np.full(len(rows), place.name),
         slowdown=np.array(factors, dtype=np.float64),
@@ -95,7 +95,7 @@ def delivered(
 def undelivered(broker: BrokerCore, known: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]) -> Table:
     """Return the record of jobs that were not handed over, or not yet; ``known`` as of :func:`delivered`."""
     nothing = np.full(len(rows), np.nan)
-    status = np.where(known["submit"][rows] > broker.env.now, _UNSUBMITTED, "waiting").astype("<U11")
+    status = np.where(known["submit"][rows] > broker.env.now, _UNSUBMITTED, "waiting").astype("<U13")
     end, reason = nothing.copy(), np.full(len(rows), "", dtype=object)
     fates = broker.ledger.fates
     for i, row in enumerate(rows.tolist()):

@@ -205,4 +205,5 @@ def _in_blocks(
             columns.append([workload.specs[row] for row in rows.tolist()])
         else:
             columns.append([None] * count if jobs is None else jobs[begin : begin + BLOCK])
+        columns.append(prepared.ends(rows))
         yield list(map(partial(tuple.__new__, Coming), zip(*columns, strict=True)))  # as Coming._make does

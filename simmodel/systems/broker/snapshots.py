@@ -102,7 +102,9 @@ def _waiting(job: BrokeredJob, family: int) -> Arriving:
     _check(job.id, job._job)
     numbers = float(job.came), int(job.processors), float(job.limit), float(job._length)
     tasks = set_columns(job.tasks) if isinstance(job, BrokeredSet) else None
-    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job._job, family, tasks, job.unrequested)
+    about = job.id, job.row, *numbers, job.user, _home(job.home), job._job, family, tasks, job.unrequested
+    outcome = "completed" if job._job is not None else job._outcome
+    return Arriving(*about, outcome)
 
 
 def _arriving(job: Coming, family: int) -> Arriving:
@@ -111,7 +113,8 @@ def _arriving(job: Coming, family: int) -> Arriving:
     if isinstance(job.spec, TaskSet):
         return Arriving(*about, None, family, set_columns(job.spec))
     _check(job.id, job.spec, ", still to arrive,")
-    return Arriving(*about, job.spec, family, unrequested=job.unrequested)
+    outcome = "completed" if job.spec is not None or job.outcome is None else job.outcome
+    return Arriving(*about, job.spec, family, unrequested=job.unrequested, outcome=outcome)
 
 
 def _handed(broker: BrokerCore, job: BrokeredJob, family: int) -> Handed:
@@ -280,7 +283,8 @@ class Restored:
         spec: Any = each.spec if each.tasks is None else set_of_columns(each.tasks)
         if each.spec is not None and each.spec.id is None:
             spec = attrs.evolve(each.spec, id=each.id)
-        return Coming(self.rows[each.row], *numbers, each.unrequested, each.id, each.user, home, spec)
+        outcome = None if each.outcome == "completed" else each.outcome
+        return Coming(self.rows[each.row], *numbers, each.unrequested, each.id, each.user, home, spec, outcome)
 
     def live(self, each: Arriving) -> BrokeredJob:
         """Return a job that has not been handed over."""
@@ -294,6 +298,7 @@ class Restored:
             length = each.limit if each.length is None else each.length
             job = BrokeredJob(each.id, row, each.submit, each.processors, each.limit, length, family)
             job.user, job.home, job.unrequested = each.user, home, each.unrequested
+            job._outcome = each.outcome
         job.submit = job.came = each.submit
         return job
 

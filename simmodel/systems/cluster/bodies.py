@@ -15,6 +15,7 @@ from simmodel.resources.pools.allocation import probe
 from simmodel.resources.pools.claims import Grant, Growth, Holder, LiveGrant, Lost, Preempted
 from simmodel.resources.processors.processor import kill
 from simmodel.systems.machine.system import Machine
+from simmodel.work.job import told_end
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Bodies:
             if call is not None and call.pending:
                 self._env.withdraw(call)
         if event._ok:
-            status = run.stopping or "completed"
+            status = run.stopping or told_end(run.job)[0]
         elif run.stopping is not None and isinstance(event._value, (Interrupt, JobFailed)):
             event._defused = True
             status = run.stopping

@@ -100,7 +100,7 @@ class Checkpoints:
         if not past.suspended:
             past._whole = job.planned, job.expected, job._duration
         job.plan(requested, expected, duration)
-        job._outcome = "timeout" if core.overrun == "stop" and limit < seconds else "completed"
+        job.end_as(cut=core.overrun == "stop" and limit < seconds)
 
     def jobs(self) -> Iterator[LiveJob]:
         """Iterate over the jobs that run so, in the order of their starts."""
@@ -109,7 +109,7 @@ class Checkpoints:
     def begin(self, run: Run) -> None:
         """Begin a run, or continue one that was suspended."""
         job = run.job
-        job._outcome = "completed"  # unless its limit stops it
+        job.end_as(cut=False)  # unless its limit stops it
         past = job.history
         execution = _Execution(self._core, self._ends, run)
         self._under_way[run] = execution

@@ -198,20 +198,19 @@ class ClusterDestination(Destination):
     def take(self, job: BrokeredJob) -> LiveJob:
         """Take a job over into the queue of the cluster, to which it belongs from now on."""
         cluster = self.system
-        spec, pool = job._job, self._plain
-        plain = job.plain
+        pool, plain = self._plain, job.plain
         if pool is not None and plain:
             job.plan(*self.seconds(job))
             job.unrequested &= cluster.core.estimates == "requested"
             job.place = pool
             job.priority += pool.priority
             job.watched = bool(cluster.core.usages)
+            if cluster.core.overrun == "stop" and job._length > job.limit:
+                job._outcome = "timeout"
         else:
             guest, _ = cluster.live(self.request(job))
             job.adopt(guest)
             job.watched, plain = True, False
-        if cluster.core.overrun == "stop" and job._length > job.limit and not (spec and spec.own_end):
-            job._outcome = "timeout"
         self.forecast.adds(job)
         cluster.intake.receive(job)
         job.submit = cluster.env._now

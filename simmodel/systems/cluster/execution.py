@@ -129,8 +129,13 @@ class JobExecution:
         """
         job, env = work, self.env
         now = env._now if since is None else since
-        if job.watched and job.altered() is not None:
-            place.check(job)
+        if job.watched:
+            if job._outcome == "withdrawn":
+                place.version += 1  # policies see that not all is as they planned
+                self.drop(job, "withdrawn")
+                return
+            if job.altered() is not None:
+                place.check(job)
         if processors is None:
             grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
             self._queues[place].remove(job)
@@ -182,6 +187,16 @@ class JobExecution:
             self._tell_above()
         if course is not None:  # last, since it may end the run at once
             course(run)
+
+    def drop(self, job: LiveJob, state: str) -> None:
+        """End a job that has not started: it was cancelled, or its turn came although it never ran."""
+        job = self._queueing.choices.get(job, (job,))[0]
+        self._queueing.leave(job)
+        self._dependencies.unblock(job)
+        job.state = state
+        self._core.tell("job_cancelled", job)
+        self._over(job)
+        self._core.wake()
 
     def _take_sized(self, job: LiveJob, place: Pool, processors: int) -> Grant:
         """Take a waiting elastic job out of its queue, and allocate the processors of the size that it starts at."""

@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 __all__ = ["ChunkedReplay", "Intake", "PlainArrivals", "PlainJob", "Submission", "columns_of_log"]
 
 
-PlainJob: TypeAlias = "tuple[int, float, int, float, float, float, Any, Any, bool, bool, Elastic | None]"
+PlainJob: TypeAlias = "tuple[int, float, int, float, float, float, Any, Any, str | None, bool, Elastic | None]"
 """A future job of a log that requests only processors and time, as a plain tuple, which costs the collector nothing.
 
 Its row in the record; the instant of its submission, in s; its processors; the seconds that it is planned with, is
-expected to run and runs (see :class:`~simmodel.work.job.LiveJob`); its id and user; whether it is stopped at its
-requested time; whether it has none; its sizes, if it may have several.
+expected to run and runs (see :class:`~simmodel.work.job.LiveJob`); its id and user; its final state unless it is
+interrupted, ``None``: completed; whether it has no requested time; its sizes, if it may have several.
 """
 
 
@@ -87,7 +87,7 @@ class PlainArrivals(Arrivals[PlainJob]):
         at = jobs[i][1]
         self.number = inf
         while True:
-            row, _, processors, planned, expected, duration, name, user, cut, blind, elastic = jobs[i]
+            row, _, processors, planned, expected, duration, name, user, outcome, blind, elastic = jobs[i]
             if elastic is None:
                 job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, watched)
             else:
@@ -95,8 +95,8 @@ class PlainArrivals(Arrivals[PlainJob]):
                 job.elastic = elastic
             if numbers is not None:
                 job.seq = numbers[row]
-            if cut:
-                job._outcome = "timeout"
+            if outcome is not None:
+                job._outcome = outcome
             if blind:
                 job.unrequested = True
             i += 1
@@ -133,7 +133,7 @@ def plain_blocks(workload: Workload, prepared: Prepared, first: int = 0) -> Iter
             prepared.duration[rows].tolist(),
             ids,
             users,
-            prepared.cut[rows].tolist(),
+            prepared.ends(rows),
             prepared.unrequested[rows].tolist(),
             elastics_of(workload.table, rows, prepared.processors),
         )
@@ -228,8 +228,9 @@ class Intake:
         job._job = spec
         job.user, job.priority = spec.user, spec.priority
         job.unrequested = spec.requested is None and core.estimates == "requested"
-        if core.overrun == "stop" and limit < run and spec.traffic is None:
-            job._outcome = "timeout"
+        cut = core.overrun == "stop" and limit < run and spec.traffic is None
+        if cut or spec.run is None or spec.outcome != "completed":
+            job.end_as(cut=cut)
         job.watched = True
         rules = self._queueing.rules
         if spec.queue is not None and rules:
@@ -421,8 +422,9 @@ class Intake:
         self._over(job)
 
     def cancel_at(self, job: LiveJob, at: float) -> None:
-        """Plan the cancellation of a job at an instant (s)."""
+        """Plan the cancellation of a job at an instant (s); at a past one it is cancelled at once."""
         core = self._core
+        at = max(at, core.env._now)
         self._cancellations[job] = core.env.call_at(at, lambda: self._cancel(job), core.end_priority)
 
     def forget_cancellation(self, job: LiveJob) -> None:
@@ -476,11 +478,12 @@ def _place_of(job: LiveJob, spec: Job, core: ClusterCore) -> Pool:
 def columns_of_log(workload: Workload, prepared: Prepared) -> dict[str, Any]:
     """Return the columns of a workload for the record."""
     columns = {name: workload[name] for name in workload.table.names if name not in ("wait", "status", "run")}
-    return columns | {
+    columns |= {
         "processors": prepared.processors,
         "requested": np.where(prepared.unrequested, np.nan, prepared.requested),
         "recorded_run": workload["run"],
     }
+    return columns if prepared.outcomes is None else columns | {"outcome": prepared.outcomes}
 
 
 class ChunkedReplay:

@@ -229,11 +229,10 @@ def _plain_works(source: PlainArrivals, core: ClusterCore) -> Iterator[WorkState
     assert core.only_pool is not None
     place = core.only_pool.name
     numbers = source.numbers
-    for row, submit, processors, planned, expected, duration, name, user, cut, blind, elastic in source.left():
+    for row, submit, processors, planned, expected, duration, name, user, outcome, blind, elastic in source.left():
         number = row if numbers is None else numbers[row]
-        outcome = "timeout" if cut else "completed"
         asked = number, submit, processors, planned, expected, duration
-        yield WorkState(name, *asked, user, 0.0, place, outcome, elastic=elastic, unrequested=blind)
+        yield WorkState(name, *asked, user, 0.0, place, outcome or "completed", elastic=elastic, unrequested=blind)
 
 
 def to_come(cluster: LiveCluster) -> Iterator[tuple[int | str, float]]:
@@ -468,7 +467,7 @@ def _plain_job(work: WorkState, row: int) -> PlainJob:
         work.expected if work.duration is None else work.duration,
         work.id,
         work.user,
-        work.outcome == "timeout",
+        None if work.outcome == "completed" else work.outcome,
         work.unrequested,
         work.elastic,
     )

@@ -319,13 +319,8 @@ class Cluster(System[LiveJob]):
         work = self.queueing.choices.get(work, (work,))[0]
         if work.run is not None:
             self.execution.stop(work.run, "cancelled")
-            return
-        self.queueing.leave(work)
-        self.dependencies.unblock(work)
-        work.state = "cancelled"
-        self.core.tell("job_cancelled", work)
-        self.over(work)
-        self.core.wake()
+        else:
+            self.execution.drop(work, "cancelled")
 
     def why_not_preempt(self, work: LiveJob, mode: str) -> str | None:
         """Return why a running job cannot be preempted in this mode, or ``None``."""

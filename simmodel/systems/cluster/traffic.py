@@ -271,7 +271,7 @@ class JobTraffic:
     def _stand(self, talk: _Talk) -> None:
         """Let a run stand still, until its limit."""
         talk.stands, talk.rate, talk.pace, talk.by = True, 0.0, 0.0, None
-        talk.run.job._outcome = "completed" if talk.limit_at == inf else "timeout"
+        talk.run.job.end_as(cut=talk.limit_at < inf)
         talk.run.job.changed()
         if talk.call is None or not talk.call.pending or talk.run._end != talk.limit_at:
             self.plan_end(talk.run, talk.limit_at)
@@ -336,7 +336,8 @@ class JobTraffic:
     def _over(self, talk: _Talk) -> None:
         """End a run at its limit or after its last phase, or begin its next phase."""
         talk.call = None
-        if talk.part == len(talk.parts) - 1 or talk.run.job._outcome == "timeout":
+        cut = talk.run.job._outcome == "timeout" and self._core.env._now >= talk.limit_at
+        if cut or talk.part == len(talk.parts) - 1:
             self._ends.finish(talk.run)
             return
         wires = self._wires_of(talk.run.place)
@@ -371,7 +372,7 @@ class JobTraffic:
             rest = talk.left - talk.floor
             at = now if not rest or talk.rate == inf else now + rest / talk.rate if talk.rate else inf
             late = at > talk.limit_at + _ROUNDING * max(1.0, abs(talk.limit_at))
-            talk.run.job._outcome = "timeout" if late else "completed"
+            talk.run.job.end_as(cut=late)
             talk.run.job.changed()
             self.plan_end(talk.run, max(now, min(at, talk.limit_at)))
 

@@ -419,7 +419,7 @@ class GridCore(Broker):
             elif job in self.reasons:
                 self.fail(job, self.reasons.pop(job))
             else:
-                self.finish(job, "cancelled")
+                self.finish(job, job.state)
 
     def place_changed(self, place: Place, cause: str) -> None:
         """Record a change of the cores in service at a site of this grid, and decide again."""

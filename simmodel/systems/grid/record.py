@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["grid_result", "job_table", "place_table", "result_of", "run_table"]
 
-STATES = {"completed": "finished", "timeout": "finished", "lost": "failed"}
+_FAILED = dict.fromkeys(("lost", "node-failure", "out-of-memory"), "failed")
+STATES = {"completed": "finished", "timeout": "finished", **_FAILED}
 
 
 def grid_result(grid: GridCore, name: str) -> GridResult:
@@ -112,7 +113,7 @@ def _states(
 ) -> tuple[NDArray[np.str_], NDArray[np.str_], NDArray[np.object_]]:
     """Return the status, the state and the reason of jobs; completes their starts and ends in ``column``."""
     ledger, count = grid.ledger, len(submit)
-    status, state = np.full((2, count), "waiting", dtype="<U11")
+    status, state = np.full((2, count), "waiting", dtype="<U13")
     state[:] = "pending"
     for word, code in ledger.words.items():
         ended = column["status"] == code
